@@ -151,7 +151,7 @@ def main() -> None:
         test = corpus.tests["test"]
         told("emoji: chance", chance(len(test)))
         told("emoji: bag of words", bag_of_words(corpus))
-        told("emoji: ours", matcher.evaluate(test))
+        told("emoji: ours", matcher.measure(test))
     if given.only != "emoji":
         matcher = learnt(shape_scenes(given.scenes, in_parts=given.in_parts), given.out / "shapes", settings)
         kinds, colours = len(shapes.KINDS), len(shapes.COLOURS)

@@ -150,7 +150,7 @@ def main() -> None:
         print(f"nanoGPT's setting  seed {seed}  {spent:6.1f} s  validation loss {peer_loss(peer, ids[cut:]):.4f}")
         model, spent = train_ours(chosen.data, chosen.settings, seed)
         seconds["ours"].append(spent)
-        loss = model.evaluate([whole[cut:]], stride=model.context).loss
+        loss = model.measure([whole[cut:]], stride=model.context).loss
         print(f"ours               seed {seed}  {spent:6.1f} s  validation loss {loss:.4f}")
     peers, ours = (statistics.median(each) for each in seconds.values())
     print(f"median seconds: {peers:.1f} and {ours:.1f}, {ours / peers:.2f} of the peer's")

@@ -45,7 +45,7 @@ def main() -> None:
                 print(event.text, flush=True)
             elif isinstance(event, Measured):
                 print(f"step {event.step}: loss {event.valid_loss:.3f}, F1 {event.scores['f1']:.4f}", flush=True)
-        found = Parser.load(Path(out) / "run").evaluate(corpus.valid, beam=chosen.beam)[1]
+        found = Parser.load(Path(out) / "run").measure(corpus.valid, beam=chosen.beam)[1]
     print(f"| trees | F1 | precision | recall | all right | F1 to {chosen.longest} words |\n|---|---|---|---|---|---|")
     for name, trees in (("right-branching", baseline(corpus.train, corpus.valid)), ("model", found)):
         every, few = (bracket_scores(corpus.valid, trees, longest=longest) for longest in (None, chosen.longest))

@@ -186,7 +186,7 @@ def ranker(out: Path, seeds: Iterable[int]) -> None:
             path = write_judgements(out / f"judgements-{seed}-{turn}.jsonl", judgements)
             reward, policy = out / f"reward-{seed}-{turn}", out / f"policy-{seed}-{turn}"
             learn_reward(path, start, reward)
-            found = heedful.load(reward, heedful.RewardModel).evaluate_files(held_out)[held_out.name]
+            found = heedful.load(reward, heedful.RewardModel).evaluate(held_out)[held_out.name]
             done = heedful.train(policy_recipe(start, reward, data, kl=KL, steps=400), policy, device="cpu")
             assert done is not None
             kl = float(next(iter(done.scores.values()))["kl"])

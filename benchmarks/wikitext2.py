@@ -43,7 +43,7 @@ def ours(data: Path, out: Path, *, recipe: str, minutes: float, words: list[int]
         elif isinstance(event, Measured):
             print(f"step {event.step}: {event.scores['word_perplexity']:.1f} on the validation text", flush=True)
     model = LanguageModel.load(out)
-    found = [model.evaluate(read_text(data / f"{name}.txt")) for name in SPLITS[1:]]
+    found = [model.measure(read_text(data / f"{name}.txt")) for name in SPLITS[1:]]
     if [each.words for each in found] != words:
         raise InputError(f"{[each.words for each in found]} words, expected {words}", where=str(data))
     return [each.word_perplexity for each in found]

@@ -30,10 +30,12 @@ def beam_by(
     beam: int,
     n_best: int = 1,
     patience: float = 1.0,
+    finished_first: bool = True,
     **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
     """`search.beam`, where `choose` says at each step what lives on and what is finished: it gets the scores of each
-    row and what to subtract for log-probabilities, the sums of n sentences, and the state."""
+    row and what to subtract for log-probabilities, the sums of n sentences, and the state. What is unfinished at the
+    limit comes after all that is finished, or (not `finished_first`) where its score puts it."""
     if not (1 <= n_best <= beam and patience > 0):
         what = f"beam {beam}, n_best {n_best} and patience {patience} do not go together"
         raise InputError(what, fix="keep 1 <= n_best <= beam and patience above 0")
@@ -41,7 +43,7 @@ def beam_by(
     rows, tokens, scale = search.rows, search.tokens, search.scale
     B, width, device = len(source), 1, source.device
     forced = min(rows.given.tolist(), default=0)
-    found = _Results(B, n_best, scale)
+    found = _Results(B, n_best, scale, finished_first)
     finished, count = torch.full((B, n_best), NEVER, device=device), torch.zeros(B, device=device)
     total, said = torch.zeros(B, 1, device=device), RowTokens.nothing(B, search.steps, device)
     state = model.start(source, segments)
@@ -91,11 +93,11 @@ def _standing(made: Candidates, total: Float[Tensor, "n W"]) -> Bool[Tensor, "n 
 
 
 class _Results:
-    """The hypotheses of each sentence, and how many of them are asked for."""
+    """The hypotheses of each sentence, how many of them are asked for, and which come first."""
 
-    def __init__(self, sentences: int, n_best: int, scale: Float[Tensor, "U"]) -> None:
+    def __init__(self, sentences: int, n_best: int, scale: Float[Tensor, "U"], finished_first: bool) -> None:
         self.lists: list[list[Hypothesis]] = [[] for _ in range(sentences)]
-        self.n_best, self.scale = n_best, scale
+        self.n_best, self.scale, self.finished_first = n_best, scale, finished_first
 
     def add(
         self,
@@ -119,7 +121,7 @@ class _Results:
         if not found:
             found = said.hypotheses(total, self.scale, finished=False)
             found = [hypothesis for hypothesis in found if hypothesis.score > NEVER]
-        found = sorted(found, key=lambda hypothesis: (not hypothesis.finished, -hypothesis.score))
+        found = sorted(found, key=lambda one: (self.finished_first and not one.finished, -one.score))
         different: dict[object, Hypothesis] = {}
         for hypothesis in found:
             different.setdefault((hypothesis.tokens, hypothesis.finished), hypothesis)

@@ -56,13 +56,14 @@ def diverse_beam(
         None if segments is None else segments[each],
         beam=width,
         n_best=min(n_best, width) if early_stopping else width,
+        finished_first=early_stopping,
         **own,
     )
     made = []
     for first in range(0, len(found), groups):
         listed = [one for group in found[first : first + groups] for one in group]
         different = {one.tokens: one for one in reversed(listed)}.values()
-        made.append(sorted(different, key=lambda one: (not one.finished, -one.score))[:n_best])
+        made.append(sorted(different, key=lambda one: (early_stopping and not one.finished, -one.score))[:n_best])
     return made
 
 

@@ -115,7 +115,8 @@ def beam(
     length that suits it best. This bound changes no result, unless a rule raises a logit above the log-sum-exp.
     Without `early_stopping`, and then whatever the patience, a sentence is over when no live one, as it stands, is
     better than the worst of the `beam` best that are finished (as Hugging Face's default is).
-    Unfinished hypotheses follow where fewer than `n_best` are finished. Beam 1 is greedy search.
+    Unfinished hypotheses follow where fewer than `n_best` are finished; without `early_stopping`, those of the limit
+    come where their scores put them (Hugging Face's again). Beam 1 is greedy search.
     The errors are those of `greedy`.
     """
     ends = ends_of(options["eos"])
@@ -133,7 +134,17 @@ def beam(
         return made._replace(closing=closing, live=live, counted=counted)
 
     kept = n_best if early_stopping else max(n_best, beam)
-    found = beam_by(choose, model, source, segments, beam=beam, n_best=kept, patience=patience, **options)
+    found = beam_by(
+        choose,
+        model,
+        source,
+        segments,
+        beam=beam,
+        n_best=kept,
+        patience=patience,
+        finished_first=early_stopping,
+        **options,
+    )
     return [own[:n_best] for own in found]
 
 

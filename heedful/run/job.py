@@ -105,7 +105,7 @@ class Job(ABC, Generic[R, C, M]):
 
     def score(self, best: Any, part: Any) -> Mapping[str, Any]:
         """What the finished model is worth on a test set."""
-        return best.evaluate(part)
+        return best.measure(part)
 
     @abstractmethod
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:

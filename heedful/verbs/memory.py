@@ -2,7 +2,7 @@
 and checked in one way, and a training can be continued."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -14,9 +14,29 @@ from heedful.store import files
 # .jsonl file has it, with the keys that docs/inputs.md tells.
 Row = str | tuple[str, str] | tuple[Sequence[str], Sequence[str]] | Mapping[str, Any]
 Rows = Sequence[Row] | Mapping[str, Sequence[Row]]  # to learn from; or by part: "train", and perhaps "valid" and "test"
-Data = str | Path | Sequence[str | Path] | Rows | Parts[Any]  # paths, or what is in memory
+Table = Iterable[Any]  # what `plain` makes rows of
+# Paths, or what is in memory.
+Data = str | Path | Sequence[str | Path] | Rows | Table | Mapping[str, Table] | Parts[Any]
 PARTS = ("train", "valid", "test")
+# What makes rows of a table: of polars; of `datasets`, and of columns; of pandas.
+TABLES = {"to_dicts": {}, "to_list": {}, "to_dict": {"orient": "records"}}
 PAIR, LABELLED = ("source", "target"), ("text", "label")
+
+
+def plain(data: object) -> object:
+    """The same, with tables and columns of pandas, polars and `datasets`, and whatever else is gone through one by one,
+    as lists of rows."""
+    if isinstance(data, Mapping):
+        return {part: plain(rows) for part, rows in data.items()}
+    if data is None or isinstance(data, str | Path | Sequence | Parts):
+        return data
+    for name, words in TABLES.items():
+        if callable(method := getattr(data, name, None)):
+            return method(**words)
+    if isinstance(data, Iterable):
+        return [*data]
+    what = f"expected paths, rows or parts, found {str(data)[:60]!r}"
+    raise InputError(what, where="data", fix="docs/python.md tells what may be in memory")
 
 
 def in_memory(data: object) -> TypeGuard[Rows]:
@@ -30,16 +50,28 @@ def path_and_corpus(
     data: object, folder: Path, sides: tuple[str | None, str | None], *, pairs: bool
 ) -> tuple[str | list[str] | None, Parts[Any] | None]:
     """What `data.path` is to say, and what is taken as it is. Rows are written into `folder`, with the languages as the
-    keys of pairs."""
+    keys of pairs. Raises InputError."""
+    data = plain(data)
     if data is None or isinstance(data, Parts):
         return None, data
     if isinstance(data, str | Path):
         return str(data), None
     if not in_memory(data):
-        assert isinstance(data, Sequence)
-        return [*map(str, data)], None
+        paths = [str(path) for path in data] if isinstance(data, Sequence) else []
+        if not pairs:
+            raise no_single_path(paths, "train")
+        return paths, None
     source, target = sides
     return str(write_rows(data, folder, (source or PAIR[0], target or PAIR[1]) if pairs else LABELLED)), None
+
+
+def no_single_path(paths: Sequence[str], part: str) -> InputError:
+    """Of a list of strings where one path may be given."""
+    if not paths:
+        return InputError("no rows", where="data", fix="give at least one")
+    what = f"a list of {len(paths):,} strings, which would be paths, and one is read"
+    fix = f'give one path, alone; texts that are in memory as the part that they are: {{"{part}": [...]}}'
+    return InputError(what, where="data", fix=fix)
 
 
 def write_rows(
@@ -102,8 +134,8 @@ def _objects(part: str, rows: Sequence[object], names: tuple[str, str]) -> Itera
         else:
             raise _refused(part, number, row, "expected a text, a pair of texts or an object")
         try:
-            yield json.dumps(made, ensure_ascii=False)
-        except TypeError as error:
+            yield json.dumps(made, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as error:
             raise _refused(part, number, row, str(error)) from None
 
 

@@ -14,7 +14,7 @@ from heedful.verbs.check import check as check_run
 from heedful.verbs.evaluate import scored
 from heedful.verbs.info import describe_run, headlines
 from heedful.verbs.look import KINDS, look_into, weights_of
-from heedful.verbs.memory import LABELLED, in_memory, write_rows
+from heedful.verbs.memory import LABELLED, in_memory, no_single_path, plain, write_rows
 
 
 class Verbs:
@@ -29,7 +29,10 @@ class Verbs:
         return weights_of(served, given, _look_options(served, settings))
 
     def evaluate(self, served: Served, data: object, settings: Mapping[str, object]) -> dict[str, dict[str, Any]]:
+        data = plain(data)
         if not in_memory(data):
+            if isinstance(data, Sequence) and not isinstance(data, str):
+                raise no_single_path([*map(str, data)], "test")
             return _scores(served, data, settings)
         about = getattr(served, "about", {})
         names = (about["source"], about["target"]) if "target" in about else LABELLED

@@ -87,6 +87,22 @@ def test_beam_1_is_greedy(alpha: float) -> None:
     assert beam(model, source, beam=1, **options) == [[one] for one in greedy(model, source, **options)]
 
 
+def test_what_stands_at_the_limit_comes_by_its_score_or_after_what_is_finished() -> None:
+    """By sums, which only fall, neither search ends before its results are settled."""
+    model, source = toy(end=0.5), sources(30)
+    options: dict[str, Any] = {"bos": BOS, "eos": EOS, "longest": 4, "beam": 4, "n_best": 4, "length_penalty": 0.0}
+    by_score = beam(model, source, early_stopping=False, **options)
+    finished_first = beam(model, source, patience=math.inf, **options)
+    for own, scored, sorted_in in zip(source.tolist(), by_score, finished_first, strict=True):
+        plain = plain_beam(model, own, 4, 4, 0.0, math.inf)
+        every = [(told, True, total) for total, told in plain.finished] + [(h, False, total) for total, h in plain.live]
+        best = sorted(every, key=lambda one: -one[2])[:4]
+        assert [(one.tokens, one.finished) for one in scored] == [one[:2] for one in best]
+        best = sorted(every, key=lambda one: (not one[1], -one[2]))[:4]
+        assert [(one.tokens, one.finished) for one in sorted_in] == [one[:2] for one in best]
+    assert any(not own[0].finished and any(one.finished for one in own) for own in by_score)
+
+
 def test_beam_1_is_greedy_among_equal_logits() -> None:
     model = Toy((toy(V=300).table / 3).round())
     options: dict[str, Any] = {"bos": BOS, "eos": EOS, "longest": 9, "rules": (NoRepeat(2),)}

@@ -191,7 +191,7 @@ def test_what_is_imported_can_be_learnt_from(pair: Pair, tmp_path: Path) -> None
         pass
     learnt = heedful.load(tmp_path / "run")
     assert learnt.tokenizer.encode_masked(MASKED) == pair.ours.tokenizer.encode_masked(MASKED)
-    assert learnt.evaluate(LINES).loss == pytest.approx(pair.ours.evaluate(LINES).loss, rel=1e-2)
+    assert learnt.measure(LINES).loss == pytest.approx(pair.ours.measure(LINES).loss, rel=1e-2)
 
 
 @pytest.mark.parametrize(

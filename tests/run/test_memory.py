@@ -1,10 +1,14 @@
 """Training on what is in memory, and scoring it: pairs, labelled texts, sentences with labels, objects, pictures."""
 
 import json
+import math
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy
+import pandas
 import pytest
 import torch
 
@@ -56,9 +60,9 @@ def test_rows_in_memory_are_learnt_and_scored(task: str, tmp_path: Path) -> None
     assert done.steps == 2
     (on_test,) = done.scores.values()
     model = heedful.load(tmp_path / "run")
-    (found,) = model.evaluate_files(rows[:9]).values()
+    (found,) = model.evaluate(rows[:9]).values()
     assert scores <= found.keys()
-    (again,) = model.evaluate_files({"test": rows[:9]}).values()
+    (again,) = model.evaluate({"test": rows[:9]}).values()
     for name in scores & on_test.keys():
         assert found[name] == again[name] == pytest.approx(on_test[name], abs=1e-4)
 
@@ -112,8 +116,59 @@ def test_pictures_in_tensors(tmp_path: Path) -> None:
     parts = LabelledImages(part, part, {"test": part}, "noise", channels=1, size=(28, 28))
     done = train("classify-images", tmp_path / "run", parts, *STACK)
     (scores,) = done.scores.values()
-    assert heedful.load(tmp_path / "run", heedful.ImageClassifier).evaluate(part) == pytest.approx(scores, abs=1e-5)
+    assert heedful.load(tmp_path / "run", heedful.ImageClassifier).measure(part) == pytest.approx(scores, abs=1e-5)
     assert not Path(f"{tmp_path / 'run'}.data").exists()
+
+
+@pytest.mark.parametrize("kind", ["frame", "generator", "polars"])
+def test_tables_of_other_libraries_are_rows(kind: str, tmp_path: Path) -> None:
+    columns = {"source": [source for source, _ in PAIRS], "target": [target for _, target in PAIRS]}
+    rows = [dict(zip(columns, pair, strict=True)) for pair in PAIRS]
+    given: Any = {
+        "frame": lambda: pandas.DataFrame(columns),
+        "generator": lambda: (row for row in rows),
+        "polars": lambda: Polars(rows),
+    }[kind]()
+    done = train("translate", tmp_path / "run", given, *LAYERS, *VOCABULARY)
+    assert done is not None
+    assert (tmp_path / "run.data/train.jsonl").read_text().splitlines() == [json.dumps(row) for row in rows]
+    (found,) = heedful.load(tmp_path / "run").evaluate({"test": pandas.DataFrame(columns)}).values()
+    (wanted,) = heedful.load(tmp_path / "run").evaluate(PAIRS).values()
+    assert found == wanted
+
+
+class Polars:
+    """A table as that library has it, as far as rows go: it is a list of columns."""
+
+    def __init__(self, rows: list[dict[str, str]]) -> None:
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return iter([list(column) for column in zip(*(row.values() for row in self.rows), strict=True)])
+
+    def to_dicts(self) -> list[dict[str, str]]:
+        return self.rows
+
+
+def test_a_column_of_texts_is_rows(tmp_path: Path) -> None:
+    settings = [*STACK, "model.context_length=16", "data.tokenizer=chars"]
+    train("generate", tmp_path / "run", {"train": pandas.Series(TEXTS)}, *settings)
+    model = heedful.load(tmp_path / "run")
+    (found,) = model.evaluate({"test": numpy.array(TEXTS[:9])}).values()
+    assert [found] == list(model.evaluate({"test": TEXTS[:9]}).values())
+
+
+def test_texts_that_would_be_paths_are_told_how_to_be_texts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a list of 60 strings, which would be paths") as caught:
+        train("generate", tmp_path / "run", TEXTS)
+    assert '{"train": [...]}' in caught.value.fix
+    train("translate", tmp_path / "run", PAIRS, *LAYERS, *VOCABULARY)
+    model = heedful.load(tmp_path / "run")
+    with pytest.raises(InputError, match="a list of 60 strings") as caught:
+        model.evaluate(TEXTS)
+    assert '{"test": [...]}' in caught.value.fix
+    with pytest.raises(InputError, match="data: no rows"):
+        model.evaluate([])
 
 
 @pytest.mark.parametrize(
@@ -124,6 +179,7 @@ def test_pictures_in_tensors(tmp_path: Path) -> None:
         ([("ba", "de"), ("ba", 3)], r"data: train 2: expected a text, a pair of texts or an object"),
         ([("ba", "de"), 7], r"data: train 2: expected"),
         ([{"source": "ba", "target": {1}}], r"data: train 1: .*not JSON serializable"),
+        (pandas.DataFrame({"source": ["ba", "de"], "target": ["BA", math.nan]}), r"data: train 2: .*nan"),
         ([(["ba", "de"], ["N"])], r"data: train 1: expected as many labels as words"),
         ([("ba", "de"), ("gi", "d\ud83d")], r"data: train 2: '\\ud83d' is half a character"),
     ],

@@ -52,7 +52,7 @@ def test_a_run_says_what_it_has_learnt(run):
     told, out, done = run
     model = heedful.load(out)
     assert model.spec == AnswerSpec(unanswerable=told == "some")
-    assert model.evaluate(CORPUS.tests["test"]) == pytest.approx(done.scores["test"], abs=1e-5)
+    assert model.measure(CORPUS.tests["test"]) == pytest.approx(done.scores["test"], abs=1e-5)
     assert done.scores["test"].keys() == {"loss", "exact_match", "f1"}
     found = model.answer(["ba?"], [QUESTIONS[0].context], top=40)[0]
     assert sum(one.score for one in found) == pytest.approx(1, abs=1e-4)

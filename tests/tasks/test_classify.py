@@ -69,7 +69,7 @@ def test_a_run_says_what_it_has_learnt(run):
         "choice": {"loss", "accuracy"},
     }
     assert done.scores["test"].keys() == names[answer]
-    assert model.evaluate(EXAMPLES[answer][:10]) == pytest.approx(done.scores["test"], abs=1e-5)
+    assert model.measure(EXAMPLES[answer][:10]) == pytest.approx(done.scores["test"], abs=1e-5)
     shown = EXAMPLES[answer][:7]
     choices = [one.choices for one in shown] if answer == "choice" else ()
     found = model.classify([one.text for one in shown], pairs=[one.pair for one in shown], choices=choices)

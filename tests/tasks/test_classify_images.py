@@ -64,7 +64,7 @@ def test_a_run_says_what_it_has_learnt(run):
     model = heedful.load(out)
     assert done.scores["test"].keys() == {"loss", "accuracy", "macro_f1", "top5"}
     test = corpus().tests["test"]
-    assert model.evaluate(test) == pytest.approx(done.scores["test"], abs=1e-5)
+    assert model.measure(test) == pytest.approx(done.scores["test"], abs=1e-5)
     logits = model._logits(test)
     target = targets_of(test.labels, LABELS)
     assert done.scores["test"]["loss"] == pytest.approx(float(-logits.log_softmax(1)[range(14), target].mean()))
@@ -157,7 +157,7 @@ def test_a_picture_and_its_mirror_image_have_one_answer(tmp_path):
     done = finished(train(recipe(**{"images.mirrored": True}), tmp_path / "run", corpus=data))
     model, test = heedful.load(tmp_path / "run"), data.tests["test"]
     assert model.spec.mirrored
-    assert model.evaluate(test) == pytest.approx(done.scores["test"], abs=1e-5)
+    assert model.measure(test) == pytest.approx(done.scores["test"], abs=1e-5)
     mirrored = Part(test.images.flip(-1), test.labels)
     torch.testing.assert_close(model._logits(mirrored), model._logits(test))
     single = ImageClassifier(model.model, {**model.about, "mirrored": False})

@@ -68,7 +68,7 @@ def test_a_run_says_what_it_finds(run, tmp_path):
     out, done = run
     model = heedful.load(out)
     assert done.scores["test"].keys() == {"loss", "map", "map50", "map75", "recall"}
-    assert model.evaluate(corpus().tests["test"]) == pytest.approx(done.scores["test"], abs=1e-5)
+    assert model.measure(corpus().tests["test"]) == pytest.approx(done.scores["test"], abs=1e-5)
     pixels = corpus().valid.images[0]
     large = Image.fromarray(pixels.permute(1, 2, 0).numpy()).resize((160, 64))
     large.save(tmp_path / "x.png")

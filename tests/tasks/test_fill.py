@@ -291,7 +291,7 @@ def test_a_run_on_pairs(kind, tmp_path):
     assert 0 <= events[-1].scores["test"]["pair_accuracy"] <= 1
     model = heedful.load(tmp_path / "run")
     assert (model.pairs, model.model.config.nsp_head) == (kind, True)
-    assert model.evaluate(TEXTS[:9]) == model.evaluate(TEXTS[:9])
+    assert model.measure(TEXTS[:9]) == model.measure(TEXTS[:9])
     assert all(law.holds for law in check(tmp_path / "run"))
 
 
@@ -339,14 +339,14 @@ def test_scores_are_probabilities_among_the_whole_vocabulary(run):
 
 def test_evaluation_hides_the_same_words_each_time_and_counts_them(run):
     model = heedful.load(run[0])
-    one, other = model.evaluate(TEXTS[:20]), model.evaluate(TEXTS[:20])
+    one, other = model.measure(TEXTS[:20]), model.measure(TEXTS[:20])
     assert one == other
     tokens = sum(map(len, model.tokenizer.encode_whole(TEXTS[:20])))
     assert one.tokens / tokens == pytest.approx(SHARE, abs=0.03)
     assert 0 <= one.accuracy <= 1 < one.perplexity
-    assert model.evaluate(["".join(TEXTS)]).tokens > 50, "a text longer than the context"
+    assert model.measure(["".join(TEXTS)]).tokens > 50, "a text longer than the context"
     with pytest.raises(InputError, match="no text"):
-        model.evaluate([""])
+        model.measure([""])
 
 
 def test_what_cannot_be_filled_is_refused(run, tmp_path):

@@ -69,8 +69,8 @@ def test_nothing_is_not_scored(run, tmp_path):
             read_documents(path)
     model = heedful.load(run[0], heedful.LanguageModel)
     with pytest.raises(InputError, match="no text to be scored"):
-        model.evaluate([""])
-    assert math.isfinite(model.evaluate([" "]).word_perplexity)
+        model.measure([""])
+    assert math.isfinite(model.measure([" "]).word_perplexity)
 
 
 def test_large_maps_are_laid_out_and_everything_else_is_as_before(run, tmp_path, monkeypatch):
@@ -87,7 +87,7 @@ def test_large_maps_are_laid_out_and_everything_else_is_as_before(run, tmp_path,
     block = TextBatch(*torch.randint(3, 9, (2, 2, 12)), torch.ones(2, 12, dtype=torch.int64))
     losses = [float(next_token_loss(each.model, block, across=True).total.detach()) for each in (small, large)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-    assert small.evaluate(TEXTS[:9]).loss == pytest.approx(large.evaluate(TEXTS[:9]).loss, rel=1e-5)
+    assert small.measure(TEXTS[:9]).loss == pytest.approx(large.measure(TEXTS[:9]).loss, rel=1e-5)
     export_model(run[0], tmp_path / "large")
     both = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("small", "large")]
     assert both[0] == both[1]
@@ -177,6 +177,7 @@ def test_samples_seeds_and_stops(run):
     word = one.text[3:5]
     ((stopped,),) = model.generate(["ba"], tokens=15, seed=5, stop=[word])
     assert stopped.text == one.text[: one.text.index(word)]
+    assert model.generate(["ba"], tokens=15, seed=5, stop=word) == [[stopped]], "one text, and not its letters"
 
 
 @pytest.mark.parametrize("across", [True, False])

@@ -125,6 +125,7 @@ def test_any_of_several_tokens_ends_a_text(model: LanguageModel) -> None:
         ({"samples": 0}, "0 texts of 2 tokens"),
         ({"tokens": -1}, "1 texts of -1 tokens"),
         ({"tokens": 0, "beam": 2}, "1 texts of 0 tokens"),
+        ({"batch": 0, "beam": 2}, "a batch of 0 rows"),
     ],
 )
 def test_what_does_not_go_together_is_refused(model: LanguageModel, options: dict, message: str) -> None:

@@ -198,7 +198,7 @@ def run(tmp_path_factory):
 def test_fewer_bits_cost_little(run, weights: str, more: float) -> None:
     """Nats a token on texts that it has not seen; it generates, and says the same alone as in a batch."""
     full, small = LanguageModel.load(run), LanguageModel.load(run, weights=weights)
-    before, after = (model.evaluate(TEXTS[380:]).loss for model in (full, small))
+    before, after = (model.measure(TEXTS[380:]).loss for model in (full, small))
     assert before < 1.7, "it has learnt: all characters alike are log(38) = 3.6"
     assert 0 < abs(after - before) < more
     together = small.generate(PROMPTS[:6], tokens=20, temperature=0.0, batch=3)

@@ -66,7 +66,7 @@ def test_a_run_says_what_it_has_learnt(run):
     recalls = {f"{way}_recall_{k}" for way in ("image_to_text", "text_to_image") for k in (1, 5, 10)}
     assert done.scores["test"].keys() == {"loss", *recalls}
     assert done.scores["test"]["text_to_image_recall_10"] == 1  # of six pictures
-    assert heedful.load(out).evaluate(part(6)) == pytest.approx(done.scores["test"], abs=1e-5)
+    assert heedful.load(out).measure(part(6)) == pytest.approx(done.scores["test"], abs=1e-5)
     assert json.loads((out / "data.json").read_text())["texts"] == {"train": 40, "valid": 16, "test": 12}
     assert "which texts belong to a picture" in (out / "README.md").read_text()
     assert not [law.name for law in check(out) if not law.holds]
@@ -195,7 +195,7 @@ def test_equal_vectors_find_nothing():
     job = MatchJob(recipe(), corpus())
     model = make_model(job.config)
     torch.nn.init.zeros_(model.image_out.weight)
-    found = Matcher(model, job.tokenizer, job.spec()).evaluate(part(N))
+    found = Matcher(model, job.tokenizer, job.spec()).measure(part(N))
     assert max(score for name, score in found.items() if name != "loss") == 0
 
 

@@ -89,17 +89,17 @@ def test_files_are_scored_as_by_the_verb(run: Path, model: heedful.Translator, t
     sides = {"source": str(tmp_path / "a"), "target": str(tmp_path / "b")}
     Path(sides["source"]).write_text("\n".join(pairs.source) + "\n")
     Path(sides["target"]).write_text("\n".join(pairs.target) + "\n")
-    (found,) = model.evaluate_files(settings={**sides, "beam": 1}).values()
-    assert found["bleu"] == pytest.approx(model.evaluate(pairs, beam=1)[0].bleu)
+    (found,) = model.evaluate(settings={**sides, "beam": 1}).values()
+    assert found["bleu"] == pytest.approx(model.measure(pairs, beam=1)[0].bleu)
     with pytest.raises(InputError, match="unknown key 'beem'"):
-        model.evaluate_files(settings={"beem": 1})
+        model.evaluate(settings={"beem": 1})
 
 
 def test_a_model_of_no_run_says_so(model: heedful.Translator) -> None:
     alone = heedful.Translator(model.model, model.source, model.target, model.about)
     assert repr(alone) == "Translator(Seq2Seq)"
     assert alone._repr_html_() == "<p>Translator(Seq2Seq)</p>"
-    for method in (alone.check, lambda: alone.look("ba"), lambda: alone.attention("ba"), alone.evaluate_files):
+    for method in (alone.check, lambda: alone.look("ba"), lambda: alone.attention("ba"), alone.evaluate):
         with pytest.raises(InputError, match="belongs to no run"):
             method()
 
@@ -111,6 +111,6 @@ def test_every_kind_of_model_has_them() -> None:
     served: dict[str, Any] = {name: row.served() for name, row in TASKS.items()}
     for name, row in TASKS.items():
         assert served[name].purpose, name
-        assert {"look", "attention", "check", "evaluate_files"} <= set(dir(served[name])), name
+        assert {"look", "attention", "check", "evaluate"} <= set(dir(served[name])), name
         assert (row.inside.attention is None) or (row.inside.look is not None), name
     assert json.dumps(sorted(served))

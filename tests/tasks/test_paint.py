@@ -72,7 +72,7 @@ def loud(run):
 def test_a_run_paints(run, corpus):
     out, done = run
     painter = heedful.load(out)
-    assert painter.evaluate(corpus.tests["test"].images) == pytest.approx(done.scores["test"], abs=1e-6)
+    assert painter.measure(corpus.tests["test"].images) == pytest.approx(done.scores["test"], abs=1e-6)
     made = painter.paint(samples=3)
     assert (made.shape, made.dtype) == ((1, 3, 3, SIZE, SIZE), torch.uint8)
     colours = {tuple(pixel) for pixel in made.movedim(2, -1).reshape(-1, 3).tolist()}
@@ -95,7 +95,7 @@ def test_the_loss_is_that_of_every_pixel_after_those_before(run, corpus):
             with torch.no_grad():
                 logits, state = painter.model.step(torch.tensor([before]), state)
             nats -= float(logits.log_softmax(-1)[0, number])
-    found = painter.evaluate(images)
+    found = painter.measure(images)
     assert found["loss"] == pytest.approx(nats / (2 * SIZE * SIZE), rel=1e-4)
     assert found["bits_per_pixel"] == pytest.approx(found["loss"] / math.log(2))
 

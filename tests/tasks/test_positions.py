@@ -102,10 +102,10 @@ def loss_of(served: Any, task: str) -> float:
         case "translate":
             return served.loss(PAIRS.valid)
         case "classify-images":
-            return served.evaluate(pictures().valid)["loss"]
+            return served.measure(pictures().valid)["loss"]
         case _:
             more = {"stride": served.context} if task == "generate" else {}
-            return served.evaluate(DOCUMENTS.valid, **more).loss
+            return served.measure(DOCUMENTS.valid, **more).loss
 
 
 @pytest.mark.parametrize(("task", "chosen"), CASES, ids=str)

@@ -69,7 +69,7 @@ def test_a_reward_is_used(run: Path) -> None:
     best, worst = model.reward([" aaa", " bb"], ["bade", "bade"])
     assert best > worst
     assert model.reward(" aaa", "bade") == pytest.approx(best, abs=1e-5)
-    assert model.evaluate(JUDGED)["pair_accuracy"] > 0.95
+    assert model.measure(JUDGED)["pair_accuracy"] > 0.95
     assert all(law.holds for law in check(run))
     with pytest.warns(UserWarning, match="only 16 of its 42 tokens were read"):
         model.reward("a" * 40)

@@ -1,6 +1,9 @@
 """What translators are worth: files of translations, other measures, and two systems side by side."""
 
+import json
+import shutil
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -77,3 +80,44 @@ def test_what_cannot_be_is_told_before_anything_is_translated(
     ):
         with pytest.raises(kind):
             list(evaluate(translators[0], replace(sides, **wrong)))
+
+
+def test_all_of_what_the_run_has_not_learnt_is_scored_and_else_what_it_held_out(
+    translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path
+) -> None:
+    """A tenth of a fresh file would be held out of it, as if it were to be learnt from."""
+    run, path = tmp_path / "run", tmp_path / "own.tsv"
+    shutil.copytree(translators[0], run)
+    pairs = corpus.train.rows(range(40))
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in zip(pairs.source, pairs.target, strict=True)))
+    options = TranslationScoring(data=str(path), beam=1)
+    (whole,) = evaluate(run, options)
+    assert whole.name == "own.tsv"
+    assert whole.told is not None
+    assert whole.told.startswith("40 pairs, ")
+    assert whole.notes == ()
+    facts = json.loads((run / "data.json").read_text())
+    known = {"path": "elsewhere/train.tsv", "sha256": sha256(path.read_bytes()).hexdigest()}
+    (run / "data.json").write_text(json.dumps(facts | {"files": [known]}))
+    (part,) = evaluate(run, options)
+    assert part.name == "test"
+    assert part.told is not None
+    assert part.told.startswith("1 pair, ")
+    assert part.notes == (f"{path}: {run} has learnt from it, and what it held out for a test is scored",)
+    (against,) = evaluate(translators[0], replace(options, against=str(run)))
+    assert against.name == "test"
+    (run / "data.json").write_text(json.dumps(facts | {"files": [known | {"path": "elsewhere/test.tsv"}]}))
+    (tested,) = evaluate(run, options)
+    assert tested.told == whole.told
+
+
+def test_where_there_is_no_test_the_validation_pairs_are_scored(
+    translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path
+) -> None:
+    for name, count in (("train", 20), ("valid", 5)):
+        for side, lines in (("low", corpus.train.source), ("high", corpus.train.target)):
+            (tmp_path / f"{name}.{side}").write_text("".join(f"{line}\n" for line in lines[:count]))
+    (found,) = evaluate(translators[0], TranslationScoring(data=str(tmp_path), beam=1))
+    assert found.name == "valid.low"
+    assert found.told is not None
+    assert found.told.startswith("5 pairs, ")

@@ -61,7 +61,7 @@ def run(tmp_path_factory):
 def test_a_run_says_what_pixels_belong_to(run, tmp_path):
     out, done = run
     model = heedful.load(out)
-    scores = model.evaluate(corpus().tests["test"])
+    scores = model.measure(corpus().tests["test"])
     assert scores == pytest.approx(done.scores["test"], abs=1e-5)
     assert {"loss", "miou", "pixel_accuracy", "iou ground"} <= scores.keys()
     sizes = [(64, 64), (50, 30)]
@@ -174,7 +174,7 @@ def test_a_picture_is_measured_a_class_at_a_time(run, monkeypatch: pytest.Monkey
         return upsampled(own, size)
 
     monkeypatch.setattr(use, "upsampled", counting)
-    found = model.evaluate(part)
+    found = model.measure(part)
     assert found.pop("loss") == pytest.approx(total / count, rel=1e-5)
     assert found == overlaps(counts, model.spec.labels)
     assert enlarged == [1] * (len(part) * len(model.spec.labels))

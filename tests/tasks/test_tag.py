@@ -46,7 +46,7 @@ def test_a_run_says_what_it_has_learnt(run):
     model = heedful.load(out)
     names = {"loss", "accuracy", "macro_f1", "span_precision", "span_recall", "span_f1"}
     assert done.scores["test"].keys() == names
-    assert model.evaluate(SENTENCES[:10]) == pytest.approx(done.scores["test"], abs=1e-5)
+    assert model.measure(SENTENCES[:10]) == pytest.approx(done.scores["test"], abs=1e-5)
     (words, none) = model.tag(["ba  dede lu", " "])
     assert [one.word for one in words] == ["ba", "dede", "lu"]
     assert all(one.label in ("B-X", "O") and 0.5 <= one.score <= 1 for one in words)
@@ -102,8 +102,8 @@ def test_the_loss_counts_words_and_leaves_out_labels_that_were_not_learnt():
 
 def test_a_label_that_was_not_learnt_is_never_right(run):
     model = heedful.load(run[0])
-    known = model.evaluate([Sentence(("ba",), ("O",))])
-    both = model.evaluate([Sentence(("ba", "ba"), ("O", "new"))])
+    known = model.measure([Sentence(("ba",), ("O",))])
+    both = model.measure([Sentence(("ba", "ba"), ("O", "new"))])
     assert both["accuracy"] <= 0.5
     assert known["loss"] > 0
 

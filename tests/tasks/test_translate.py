@@ -101,6 +101,9 @@ def test_n_best_are_sorted_and_distinct(model):
     assert len(scores) == 4
     assert scores == sorted(scores, reverse=True)
     assert (found.text, found.score) == found.hypotheses[0]
+    more = model.search(["ba de"], beam=2, n_best=6)
+    assert len(more[0].hypotheses) == 6
+    assert more == model.search(["ba de"], beam=6, n_best=6)
 
 
 @pytest.mark.parametrize("settings", [{"groups": 0}, {"groups": -3}, {"groups": 2, "samples": 2}])
@@ -120,7 +123,7 @@ def test_limits_and_prefix(model):
 
 
 def test_scores_are_sacrebleus(model):
-    scores, made = model.evaluate(Pairs(["ba de", "ko"], ["DE BA", "KO"], "x"), beam=1, bootstrap=20)
+    scores, made = model.measure(Pairs(["ba de", "ko"], ["DE BA", "KO"], "x"), beam=1, bootstrap=20)
     assert scores.signature.startswith("nrefs:1|bs:20|seed:12345|case:mixed")
     assert "chrF" not in scores.signature
     assert 0 <= scores.chrf <= 100

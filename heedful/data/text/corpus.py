@@ -2,7 +2,7 @@
 them is held out."""
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,6 +48,25 @@ def read_parallel(
     Raises InputError or MissingError.
     """
     return _corpus(*read_whole(path, source=source, target=target, columns=columns, tag=tag))
+
+
+def read_to_score(
+    path: str | Path | Sequence[str | Path],
+    *,
+    learnt: Callable[[Sequence[Path]], bool],
+    source: str | None = None,
+    target: str | None = None,
+    tag: str = "",
+) -> Corpus:
+    """The same pairs for a translator that is measured on them. Where no file is called a test, all pairs are one, or
+    those of the validation text if there is one; but of files that the translator has `learnt` from, it is what
+    `read_parallel` holds out, as it did for the training. Raises InputError or MissingError."""
+    read, weights = read_whole(path, source=source, target=target, tag=tag)
+    if read.tests or (read.valid is None and learnt(read.files)):
+        return _corpus(read, weights)
+    only = read.train if read.valid is None else read.valid
+    none = only.rows([])
+    return _corpus(replace(read, train=none, valid=none, tests={Path(only.name).name: only}), weights)
 
 
 def _corpus(read: Read, weights: Mapping[Origin, float] | None = None) -> Corpus:

@@ -76,7 +76,7 @@ class AnswerJob(BodyJob[AnswerRecipe, Parts[list[Question]], TokenClassifier]):
 
     def measure(self, model: TokenClassifier) -> Measurement:
         answerer, shown = Answerer(model, self.tokenizer, self.spec()), self.valid[:SHOWN]
-        scores = answerer.evaluate(self.valid)
+        scores = answerer.measure(self.valid)
         found = answerer.answer([one.question for one in shown], [one.context for one in shown])
         sample = "".join(f"{one.question}\n    {best.text}\n" for one, (best, *_) in zip(shown, found, strict=True))
         return Measurement(scores.pop("loss"), scores, scores["f1"], sample)

@@ -81,7 +81,7 @@ class Answerer(TextModel[TokenClassifier]):
         answers, warned = self._answers(asked, self.layout.encode(asked), top)[0], self.layout.warnings(asked)
         return [Answering(own, warning) for own, warning in zip(answers, warned, strict=True)]
 
-    def evaluate(self, questions: Sequence[Question]) -> dict[str, float]:
+    def measure(self, questions: Sequence[Question]) -> dict[str, float]:
         """The loss in nats a window, and exact matches and F1 as SQuAD counts them (Rajpurkar et al. 2016)."""
         encoded = self.layout.encode(questions)
         found, loss = self._answers(questions, encoded, 1)
@@ -185,4 +185,4 @@ ASK = Ask(answer_questions, AnswerOptions, gathers=lambda options: not options.c
 
 def score_answers(answerer: Answerer, options: DataOptions) -> Iterator[Scored]:
     for name, questions in read_tests(options.path, read_answered, kinds=KINDS).items():
-        yield Scored(name, answerer.evaluate(questions))
+        yield Scored(name, answerer.measure(questions))

@@ -159,7 +159,7 @@ class ChatModel(LanguageModel):
         messages: str | Sequence[Spoken],
         *,
         tokens: int = 200,
-        stop: Sequence[str] = (),
+        stop: str | Sequence[str] = (),
         **sampling: Unpack[SamplingOptions],
     ) -> Reply:
         """Answers the last message: of a conversation, or of one that begins with this text. An answer has at most so
@@ -173,7 +173,7 @@ class ChatModel(LanguageModel):
         conversations: Sequence[Sequence[Spoken]],
         *,
         tokens: int = 200,
-        stop: Sequence[str] = (),
+        stop: str | Sequence[str] = (),
         batch: int = 32,
         **sampling: Unpack[SamplingOptions],
     ) -> list[Reply]:
@@ -207,7 +207,7 @@ class ChatModel(LanguageModel):
         messages: str | Sequence[Spoken],
         *,
         tokens: int = 200,
-        stop: Sequence[str] = (),
+        stop: str | Sequence[str] = (),
         **sampling: Unpack[SamplingOptions],
     ) -> Generator[str, None, Reply]:
         """The content that `chat` gives, piece by piece as it is made; what this returns is that reply."""
@@ -241,7 +241,7 @@ class ChatModel(LanguageModel):
         ids, forgotten = fitted_prompt(self.written, messages, self.context - free)
         return Asked(ids, min(tokens, self.context - len(ids)), forgotten)
 
-    def answering(self, asked: Sequence[Asked], how: Sampling, stop: Sequence[str] = (), *, rows: int) -> Writer:
+    def answering(self, asked: Sequence[Asked], how: Sampling, stop: str | Sequence[str] = (), *, rows: int) -> Writer:
         """What answers prompts, at most `rows` at a time, each with a seed of its own; they are numbered from 0."""
         writer = self.writer(rows=rows, size=max(len(one.ids) + one.tokens - 1 for one in asked))
         for i, one in enumerate(asked):

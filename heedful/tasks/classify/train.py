@@ -124,7 +124,7 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
 
     def measure(self, model: Classifier) -> Measurement:
         classifier = TextClassifier(model, self.tokenizer, self.spec())
-        scores = classifier.evaluate(self.valid)
+        scores = classifier.measure(self.valid)
         loss = scores.pop("loss")
         shown = self.valid[:SHOWN]
         found = classifier.classify(

@@ -92,7 +92,7 @@ class TextClassifier(TextModel[Classifier]):
         listed = zip(names, chances.tolist(), strict=False)  # a batch may have more choices than this one
         return sorted(listed, key=lambda item: -item[1])
 
-    def evaluate(self, examples: Sequence[Example]) -> dict[str, float]:
+    def measure(self, examples: Sequence[Example]) -> dict[str, float]:
         """The loss, and: accuracy and macro F1 of labels; F1 (macro, micro) and exact matches of sets of labels;
         Pearson's and Spearman's correlation of scores; accuracy of choices."""
         encoded = self.layout.encode(examples)
@@ -189,7 +189,7 @@ def score_classifier(classifier: TextClassifier, options: DataOptions) -> Iterat
         return examples
 
     for name, examples in read_tests(options.path, read, kinds=TABLES).items():
-        yield Scored(name, classifier.evaluate(examples))
+        yield Scored(name, classifier.measure(examples))
 
 
 def classifier_facts(saved: Saved) -> dict[str, Any]:

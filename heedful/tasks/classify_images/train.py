@@ -151,7 +151,7 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
 
     def measure(self, model: ViT) -> Measurement:
         classifier = ImageClassifier(model, self.spec())
-        scores = classifier.evaluate(self.valid)
+        scores = classifier.measure(self.valid)
         loss = scores.pop("loss")
         return Measurement(loss, scores, scores["accuracy"], classifier.sample(self.valid, SHOWN))
 

@@ -66,7 +66,7 @@ class ImageClassifier(PictureModel[ViT]):
             made.append(sorted(zip(self.spec.labels, chances, strict=True), key=lambda item: -item[1]))
         return made
 
-    def evaluate(self, part: Part) -> dict[str, float]:
+    def measure(self, part: Part) -> dict[str, float]:
         """The loss in nats, accuracy, macro F1, and of more than five labels the accuracy of the best five."""
         target, logits = targets_of(part.labels, self.spec.labels), self._logits(part)
         said = logits.argmax(1)
@@ -122,7 +122,7 @@ ASK = Ask(classify_pictures, NoOptions, reads="pictures")
 
 def score_image_classifier(classifier: ImageClassifier, options: DataOptions) -> Iterator[Scored]:
     for name, part in read_test_images(options.path, channels=classifier.spec.preparation.channels).items():
-        yield Scored(name, classifier.evaluate(part))
+        yield Scored(name, classifier.measure(part))
 
 
 def image_classifier_facts(saved: Saved) -> dict[str, Any]:

@@ -122,7 +122,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
 
     def measure(self, model: DETR) -> Measurement:
         served = Detector(model, self.spec())
-        scores = served.evaluate(self.valid)
+        scores = served.measure(self.valid)
         loss = scores.pop("loss")
         found = served.find([self.valid.images[i] for i in range(min(SHOWN, len(self.valid)))])
         return Measurement(loss, scores, scores["map"], _sample(found, self.valid))

@@ -79,7 +79,7 @@ class Detector(PictureModel[DETR]):
         """The label that is likeliest, and the box, of every query on each picture, the surest first."""
         return [own for logits, sizes in self._logits(images) for own in self._found(logits, sizes)]
 
-    def evaluate(self, part: BoxedPart) -> dict[str, float]:
+    def measure(self, part: BoxedPart) -> dict[str, float]:
         """The loss of the last layer by the number of things, and `average_precision`. Raises InputError for a label
         that the model does not know."""
         check_labels(part, self.spec.labels)
@@ -141,7 +141,7 @@ ASK = Ask(detect_things, DetectOptions, reads="pictures")
 
 def score_detector(detector: Detector, options: DataOptions) -> Iterator[Scored]:
     for name, part in read_test_boxes(options.path, channels=detector.spec.preparation.channels).items():
-        yield Scored(name, detector.evaluate(part))
+        yield Scored(name, detector.measure(part))
 
 
 def detector_facts(saved: Saved) -> dict[str, Any]:

@@ -102,13 +102,13 @@ class FillJob(TextJob[FillRecipe, Encoder]):
 
     def measure(self, model: Encoder) -> Measurement:
         filler = Filler(model, self.tokenizer, self.spec())
-        found = filler.evaluate(self.valid)
+        found = filler.measure(self.valid)
         sample = "".join(f"{filler.sample(text)}\n" for text in self.valid[:SHOWN])
         scores = found.scores()
         return Measurement(scores.pop("loss"), scores, -found.loss, sample)
 
     def score(self, best: Filler, part: list[str]) -> Mapping[str, Any]:
-        return best.evaluate(part).scores()
+        return best.measure(part).scores()
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return CardText(

@@ -105,7 +105,7 @@ class Filler(TextModel[Encoder]):
                 made[i].append(Filled(texts[i], len(made[i]), candidates))
         return made
 
-    def evaluate(self, texts: Sequence[str]) -> Named:
+    def measure(self, texts: Sequence[str]) -> Named:
         """Hides SHARE of the tokens, the same ones each time, and names them; of a model of pairs, makes such of the
         texts, and tells them apart."""
         nats, right, count = 0.0, 0, 0
@@ -205,5 +205,5 @@ ASK = Ask(fill_texts, FillOptions, each=fill_each)
 
 
 def score_filler(filler: Filler, options: DataOptions) -> Iterator[Scored]:
-    found = filler.evaluate(read_text(options.path))
+    found = filler.measure(read_text(options.path))
     yield Scored(options.path, {**found.scores(), "tokens": found.tokens})

@@ -93,7 +93,7 @@ def nats_of(model: LM, ids: Sequence[int], stride: int | None = None) -> Float[T
     """The negative log-probability of each of T + 1 tokens but the first, given those before it that a window of the
     model's context holds; the window moves by `stride` tokens (None: half of it). Raises InputError."""
     context, device, count = model.config.embed.context_length, model.embed.tokens.weight.device, len(ids) - 1
-    step = stride or max(1, context // 2)
+    step = max(1, context // 2) if stride is None else stride
     if not 1 <= step <= context:
         raise InputError(f"a stride of {step} is not between 1 and the context, {context}")
     whole = torch.tensor(ids, device=device)

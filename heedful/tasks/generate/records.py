@@ -103,6 +103,6 @@ def score_language_model(model: LanguageModel, options: TextScoring) -> Iterator
         answers = evaluate_in_context(model, read_solved(data), asking, pool=shown)
         yield Scored(data, answers.facts(), str(answers), tuple(answers.notes))
         return
-    found = model.evaluate(read_text(data))
+    found = model.measure(read_text(data))
     names = ("loss", "perplexity", "bits_per_byte", "word_perplexity", "tokens")
     yield Scored(data, {name: getattr(found, name) for name in names})

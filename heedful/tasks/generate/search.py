@@ -16,7 +16,7 @@ Ids = list[int]
 DRAWN = ("temperature", "top_k", "top_p", "min_p", "seed")  # what a search does not use
 
 
-def refuse_drawing(given: Sequence[str], stop: Sequence[str], *, width: int, samples: int) -> None:
+def refuse_drawing(given: Sequence[str], stop: str | Sequence[str], *, width: int, samples: int) -> None:
     """Raises InputError for what a beam search of this width cannot follow."""
     unused = [name for name in DRAWN if name in given] + (["stop"] if stop else [])
     if unused:

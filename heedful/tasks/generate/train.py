@@ -101,12 +101,12 @@ class GenerateJob(TextJob[GenerateRecipe, LM]):
 
     def measure(self, model: LM) -> Measurement:
         language_model = LanguageModel(model, self.tokenizer, ABOUT)
-        found = language_model.evaluate(self.valid, stride=language_model.context)
+        found = language_model.measure(self.valid, stride=language_model.context)
         ((sample,),) = language_model.generate([""], tokens=SHOWN)
         return Measurement(found.loss, _likelihood_scores(found), -found.loss, sample.text + "\n")
 
     def score(self, best: LanguageModel, part: list[str]) -> Mapping[str, Any]:
-        found = best.evaluate(part)
+        found = best.measure(part)
         return {"loss": found.loss, **_likelihood_scores(found)}
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:

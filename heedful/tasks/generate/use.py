@@ -111,7 +111,7 @@ class LanguageModel(TextModel[LM]):
         prompts: Sequence[str],
         *,
         tokens: int = 100,
-        stop: Sequence[str] = (),
+        stop: str | Sequence[str] = (),
         samples: int = 1,
         batch: int = 32,
         beam: int | None = None,
@@ -132,6 +132,8 @@ class LanguageModel(TextModel[LM]):
         Raises InputError for settings that do not go together.
         """
         refuse_fractions({"tokens": tokens, "samples": samples, "batch": batch, "best_of": best_of, "beam": beam})
+        if batch < 1:
+            raise InputError(f"a batch of {batch} rows", fix="give 1 or more")
         if tokens < (0 if beam is None else 1) or samples < 1:
             raise InputError(f"{samples} texts of {tokens} tokens", fix="give 1 or more of each")
         if best_of < 1 or (beam is not None and best_of > 1):
@@ -196,7 +198,7 @@ class LanguageModel(TextModel[LM]):
         return made
 
     def stream(
-        self, prompt: str, *, tokens: int = 100, stop: Sequence[str] = (), **sampling: Unpack[SamplingOptions]
+        self, prompt: str, *, tokens: int = 100, stop: str | Sequence[str] = (), **sampling: Unpack[SamplingOptions]
     ) -> Iterator[str]:
         """The text that `generate` gives for this prompt alone, piece by piece as it is made."""
         refuse_fractions({"tokens": tokens})
@@ -230,7 +232,7 @@ class LanguageModel(TextModel[LM]):
         )
 
     def _say(
-        self, begun: Sequence[tuple[Ids, int]], how: Sampling, tokens: int, stop: Sequence[str], batch: int
+        self, begun: Sequence[tuple[Ids, int]], how: Sampling, tokens: int, stop: str | Sequence[str], batch: int
     ) -> Iterator[TextPiece]:
         """Continues texts, each with its seed, and tells what is added to which, as it is made."""
         if not begun or tokens < 1:
@@ -256,7 +258,7 @@ class LanguageModel(TextModel[LM]):
             made.append(Likelihood(nats, len(ids), len(text.encode()), len(text.split()) + text.count("\n")))
         return made
 
-    def evaluate(self, texts: Sequence[str], *, stride: int | None = None) -> Likelihood:
+    def measure(self, texts: Sequence[str], *, stride: int | None = None) -> Likelihood:
         """Of all texts together. Raises InputError where they have no token."""
         each = self.likelihood(texts, stride=stride)
         found = Likelihood(*(sum(getattr(one, key) for one in each) for key in ("nats", "tokens", "bytes", "words")))

@@ -14,6 +14,7 @@ from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling
 from heedful.errors import InputError
 from heedful.models.lm import LM
+from heedful.tasks.shared.one_or_many import listed
 
 Ids = list[int]
 
@@ -85,7 +86,7 @@ class Writer:
         return len(self._texts)
 
     def add(
-        self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = (), top: int = 0
+        self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: str | Sequence[str] = (), top: int = 0
     ) -> int:
         """A text to continue from these ids for at most so many tokens, drawn by the seed of its sampling; `top` of the
         likeliest are told with each. Returns its number. Raises InputError for ids that are none of the model's, and
@@ -95,7 +96,7 @@ class Writer:
             raise InputError("tokens that the model does not have", fix=f"give one or more, from 0 to {size - 1:,}")
         if tokens < 1:
             raise InputError(f"at most {tokens} new tokens", fix="ask for 1 or more")
-        text = _Written(self._added, [*ids], sampling, tokens, Reader(self._tokenizer, stop, ids), top)
+        text = _Written(self._added, [*ids], sampling, tokens, Reader(self._tokenizer, listed(stop), ids), top)
         self._enter(text)
         self._added += 1
         self._texts[text.number] = text

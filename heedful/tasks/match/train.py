@@ -158,7 +158,7 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
 
     def measure(self, model: CLIP) -> Measurement:
         matcher = Matcher(model, self.tokenizer, self.spec())
-        found = matcher.evaluate(self.valid)
+        found = matcher.measure(self.valid)
         loss, sample = found.pop("loss"), matcher.sample(self.valid, SHOWN)
         return Measurement(loss, {name: found[name] for name in MEASURED}, sum(found.values()), sample)
 

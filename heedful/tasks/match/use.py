@@ -232,7 +232,7 @@ class Matcher(TextModel[CLIP]):
         refuse_nan_answers(vectors, "vectors")
         return vectors
 
-    def evaluate(self, part: Captioned) -> dict[str, float]:
+    def measure(self, part: Captioned) -> dict[str, float]:
         """The loss in nats, over all pictures at once, each with its first text; and of pictures and texts, how often
         one that belongs to it is among the best 1, 5 and 10. The same text, and the same picture, is there once."""
         captions = [[self.layout.normalised(text) for text in own] for own in part.captions]
@@ -347,7 +347,7 @@ ASK_SEARCH = Ask(search_pictures, SearchOptions, local=True)
 
 def score_matcher(matcher: Matcher, options: DataOptions) -> Iterator[Scored]:
     for name, part in read_test_captions(options.path, channels=matcher.spec.preparation.channels).items():
-        yield Scored(name, matcher.evaluate(part))
+        yield Scored(name, matcher.measure(part))
 
 
 def matcher_facts(saved: Saved) -> dict[str, Any]:

@@ -97,12 +97,12 @@ class PaintJob(PictureJob[PaintRecipe, LabelledImages, LM]):
     def measure(self, model: LM) -> Measurement:
         """On validation pictures, with some that the model draws."""
         painter = Painter(model, self.spec())
-        scores = painter.evaluate(self.valid.images)
+        scores = painter.measure(self.valid.images)
         loss = scores.pop("loss")
         return Measurement(loss, scores, -loss, png(contact_sheet(painter.paint(samples=SHOWN)[0], columns=4)))
 
     def score(self, best: Painter, part: Part) -> Mapping[str, Any]:
-        return best.evaluate(part.images)
+        return best.measure(part.images)
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return self.told(

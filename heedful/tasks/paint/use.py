@@ -117,7 +117,7 @@ class Painter(PictureModel[LM]):
         return self.spec.palette.paint(torch.cat(made).view(-1, *size)).unflatten(0, (B, samples))
 
     @torch.inference_mode()
-    def evaluate(self, images: Images) -> dict[str, float]:
+    def measure(self, images: Images) -> dict[str, float]:
         """The loss in nats a pixel, and the same in bits: of the palette's numbers, not of the colours before it."""
         nats, most = 0.0, max(1, SCORED // self.spec.pixels)
         for pictures, _ in prepared(images, self.spec.preparation, most=most):
@@ -162,7 +162,7 @@ ASK = Ask(paint_pictures, PaintOptions, gathers=lambda options: False, reads="pi
 def score_painter(painter: Painter, options: DataOptions) -> Iterator[Scored]:
     channels = painter.spec.preparation.channels
     for name, part in read_test_images(options.path, channels=channels, labelled=False).items():
-        yield Scored(name, {**painter.evaluate(part.images), "pictures": len(part)})
+        yield Scored(name, {**painter.measure(part.images), "pictures": len(part)})
 
 
 def painter_facts(saved: Saved) -> dict[str, Any]:

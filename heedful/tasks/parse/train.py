@@ -84,12 +84,12 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
 
     def measure(self, model: TranslationModel) -> Measurement:
         """The loss, given the right tokens so far; and EVALB's scores of greedy trees, of which a few are shown."""
-        scores, found = Parser(model, self.tokenizer, self.spec()).evaluate(self.valid, beam=1)
+        scores, found = Parser(model, self.tokenizer, self.spec()).measure(self.valid, beam=1)
         lines = [f"model  {ours}\nright  {right}\n" for ours, right in zip(found[:SHOWN], self.valid, strict=False)]
         return Measurement(scores.pop("loss"), scores, scores["f1"], "\n".join(lines))
 
     def score(self, best: Parser, part: list[Tree]) -> Mapping[str, Any]:
-        return best.evaluate(part)[0]
+        return best.measure(part)[0]
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         names = ("f1", "precision", "recall", "complete", "f1_40")

@@ -108,7 +108,7 @@ class Parser(TextModel[TranslationModel]):
         sources = self.encode([list(tree.leaves()) for tree in trees])
         return list(zip(sources, map(self.brackets.encode, trees), strict=True))
 
-    def evaluate(self, trees: Sequence[Tree], *, beam: int | None = None) -> tuple[dict[str, float], list[Tree]]:
+    def measure(self, trees: Sequence[Tree], *, beam: int | None = None) -> tuple[dict[str, float], list[Tree]]:
         """The loss, in nats a token of linearised trees, and EVALB's scores of the model's trees, which follow. `f1_40`
         is of sentences of at most 40 words."""
         found = self.trees([list(tree.leaves()) for tree in trees], beam=beam)
@@ -144,7 +144,7 @@ def score_parser(parser: Parser, options: TreeScoring) -> Iterator[Scored]:
     if not tests:
         raise MissingError("no file named test*", where=data, fix="give a file")
     for name, trees in tests.items():
-        yield Scored(name, parser.evaluate(trees, beam=options.beam)[0])
+        yield Scored(name, parser.measure(trees, beam=options.beam)[0])
 
 
 def parser_facts(saved: Saved) -> dict[str, Any]:

@@ -135,7 +135,7 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
 
     def measure(self, model: Classifier) -> Measurement:
         reward = RewardModel(model, self.tokenizer, self.spec(), self.prompting)
-        scores = reward.evaluate(self.valid)
+        scores = reward.measure(self.valid)
         loss = scores.pop("loss")
         lines = []
         for one in self.valid[:SHOWN]:

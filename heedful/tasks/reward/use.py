@@ -92,7 +92,7 @@ class RewardModel(TextModel[Classifier]):
             found |= zip(map(tuple, own), answers.tolist(), strict=True)
         return [found[tuple(row.ids)] for row in rows]
 
-    def evaluate(self, judgements: Sequence[Judgement]) -> dict[str, float]:
+    def measure(self, judgements: Sequence[Judgement]) -> dict[str, float]:
         """The loss in nats a pair, and what `pair_scores` tells of the rewards of better and worse answers."""
         asked = [(one.prompt, answer) for one in judgements for answer in one.candidates]
         found, _ = self.weigh([prompt for prompt, _ in asked], [answer for _, answer in asked])
@@ -150,4 +150,4 @@ ASK = Ask(reward_lines, NoOptions)
 
 def score_reward(model: RewardModel, options: DataOptions) -> Iterator[Scored]:
     for name, judgements in read_judged(options.path).items():
-        yield Scored(name, model.evaluate(judgements))
+        yield Scored(name, model.measure(judgements))

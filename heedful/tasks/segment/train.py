@@ -97,7 +97,7 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
         return SegmentTask(self.corpus.train, self.viewer)
 
     def measure(self, model: Pyramid) -> Measurement:
-        scores = Segmenter(model, self.spec()).evaluate(self.valid)
+        scores = Segmenter(model, self.spec()).measure(self.valid)
         loss = scores.pop("loss")
         sample = "".join(f"{name}: {value:.4f}\n" for name, value in scores.items())
         return Measurement(loss, scores, scores["miou"], sample)

@@ -74,7 +74,7 @@ class Segmenter(PictureModel[Pyramid]):
         images = opened(files, self.spec.preparation)
         return [likeliest(logits, size) for logits, size in self._logits(images)]
 
-    def evaluate(self, part: MaskedPart) -> dict[str, float]:
+    def measure(self, part: MaskedPart) -> dict[str, float]:
         """At each picture's own size: the loss in nats a pixel; `miou`, the mean over the classes that occur or are
         found of `iou LABEL`, intersection over union of all pictures together; and `pixel_accuracy`."""
         K = len(self.spec.labels)
@@ -181,7 +181,7 @@ ASK = Ask(segment_pictures, SegmentOptions, reads="pictures")
 def score_segmenter(segmenter: Segmenter, options: DataOptions) -> Iterator[Scored]:
     spec = segmenter.spec
     for name, part in read_test_masks(options.path, spec.classes, channels=spec.preparation.channels).items():
-        scores: dict[str, Any] = segmenter.evaluate(part)
+        scores: dict[str, Any] = segmenter.measure(part)
         told = ", ".join(in_words(key, value) for key, value in scores.items())
         labels = [f"iou {label}" for label in spec.labels]
         each = {name.removeprefix("iou "): scores.pop(name) for name in labels if name in scores}

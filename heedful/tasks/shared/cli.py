@@ -61,7 +61,7 @@ class Command(NamedTuple):
 class DataOptions:
     """What `heed eval` is told for most tasks."""
 
-    data: Annotated[str | None, typer.Option(help="Data as for train: its test sets are scored.")] = None
+    data: Annotated[str | None, typer.Option(help="A file, or data as for train, whose test sets are scored.")] = None
 
     @property
     def path(self) -> str:

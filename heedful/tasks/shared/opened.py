@@ -2,7 +2,7 @@
 
 import base64
 import html
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -45,14 +45,14 @@ class Opened:
         """The weights behind `look`, by their layers. Raises InputError."""
         return self._verbs().attention(self, str(given), settings or {})
 
-    def evaluate_files(
+    def evaluate(
         self,
-        data: str | Path | Sequence[object] | Mapping[str, Sequence[object]] | None = None,
+        data: str | Path | Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
         settings: Settings | None = None,
     ) -> dict[str, dict[str, Any]]:
         """The scores on each test set of `data`, as `heed eval` gives them, by their names; `settings` are the options
-        of that. `data` is a path, or rows in memory as `heedful.train` takes them. Raises InputError or
-        MissingError."""
+        of that. `data` is a path, or rows in memory as `heedful.train` takes them, all of which are scored. Raises
+        InputError or MissingError."""
         return self._verbs().evaluate(self, data, settings or {})
 
     def check(self, texts: Sequence[str] = ()) -> list[Law]:

@@ -91,7 +91,7 @@ class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
 
     def measure(self, model: TokenClassifier) -> Measurement:
         tagger, valid = Tagger(model, self.tokenizer, self.spec()), self.valid
-        scores = tagger.evaluate(valid)
+        scores = tagger.measure(valid)
         found = tagger.tag_words([one.words for one in valid[:SHOWN]])
         sample = "".join(" ".join(f"{word.word}/{word.label}" for word in words) + "\n" for words in found)
         return Measurement(scores.pop("loss"), scores, scores[self.rank], sample)

@@ -64,7 +64,7 @@ class Tagger(TextModel[TokenClassifier]):
             made.append([Word(word, self.labels[n], score) for word, n, score in found])
         return made
 
-    def evaluate(self, sentences: Sequence[Sentence]) -> dict[str, float]:
+    def measure(self, sentences: Sequence[Sentence]) -> dict[str, float]:
         """The loss in nats a word, accuracy and macro F1; and of labels that say where spans begin and continue,
         precision, recall and F1 of the spans. A label that was not learnt is never right, and has no loss."""
         all_logits = self._logits(self.layout.encode([one.words for one in sentences]))
@@ -105,4 +105,4 @@ ASK = Ask(tag_texts, NoOptions)
 
 def score_tags(tagger: Tagger, options: DataOptions) -> Iterator[Scored]:
     for name, sentences in read_tests(options.path, read_sentences, kinds=KINDS).items():
-        yield Scored(name, tagger.evaluate(sentences))
+        yield Scored(name, tagger.measure(sentences))

@@ -58,7 +58,10 @@ class TranslationScoring:
         str | None, typer.Option(help="A file, a sentence a line; with --data, a language or column.")
     ] = None
     target: Annotated[str | None, typer.Option(help="Its reference translations, line by line; likewise.")] = None
-    data: Annotated[str | None, typer.Option(help="Data as for train: its test sets are scored.")] = None
+    data: Annotated[
+        str | None,
+        typer.Option(help="Data as for train: its test sets are scored, or a file that was not learnt from."),
+    ] = None
     beam: Beam = None
     length_penalty: LengthPenalty = None
     together: With = None

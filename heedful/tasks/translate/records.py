@@ -77,12 +77,9 @@ class TranslateOptions:
 
 
 def translate_texts(translator: "Translator", texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
-    """Of n best, the beam is at least as wide. Raises InputError."""
+    """Raises InputError."""
     settings, told = options.decoding, options.confidence or options.flag is not None
     translator = translator.directed(options.source, options.target, options.tag)
-    if settings.get("n_best", 1) > 1 or "beam" in settings:
-        width = max(settings.get("beam", translator.decoding().beam), settings.get("n_best", 1))
-        settings = {**settings, "beam": width}
     forced = None if options.prefix is None else [options.prefix] * len(texts)
     wishes = options.wishes(translator.languages)
     for found in search_in_parts(

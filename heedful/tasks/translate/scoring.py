@@ -1,6 +1,6 @@
 """What a translator is worth: on a pair of files or on test sets, alone or beside another."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from heedful.core.config import to_json
-from heedful.data.text.corpus import by_direction, read_parallel
+from heedful.data.text.corpus import by_direction, read_to_score
 from heedful.data.text.layouts import languages_of_files
 from heedful.data.text.pairs import Pairs, read_pairs
 from heedful.decode.settings import chosen
@@ -18,6 +18,7 @@ from heedful.errors import InputError, counted
 from heedful.metrics.names import LABELS
 from heedful.metrics.paired import Compared, compare
 from heedful.metrics.texts import Rouge, Scores
+from heedful.run.learnt import learnt_from
 from heedful.run.task import Scored
 from heedful.store import files
 from heedful.tasks.shared.cli import on_one_line
@@ -90,14 +91,24 @@ def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping
         about = translator.about
         if KEY not in about:
             source, target = source or about["source"], target or about["target"]
-        read = partial(read_parallel, options.data, source=source, target=target)
+        runs = [one for one in (translator.run, options.against, *(options.together or ())) if one is not None]
+        learnt = list[str]()
+
+        def has_learnt(paths: Sequence[Path]) -> bool:
+            learnt.extend(str(run) for run in runs if learnt_from(Path(run), paths))
+            return bool(learnt)
+
+        read = partial(read_to_score, options.data, learnt=has_learnt, source=source, target=target)
         corpus, told = with_tags(translator, lambda tag: read(tag=tag))
-        if KEY not in about:
-            return corpus.tests, corpus.valid, told
-        if corpus.directions:
-            return dict(by_direction(corpus.tests)), corpus.valid, told
-        known_way = partial(_in_direction, translator.directed(corpus.source, corpus.target))
-        return {name: known_way(part) for name, part in corpus.tests.items()}, known_way(corpus.valid), told
+        if learnt:
+            told = (*told, f"{options.data}: {learnt[0]} has learnt from it, and what it held out for a test is scored")
+        tests, valid = corpus.tests, corpus.valid
+        if KEY in about and corpus.directions:
+            tests = dict(by_direction(tests))
+        elif KEY in about:
+            known_way = partial(_in_direction, translator.directed(corpus.source, corpus.target))
+            tests, valid = {name: known_way(part) for name, part in tests.items()}, known_way(valid)
+        return tests, valid or next(iter(tests.values())), told
     if source is not None and target is not None:
         pairs = read_pairs(source, target)
         if KEY in translator.about:

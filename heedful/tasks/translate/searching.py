@@ -158,7 +158,7 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
     if decoding.samples:
         seeds = [counter_seed(decoding.seed, i) for i in batch.numbers]
         return sample(*asked, sampling=decoding, seeds=seeds, samples=decoding.samples, **options)
-    width, n_best = decoding.beam, min(decoding.n_best, decoding.beam)
+    width, n_best = decoding.beam, decoding.n_best
     if batch.wishes is not None:
         parting = translator.phrases.parting
         return constrained_beam(*asked, beam=width, n_best=n_best, wishes=batch.wishes, parting=parting, **options)

@@ -324,14 +324,14 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def measure(self, model: TranslationModel) -> Measurement:
         """The loss, given the target's words; and the scores of greedy translations, of which a few are shown."""
         translator = Translator(model, self.source, self.target, self.spec())
-        scores, made = translator.evaluate(self.valid, beam=1)
+        scores, made = translator.measure(self.valid, beam=1)
         found = {name: getattr(scores, name) for name in self.score_names}
         shown = zip(made[:8], self.valid.target, strict=False)
         lines = [f"source     {t.source}\nmodel      {t.text}\nreference  {reference}\n" for t, reference in shown]
         return Measurement(translator.loss(self.valid), found, found[self.metric.rank], "\n".join(lines))
 
     def score(self, best: Translator, part: Pairs) -> Mapping[str, Any]:
-        return known(best.evaluate(part)[0])
+        return known(best.measure(part)[0])
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return card_text(self, folder, scores, best)

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
@@ -213,8 +214,10 @@ class Translator(Opened):
         return None if self.others else calibration_of(self.about)
 
     def decoding(self, **settings: Unpack[DecodingOptions]) -> Decoding:
-        """How it searches: as these settings say, and otherwise as task.json does."""
-        return Decoding(**{**self.about.get("decode", {}), **settings})
+        """How it searches: as these settings say, and otherwise as task.json does. Of n best, the beam is at least as
+        wide."""
+        made = Decoding(**{**self.about.get("decode", {}), **settings})
+        return replace(made, beam=made.n_best) if 1 <= made.beam < made.n_best and not made.samples else made
 
     def hypotheses(
         self,
@@ -266,7 +269,7 @@ class Translator(Opened):
         """What a search asks: the model, or several as one."""
         return Ensemble([self.model, *self.others]) if self.others else self.model
 
-    def evaluate(
+    def measure(
         self, pairs: Pairs, *, bootstrap: int = 0, **settings: Unpack[DecodingOptions]
     ) -> tuple[Scores | Rouge, list[Translation]]:
         """The scores of the translations of `pairs`, and the translations."""

@@ -117,7 +117,7 @@ def translate_sentences(
     few = several = decoding
     if not decoding.get("samples"):  # of what may be harmed, all hypotheses are looked at
         width = max(n, decoding.get("beam", translator.decoding().beam))
-        few, several = (DecodingOptions(**{**decoding, "beam": width, "n_best": best}) for best in (n, width))
+        few, several = (DecodingOptions(**{**decoding, "n_best": best}) for best in (n, width))
     careful = [text for text in asked if any(protected_in(text))]
     easy = [text for text in asked if not any(protected_in(text))]
     harmed = list[tuple[str, str]]()

@@ -108,13 +108,12 @@ class CTranslate2:
     def _run(
         self, sources: Sequence[Ids], prefix: Sequence[Ids] | None, limit: int, decoding: Decoding, *, strict: bool
     ) -> list[list[Hypothesis]]:
-        n_best = min(decoding.n_best, decoding.beam)
         resting = max(1, self._model.num_translators - self._model.num_active_batches)
         found = self._model.translate_batch(
             as_words(sources, self._words.source),
             None if prefix is None else as_words(prefix, self._words.target),
             beam_size=decoding.beam,
-            num_hypotheses=decoding.beam if strict else n_best,
+            num_hypotheses=decoding.beam if strict else decoding.n_best,
             length_penalty=decoding.length_penalty,
             no_repeat_ngram_size=decoding.no_repeat,
             min_decoding_length=min(decoding.shortest, limit),
@@ -132,7 +131,7 @@ class CTranslate2:
         if strict and not decoding.renormalise:
             listed = self.scored(sources, listed, decoding)
         ranked = (sorted(own, key=lambda each: (not each.finished, -each.score)) for own in listed)
-        return [own[:n_best] for own in ranked]
+        return [own[: decoding.n_best] for own in ranked]
 
     def _hypothesis(self, said: list[str], score: float, decoding: Decoding) -> Hypothesis:
         """Their score is ours: the sum over all tokens and the end token / length ** length_penalty."""
