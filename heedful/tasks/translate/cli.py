@@ -60,7 +60,7 @@ class TranslationScoring:
     target: Annotated[str | None, typer.Option(help="Its reference translations, line by line; likewise.")] = None
     data: Annotated[
         str | None,
-        typer.Option(help="Data as for train: its test sets are scored, or a file that was not learnt from."),
+        typer.Option(help="Data as for train: test sets are scored, or what was not learnt from."),
     ] = None
     beam: Beam = None
     length_penalty: LengthPenalty = None
