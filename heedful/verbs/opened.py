@@ -15,6 +15,7 @@ from heedful.verbs.evaluate import scored
 from heedful.verbs.info import describe_run, headlines
 from heedful.verbs.look import KINDS, look_into, weights_of
 from heedful.verbs.memory import LABELLED, in_memory, no_single_path, plain, write_rows
+from heedful.verbs.use import ask_each
 
 
 class Verbs:
@@ -27,6 +28,9 @@ class Verbs:
 
     def attention(self, served: Served, given: str, settings: Mapping[str, object]) -> Mapping[str, NamedWeights]:
         return weights_of(served, given, _look_options(served, settings))
+
+    def ask(self, served: Served, verb: str, inputs: Sequence[str], settings: Mapping[str, object]) -> list[list[Any]]:
+        return ask_each(served, verb, inputs, settings)
 
     def evaluate(self, served: Served, data: object, settings: Mapping[str, object]) -> dict[str, dict[str, Any]]:
         data = plain(data)

@@ -10,13 +10,17 @@ import torch
 from torch import nn
 
 import heedful
+from commands import heed
 from heedful.data.text.corpus import Corpus
 from heedful.errors import InputError
 from heedful.run.train import train
 from heedful.tasks import TASKS
+from heedful.tasks.load import load_model
+from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.verbs.check import check
 from heedful.verbs.info import describe
 from heedful.verbs.look import look
+from heedful.verbs.use import ask_each
 from made import made_corpus, made_recipe
 
 
@@ -67,6 +71,35 @@ def test_what_was_looked_at_is_what_the_verb_draws(run: Path, model: heedful.Tra
     assert next(iter(one.values())).weights.equal(own.weights[1:2])
 
 
+def test_it_is_asked_as_a_server_is(run: Path, model: heedful.Translator) -> None:
+    many = model.ask("translate", ["ba de", "gi"], {"decoding": {"beam": 2, "n_best": 2}})
+    served = load_model(run)
+    assert many == ask_each(served, "translate", ["ba de", "gi"], {"decoding": {"beam": 2, "n_best": 2}})
+    (alone,) = model.ask("translate", "gi", {"decoding": {"beam": 2, "n_best": 2}})
+    assert alone["source"] == "gi"
+    assert alone.keys() == many[1][0].keys()
+    assert [one["text"] for (one,) in many] == model.translate(["ba de", "gi"], beam=2, n_best=2)
+    ((scored,),) = model.ask("score", ["ba de\tDE BA"])
+    assert [scored] == list(weigh(model, [("ba de", "DE BA")]))
+    with pytest.raises(InputError, match="unknown key 'classify'") as caught:
+        model.ask("classify", "ba")
+    assert "translate" in caught.value.fix
+
+
+def test_documents_are_translated_as_by_the_verb(model: heedful.Translator, tmp_path: Path) -> None:
+    for name in ("a.md", "b.txt"):
+        (tmp_path / name).write_text("ba **de** gi\n")
+    made = model.translate_files([tmp_path / "a.md", tmp_path / "b.txt"], tmp_path / "out", flag=1.0, beam=1)
+    assert [(one.passages, one.flagged) for one in made] == [(1, 1), (1, 1)]
+    arguments = ["--file", tmp_path / "a.md", "--file", tmp_path / "b.txt", "--out", tmp_path / "again"]
+    assert heed("translate", model.run, *arguments, "--flag", 1.0, "--beam", 1) == 0
+    for name in ("a.md", "b.txt"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    alone = model.translate_files([tmp_path / "b.txt"], tmp_path / "c.txt", glossary={"de": "PIPI"})
+    assert [Path(one.out).name for one in alone] == ["c.txt"]
+    assert "PIPI" in (tmp_path / "c.txt").read_text()
+
+
 def test_what_cannot_be_looked_at_is_told(model: heedful.Translator) -> None:
     with pytest.raises(InputError, match="unknown key 'heads'"):
         model.look("ba", {"heads": 1})
@@ -99,7 +132,8 @@ def test_a_model_of_no_run_says_so(model: heedful.Translator) -> None:
     alone = heedful.Translator(model.model, model.source, model.target, model.about)
     assert repr(alone) == "Translator(Seq2Seq)"
     assert alone._repr_html_() == "<p>Translator(Seq2Seq)</p>"
-    for method in (alone.check, lambda: alone.look("ba"), lambda: alone.attention("ba"), alone.evaluate):
+    inside = (lambda: alone.look("ba"), lambda: alone.attention("ba"), lambda: alone.ask("score", "ba"))
+    for method in (alone.check, *inside, alone.evaluate):
         with pytest.raises(InputError, match="belongs to no run"):
             method()
 
@@ -111,6 +145,6 @@ def test_every_kind_of_model_has_them() -> None:
     served: dict[str, Any] = {name: row.served() for name, row in TASKS.items()}
     for name, row in TASKS.items():
         assert served[name].purpose, name
-        assert {"look", "attention", "check", "evaluate"} <= set(dir(served[name])), name
+        assert {"ask", "look", "attention", "check", "evaluate"} <= set(dir(served[name])), name
         assert (row.inside.attention is None) or (row.inside.look is not None), name
     assert json.dumps(sorted(served))

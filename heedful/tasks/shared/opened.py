@@ -10,6 +10,7 @@ from torch import nn
 
 from heedful.errors import InputError
 from heedful.run.task import Law, Looked, NamedWeights
+from heedful.tasks.shared.one_or_many import is_one, listed
 
 Settings = Mapping[str, object]  # options of a verb, by the names that they have after "--"
 
@@ -20,6 +21,7 @@ class RunVerbs(Protocol):
 
     def look(self, served: Any, given: str, kind: str, settings: Settings) -> Looked: ...
     def attention(self, served: Any, given: str, settings: Settings) -> Mapping[str, NamedWeights]: ...
+    def ask(self, served: Any, verb: str, inputs: Sequence[str], settings: Settings) -> list[list[Any]]: ...
     def evaluate(self, served: Any, data: object, settings: Settings) -> dict[str, dict[str, Any]]: ...
     def check(self, run: Path, texts: Sequence[str]) -> Iterator[Law]: ...
     def facts(self, run: Path) -> dict[str, Any]: ...
@@ -34,6 +36,13 @@ class Opened:
     model: nn.Module
     run: Path | None = None
     verbs: RunVerbs | None = None
+
+    def ask(self, verb: str, given: str | Path | Sequence[str | Path], settings: Settings | None = None) -> list[Any]:
+        """The records that a server answers with, and `heed VERB RUN --json` prints: those of a text, or of the file of
+        a picture; of a list, a list for each. `settings` are the "options" of such a request. Raises InputError, which
+        names the verbs and the settings that there are."""
+        found = self._verbs().ask(self, verb, [str(one) for one in listed(given)], settings or {})
+        return found[0] if is_one(given) else found
 
     def look(self, given: str | Path, settings: Settings | None = None, *, kind: str = "svg") -> Looked:
         """What was looked at in a text, or the file of a picture: a picture of it ("svg", "png", or an "html" page), in

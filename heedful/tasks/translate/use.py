@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from jaxtyping import Int
 from torch import Tensor
@@ -44,6 +44,9 @@ from heedful.tasks.translate.searching import (
 )
 from heedful.tasks.translate.training.losses import ends_of, framed_pairs, target_nats
 from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, Wishes, wishes_of
+
+if TYPE_CHECKING:
+    from heedful.tasks.translate.documents.files import Written
 
 
 class Translator(Opened):
@@ -87,6 +90,25 @@ class Translator(Opened):
         found = search_in_parts(self, texts, prefix=prefix, wishes=wishes, **settings)
         warn([translation.warning for translation in found])
         return [translation.text for translation in found]
+
+    def translate_files(
+        self,
+        documents: Sequence[str | Path],
+        out: str | Path,
+        *,
+        glossary: Terms | None = None,
+        require: str | Sequence[str] = (),
+        avoid: str | Sequence[str] = (),
+        flag: float | None = None,
+        **settings: Unpack[DecodingOptions],
+    ) -> "list[Written]":
+        """Translates documents (.docx, .html, .md, .po, .srt, .txt, .vtt, .xlf) as `heed translate --file` does: one
+        into the file `out`, several into that folder. `flag`: passages with a sentence less sure than that are marked.
+        Raises InputError, MissingError or StorageError; what was written before stays."""
+        from heedful.tasks.translate.documents.files import translate_documents
+
+        wishes, paths = wishes_of(require, avoid, glossary, self.languages), [Path(one) for one in documents]
+        return [*translate_documents(self, paths, Path(out), settings, wishes, flag=flag)]
 
     @one_or_many("prefix")
     def search(
