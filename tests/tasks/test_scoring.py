@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.text.corpus import Corpus
+from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.errors import InputError, MissingError
 from heedful.metrics.paired import compare
 from heedful.tasks.translate.cli import TranslationScoring
@@ -121,3 +121,25 @@ def test_where_there_is_no_test_the_validation_pairs_are_scored(
     assert found.name == "valid.low"
     assert found.told is not None
     assert found.told.startswith("5 pairs, ")
+
+
+@pytest.mark.parametrize("names", [["test"], ["test_a", "test_b"], ["newstest2013"], ["valid"]])
+@pytest.mark.parametrize("tables", [True, False])
+def test_a_folder_of_tests_alone_is_scored(
+    translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path, names: list[str], tables: bool
+) -> None:
+    """And so is a validation part alone, which is no data to train on."""
+    source, target = corpus.train.source[:6], corpus.train.target[:6]
+    for name in names:
+        if tables:
+            rows = [f"{a}\t{b}\n" for a, b in zip(source, target, strict=True)]
+            (tmp_path / f"{name}.tsv").write_text("en\tde\n" + "".join(rows))
+        else:
+            (tmp_path / f"{name}.en").write_text("".join(f"{line}\n" for line in source))
+            (tmp_path / f"{name}.de").write_text("".join(f"{line}\n" for line in target))
+    options = TranslationScoring(data=str(tmp_path), beam=1, source="en", target="de")
+    found = list(evaluate(translators[0], options))
+    assert [Path(one.name).stem for one in found] == names
+    assert all(str(one.told).startswith("6 pairs, ") for one in found)
+    with pytest.raises(MissingError, match="no training file"):
+        read_parallel(tmp_path, source="en", target="de")

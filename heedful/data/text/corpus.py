@@ -61,12 +61,14 @@ def read_to_score(
     """The same pairs for a translator that is measured on them. Where no file is called a test, all pairs are one, or
     those of the validation text if there is one; but of files that the translator has `learnt` from, it is what
     `read_parallel` holds out, as it did for the training. Raises InputError or MissingError."""
-    read, weights = read_whole(path, source=source, target=target, tag=tag)
-    if read.tests or (read.valid is None and learnt(read.files)):
-        return _corpus(read, weights)
-    only = read.train if read.valid is None else read.valid
-    none = only.rows([])
-    return _corpus(replace(read, train=none, valid=none, tests={Path(only.name).name: only}), weights)
+    read, weights = read_whole(path, source=source, target=target, tag=tag, tests_alone=True)
+    none = read.train.rows([])
+    if read.tests and not len(read.train):
+        read = replace(read, valid=read.valid or none)
+    elif not read.tests and (read.valid is not None or not learnt(read.files)):
+        only = read.valid or read.train
+        read = replace(read, train=none, valid=none, tests={Path(only.name).name: only})
+    return _corpus(read, weights)
 
 
 def _corpus(read: Read, weights: Mapping[Origin, float] | None = None) -> Corpus:

@@ -31,8 +31,11 @@ class Layout:
     notes: tuple[str, ...]
 
 
-def layout_of(where: Path, files: Sequence[Path], source: str | None, target: str | None) -> Layout:
-    """What is read of `files`, those of a folder or a zip file.
+def layout_of(
+    where: Path, files: Sequence[Path], source: str | None, target: str | None, *, tests_alone: bool = False
+) -> Layout:
+    """What is read of `files`, those of a folder or a zip file. Unless these may be `tests_alone`, some are to be
+    trained on.
 
     Where there is a file called train (`train.en`, `train.csv`), the parts are train, the first of `VALID`, and all
     whose names begin with test. Where there is none, the names say what is for validation or a test, and all else is to
@@ -43,6 +46,7 @@ def layout_of(where: Path, files: Sequence[Path], source: str | None, target: st
     exact = "train" in groups
     parts = {stem: part for stem in groups if (part := _exact_part(stem) if exact else _part(stem))}
     learnt = [stem for stem, part in parts.items() if part == "train"]
+    learnt = learnt or (list(parts) if tests_alone else [])
     there = sorted({name for stem in learnt for name in _language_names(groups[stem], stem, exact=exact)})
     tables = any(set(groups[stem]) & set(TABLES) for stem in learnt)
     notes: list[str] = []
@@ -53,7 +57,7 @@ def layout_of(where: Path, files: Sequence[Path], source: str | None, target: st
     else:
         names = chosen(where, there, source, target, stem="train" if exact else "*", holds=files)
         found = {stem: both for stem in parts if (both := _both(where, groups[stem], parts[stem], names, notes))}
-    if not any(parts[stem] == "train" for stem in found):
+    if not any(parts[stem] == "train" or tests_alone for stem in found):
         raise _nothing(where, files)
     _refuse_hidden(where, files, found.values())
     train, valid = ([own for stem, own in found.items() if parts[stem] == part] for part in ("train", "valid"))

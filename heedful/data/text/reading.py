@@ -21,7 +21,7 @@ from heedful.data.text.directions import ARROW, Direction, in_words, said_in
 from heedful.data.text.formats import format_of
 from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
-from heedful.data.text.layouts import VALID, Files, beside, chosen, language_of, layout_of
+from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, language_of, layout_of
 from heedful.data.text.pairs import LINES, Origin, Pairs, joined, pairs_of, read_pairs
 from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, object_rows, read_rows
 from heedful.errors import InputError, MissingError, pip_install
@@ -57,6 +57,7 @@ def read_whole(
     target: str | None = None,
     columns: tuple[int, int] | None = None,
     tag: str = "",
+    tests_alone: bool = False,
 ) -> tuple[Read, dict[Origin, float]]:
     """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
     in `.gz`. Several such, or patterns of their names, are read together: PATH:0.2 is read a fifth of in each epoch,
@@ -82,10 +83,11 @@ def read_whole(
 
     PATH#formal says what kind its pairs are of, and `tag` a column or key of tables that does.
 
-    Nothing is held out; with it come the weights of the files that have one. Raises InputError or MissingError.
+    Nothing is held out; with it come the weights of the files that have one. A folder may hold `tests_alone` where
+    nothing is to be trained on. Raises InputError or MissingError.
     """
     given = [tag_said(str(one)) for one in ([path] if isinstance(path, str | Path) else path)]
-    return _read_given(given, source or None, target or None, columns, tag)
+    return _read_given(given, source or None, target or None, columns, tag, tests_alone)
 
 
 def tagged(read: Read, said: str, column: str) -> Read:
@@ -130,6 +132,7 @@ def _read_given(
     target: str | None,
     columns: tuple[int, int] | None,
     tag: str,
+    tests_alone: bool,
 ) -> tuple[Read, dict[Origin, float]]:
     """Paths, each with its tag."""
     if source is not None and source == target:
@@ -142,7 +145,7 @@ def _read_given(
         said += [Given(*found, ways or directions_in(Path(found[0])), own_tag) for found in found_as(plain)]
     if any(one.ways for one in said):
         _refuse_twice(said)
-        return _read_directions(said, source, target, tag)
+        return _read_directions(said, source, target, tag, tests_alone)
     if len(given) == 2 and two_sides([(one.path, one.weight) for one in said]):
         if len(tags := {one.tag for one in said if one.tag}) > 1:
             fix = "say one behind the first"
@@ -151,7 +154,7 @@ def _read_given(
         return tagged(sides, "".join(tags), tag), {}
     if not said:
         raise InputError("no files", fix="give a folder, a file, or two files of two languages")
-    read = [_read(said[0].path, source, target, columns)]
+    read = [_read(said[0].path, source, target, columns, tests_alone=tests_alone)]
     first = read[0].taken
     alone = source or target or columns or not (first.header or _languages(first))
     for one in said[1:]:
@@ -177,7 +180,7 @@ def _refuse_twice(said: Sequence[Given]) -> None:
 
 
 def _read_directions(
-    said: Sequence[Given], source: str | None, target: str | None, tag: str
+    said: Sequence[Given], source: str | None, target: str | None, tag: str, tests_alone: bool
 ) -> tuple[Read, dict[Origin, float]]:
     """Paths of which each says its directions. Raises InputError or MissingError."""
     there = list(dict.fromkeys(way for one in said for way in one.ways))
@@ -195,7 +198,7 @@ def _read_directions(
             fix = f"say it: --data '{path}:en>de'"
             raise InputError("from which language to which? other data say theirs", where=path, fix=fix)
         for way in (way for way in ways if way in directions):
-            own = tagged(_read(path, *way, None), told_tag, tag)
+            own = tagged(_read(path, *way, None, tests_alone=tests_alone), told_tag, tag)
             weights |= {Origin(file, way if several else None): weight for file in own.train.files if weight != 1}
             read.append(of_way(own, directions, way) if several else own)
     whole = _united(read) if len(read) > 1 else read[0]
@@ -299,7 +302,14 @@ def _united(read: Sequence[Read]) -> Read:
     return Read(joined(parts, name), joined(valid, name) if valid else None, tests, read[0].taken, files, notes, told)
 
 
-def _read(given: str | Path, source: str | None, target: str | None, columns: tuple[int, int] | None) -> Read:
+def _read(
+    given: str | Path,
+    source: str | None,
+    target: str | None,
+    columns: tuple[int, int] | None,
+    *,
+    tests_alone: bool = False,
+) -> Read:
     """One folder, file or data set. Raises InputError or MissingError."""
     path: str | Path = given
     if str(path).startswith("hf:"):
@@ -317,7 +327,8 @@ def _read(given: str | Path, source: str | None, target: str | None, columns: tu
     if is_folder and (splits := splits_of(path)):
         return _read_saved(path, splits, source or SOURCE, target or TARGET)
     if is_folder or kind_of(path).lower() == ".zip":
-        return _read_files(path, files_in(path), source, target, columns)
+        layout = layout_of(path, files_in(path), source, target, tests_alone=tests_alone)
+        return _read_files(path, layout, source, target, columns)
     if kind_of(path).lower().removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
         others = [name for name in beside(path.with_suffix(""), files_in(path.parent)) if name != own]
         other = path.with_suffix(f".{others[0]}") if others else "FILE"
@@ -357,10 +368,9 @@ def _read_sides(
 
 
 def _read_files(
-    where: Path, found: list[Path], source: str | None, target: str | None, columns: tuple[int, int] | None
+    where: Path, layout: Layout, source: str | None, target: str | None, columns: tuple[int, int] | None
 ) -> Read:
     """The files of a folder, or of a zip file."""
-    layout = layout_of(where, found, source, target)
     read: dict[Files, Pairs] = {}
     told: list[str] = []
     first: Columns | None = None
@@ -371,7 +381,7 @@ def _read_files(
         if first.header and not columns:  # the first table says what the names of the others are to be
             source, target = source or first.source, target or first.target
     assert first is not None
-    train = joined([read[files] for files in layout.train], where)
+    train = joined([read[files] for files in layout.train], where) if layout.train else Pairs([], [], str(where))
     valid = joined([read[files] for files in layout.valid], where) if layout.valid else None
     tests = {stem: read[files] for stem, files in layout.tests.items()}
     used = [path for files in read for path in files] if where.is_dir() else [where]
