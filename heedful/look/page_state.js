@@ -113,7 +113,7 @@ function remember() {
   for (const [key, value] of Object.entries(state)) {
     if (value !== null) words.set(key, value === MEAN ? "mean" : value);
   }
-  history.replaceState(null, "", `#${words}`);
+  if (location.protocol !== "about:") history.replaceState(null, "", `#${words}`);  // a frame of a notebook has no address
 }
 
 function recall() {

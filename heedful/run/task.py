@@ -4,6 +4,8 @@ A row names its parts, and each is imported when it is asked for: `heed --help` 
 nothing of what only detectors do. Whoever uses a row knows these promises and no task.
 """
 
+import base64
+import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -104,12 +106,28 @@ class NoOptions:
 NOTHING = NoOptions()
 
 
+SVG, PNG = b"<?xml", b"\x89PNG"  # how such a picture begins; any other is a page
+
+
 class Looked(NamedTuple):
     """A picture of what a model looked at, as the content of a file, what a person reads, and what a machine does."""
 
     picture: bytes
     told: str
     facts: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Looked({self.told!r}, a picture of {len(self.picture):,} bytes)"
+
+    def _repr_html_(self) -> str:
+        """For a notebook: the picture, and what is told of it."""
+        told = f"<pre>{html.escape(self.told)}</pre>"
+        if self.picture.startswith((SVG, PNG)):
+            kind = "png" if self.picture.startswith(PNG) else "svg+xml"
+            data = base64.b64encode(self.picture).decode()
+            return f'<img alt="{html.escape(self.told)}" src="data:image/{kind};base64,{data}">{told}'
+        page = html.escape(self.picture.decode())
+        return f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{page}" width="100%" height="700"></iframe>{told}'
 
 
 class NamedWeights(NamedTuple):

@@ -17,6 +17,7 @@ import torch
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
+import heedful
 from heedful.tasks.translate.inside.look import look_at_translation
 from serving import opened
 
@@ -39,6 +40,16 @@ def looked(page: Page, served: str, model: str, text: str, more: str = "") -> No
 
 def _query(**words: str) -> str:
     return urlencode(words)
+
+
+def test_a_notebook_shows_the_whole_page_in_a_frame(page: Page, runs_folder: Path) -> None:
+    """There it has no address that could keep what is chosen."""
+    found = heedful.load(runs_folder / "en-fr").look(TEXT, kind="html")
+    page.set_content(f"<html><body>{found._repr_html_()}</body></html>")
+    frame = page.frame_locator("iframe")
+    expect(frame.locator("svg").first).to_be_visible()
+    frame.get_by_text("Matrix").click()
+    expect(frame.locator("canvas")).to_be_visible()
 
 
 def test_two_hundred_weights_of_each_map_are_those_of_the_model(page: Page, served: str, runs_folder: Path) -> None:

@@ -1,5 +1,7 @@
 """The verbs of the command line as methods of a model that was opened from Python."""
 
+import base64
+import html
 import json
 import re
 from pathlib import Path
@@ -61,6 +63,13 @@ def test_what_was_looked_at_is_what_the_verb_draws(run: Path, model: heedful.Tra
     looked = model.look("ba de gi", {"layer": "decoder.*.cross_attention"})
     assert looked == wanted
     assert looked.picture.startswith(b"<?xml")
+    assert len(repr(looked)) < len(looked.told) + 80
+    for kind in ("svg", "png", "html"):
+        found = model.look("ba <b>de</b>", kind=kind)
+        shown = found._repr_html_()
+        (data,) = re.findall('src="data:image/[a-z+]+;base64,([^"]*)"|srcdoc="([^"]*)"', shown)
+        assert found.picture in (base64.b64decode(data[0]), html.unescape(data[1]).encode())
+        assert "<b>" not in re.sub('srcdoc="[^"]*"', "", shown)
     weights = model.attention("ba de gi", {"layer": "decoder.*.cross_attention"})
     assert list(weights) == looked.facts["layers"]
     (own,) = weights.values()
