@@ -14,11 +14,11 @@ import tokenizers
 from tokenizers import Regex, normalizers, pre_tokenizers, processors
 
 from heedful.core.embed import EmbedConfig
-from heedful.data.spm import as_fairseq, read_spm, with_sentinels
+from heedful.data.spm import as_fairseq, as_pegasus, read_spm, with_sentinels
 from heedful.data.tokenizer import SENTINEL, SpecialTokens, Tokenizer, read_inner
 from heedful.data.vocabulary import byte_merges, with_controls, word_pieces
 from heedful.errors import InputError, MissingError, StorageError
-from heedful.exchange.hf.folder import read_object
+from heedful.exchange.hf.folder import CONFIG, read_object
 from heedful.run.folder import NUMBERS, read_piece_ids
 from heedful.run.task import HubFiles
 from heedful.store import files
@@ -38,6 +38,7 @@ TOLD = {
     "add_prefix_space": "add_prefix_space",
 }
 AS_WRITTEN = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend")
+OF_WORD_PIECES = ("BertTokenizer", "DistilBertTokenizer")  # classes that do no more than vocab.txt says
 
 Files = dict[str, Any]  # bytes or a JSON value, by a file's name
 Ids = list[int]
@@ -195,15 +196,18 @@ class HubTokens:
         return found | ({"forced_eos": True} if last is not None and longest < context_length - 1 else {})
 
 
-def search_said(folder: Path) -> dict[str, Any]:
-    """What generation_config.json says of how texts are drawn and searched for, and is not what changes nothing."""
-    said = {key: value for key, value in optional(folder / GENERATION).items() if value is not None}
+def search_said(folder: Path, config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The file that says how texts are drawn and searched for, which is generation_config.json or, where there is none,
+    config.json, and what it says of that and is not what changes nothing."""
+    own = (folder / GENERATION).is_file()
+    given = read_object(folder / GENERATION) if own else config
+    file, said = GENERATION if own else CONFIG, {key: value for key, value in given.items() if value is not None}
     neutral = {key: value for key, value in NEUTRAL.items() if key != "do_sample"} | ALSO_NEUTRAL
     found = {key: said[key] for key in neutral if said.get(key) not in (None, neutral[key], [])}
     if not said.get("do_sample"):
-        return found
+        return file, found
     drawn = {key: said.get(key, theirs) for key, (theirs, _) in DRAWS.items()}
-    return {key: value for key, value in drawn.items() if value not in (None, DRAWS[key][1])} | found
+    return file, {key: value for key, value in drawn.items() if value not in (None, DRAWS[key][1])} | found
 
 
 def token_names(folder: Path) -> dict[str, Any]:
@@ -255,7 +259,12 @@ def _set_as_told(inner: tokenizers.Tokenizer, names: Mapping[str, Any]) -> None:
 
 
 def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
+    said = optional(folder / CONFIG)
+    reader = str(names.get("tokenizer_class") or said.get("tokenizer_class") or "").removesuffix("Fast")
     if (folder / WORD_PIECES).is_file():
+        if reader not in ("", *OF_WORD_PIECES):
+            what = f"tokenizer_class is {reader!r}, which does more than look pieces up in {WORD_PIECES}"
+            raise InputError(what, where=str(folder), fix="take a model that comes with a tokenizer.json")
         lines = files.read_bytes(folder / WORD_PIECES, limit=SPM_LIMIT).decode(errors="replace").split("\n")
         numbers = {line.removesuffix("\r"): index for index, line in enumerate(lines) if line or index + 1 < len(lines)}
         unknown = spelled(names, "unk_token", "[UNK]")
@@ -290,6 +299,8 @@ def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers
         return _with_frame(inner, ["<s>"], ["</s>"], ["</s>", "</s>"])
     if (folder / PIECES).is_file():
         spm = read_spm(files.read_bytes(folder / PIECES, limit=SPM_LIMIT), where=folder / PIECES)
+        if said.get("model_type") == "pegasus":
+            return _with_frame(as_pegasus(spm), [], ["</s>"])
         sentinels = [SENTINEL.format(n) for n in reversed(range(_told(names, "extra_ids", 100)))]
         last = spelled(names, "eos_token", "</s>")
         controls = [spelled(names, "pad_token", "<pad>"), last, spelled(names, "unk_token", "<unk>"), *sentinels]

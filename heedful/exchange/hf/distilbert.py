@@ -37,12 +37,9 @@ TABLE = Table(
     fixed=keys.FIXED | {"model_type": "distilbert", "sinusoidal_pos_embds": False},
     irrelevant=EVERYWHERE
     | {
-        "initializer_range",
-        "output_past",
         "qa_dropout",  # of heads that are not read
         "seq_classif_dropout",
         "tie_weights_",
-        "tokenizer_class",
     },
 )
 

@@ -66,11 +66,9 @@ TABLE = Table(
         "cls_token_id",
         "deterministic_flash_attn",
         "initializer_cutoff_factor",
-        "initializer_range",
         "layer_norm_eps",  # which the first files hold beside norm_eps, and nothing reads
         "reference_compile",
         "repad_logits_with_grad",
-        "sep_token_id",
         "sparse_pred_ignore_index",
         "sparse_prediction",
     },

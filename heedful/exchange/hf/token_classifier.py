@@ -23,8 +23,7 @@ def family(body: Body, head: Head) -> Family[TokenClassifierConfig]:
     def config_from_hf(
         theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json"
     ) -> TokenClassifierConfig:
-        said = {key: value for key, value in theirs.items() if key != keys.PARAMS}
-        encoder, answers, dropout = below_head(said, body, head, kind, where)
+        encoder, answers, dropout = below_head(theirs, body, head, kind, where)
         if head == "qa_outputs" and answers != 2:
             raise InputError(f"{answers} answers, where a begin and an end are", where=where)
         return TokenClassifierConfig(encoder=encoder, answers=answers, dropout=0.0 if head == "qa_outputs" else dropout)

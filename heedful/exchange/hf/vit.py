@@ -10,7 +10,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, LABELS, PICTURE, How, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, LABELS, PICTURE, WORDLESS, How, Key, Table
 from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.vit import ViTConfig
 
@@ -40,9 +40,8 @@ TABLE = Table(
     },
     always={"stack.block.order": "pre", "stack.final_norm": True},
     fixed=keys.FIXED | {"qkv_bias": True},  # another value would make another model
-    # Of models that fill in pixels, or that end in a pooler; and what the task looks at.
-    irrelevant=EVERYWHERE
-    | {"encoder_stride", "initializer_range", "pooler_act", "pooler_output_size", "task_specific_params"},
+    # Of models that fill in pixels, or that end in a pooler.
+    irrelevant=WORDLESS | {"encoder_stride", "pooler_act", "pooler_output_size"},
 )
 config_from_hf = keys.reader(ViTConfig, TABLE)
 
