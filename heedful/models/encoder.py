@@ -5,6 +5,7 @@ B batch, T tokens, N positions picked out of a batch, V vocabulary, C model widt
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -26,6 +27,7 @@ class EncoderConfig:
     mlm_head: bool = True  # names the token at each position
     tied: bool = True  # its output matrix is the embedding's
     pooler: bool = False  # sums a text up at its first token
+    pooler_activation: Literal["tanh", "relu"] = "tanh"
     nsp_head: bool = False  # tells from that sum whether the second of two texts follows the first
 
 
@@ -114,7 +116,8 @@ class Encoder(nn.Module):
         """A text in one vector, from the hidden state of its first token."""
         if self.pooler is None:
             raise InputError("this encoder has no pooler", fix="pooler = true")
-        return self.pooler(first).tanh()
+        pooled = self.pooler(first)
+        return pooled.tanh() if self.config.pooler_activation == "tanh" else pooled.relu()
 
     def next_sentence(self, first: Float[Tensor, "N C"]) -> Float[Tensor, "N 2"]:
         """The logits of a pair of texts, from the hidden state of its first token: 0 that the second follows the

@@ -18,6 +18,9 @@ from transformers import (
     AutoTokenizer,
     BertForQuestionAnswering,
     BertForTokenClassification,
+    DistilBertForQuestionAnswering,
+    DistilBertForSequenceClassification,
+    DistilBertForTokenClassification,
     GPT2ForSequenceClassification,
     RobertaForQuestionAnswering,
     RobertaForTokenClassification,
@@ -37,7 +40,7 @@ from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, encoder_config, lm
 from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.store.model import read_model
 from heedful.verbs.exchange import export_model, import_model
-from hub import LINES, TEXTS, bert_folder, gpt2_folder, loud, roberta_folder
+from hub import LINES, TEXTS, bert_folder, distilbert_folder, gpt2_folder, loud, roberta_folder
 from hub_languages import xlm_roberta_folder
 from saved import save_run
 
@@ -207,6 +210,9 @@ HEADS = [
     (xlm_roberta_folder, XLMRobertaForTokenClassification, same_tagger),
     (xlm_roberta_folder, XLMRobertaForQuestionAnswering, same_answerer),
     (gpt2_folder, GPT2ForSequenceClassification, same_classifier),
+    (distilbert_folder, DistilBertForSequenceClassification, same_classifier),
+    (distilbert_folder, DistilBertForTokenClassification, same_tagger),
+    (distilbert_folder, DistilBertForQuestionAnswering, same_answerer),
 ]
 
 
