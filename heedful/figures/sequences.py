@@ -100,7 +100,11 @@ def encoder_heads(config: EncoderConfig, sizes: Sizes, at: str = "") -> tuple[Bo
         made.append(named("Masked tokens", "linear", size, widths, tied, name="mlm"))
     if config.pooler:
         says = f"{d_model:,} → {d_model:,}"
-        made.append(named("Pooler, first token", "linear", sizes.of(f"{at}pooler"), says, config.pooler_activation, name="pooler"))
+        made.append(
+            named(
+                "Pooler, first token", "linear", sizes.of(f"{at}pooler"), says, config.pooler_activation, name="pooler"
+            )
+        )
     if config.nsp_head:
         made.append(head("Next sentence?", d_model, 2, sizes.of(f"{at}nsp_head"), "of the pooler"))
     return tuple(made)

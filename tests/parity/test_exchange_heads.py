@@ -189,6 +189,19 @@ def test_a_classifier_of_ours_on_an_encoder(tmp_path: Path) -> None:
     same_classifier(heedful.load(tmp_path / "again"), theirs, reads)
 
 
+def test_a_classifier_of_ours_on_an_encoder_without_types(tmp_path: Path) -> None:
+    """As one is that begins with a DistilBERT: it becomes a BERT of one type, since no pooler there ends in a tanh."""
+    tokenizer = train_tokenizer(LINES * 3, kind="bpe", size=400)
+    row = replace(ENCODERS["encoder-tiny"], d_model=16, n_heads=2, n_layers=2)
+    encoder = encoder_config(row, vocab_size=tokenizer.size, mlm_head=False, pooler=True)
+    encoder = replace(encoder, embed=replace(encoder.embed, types=0))
+    about = {"task": "classify", "answer": "label", "labels": LABELS}
+    ours = own(tmp_path, ClassifierConfig(encoder=encoder, answers=3), tokenizer, about)
+    assert export_model(tmp_path / "run", tmp_path / "hub").family == "BERT"
+    theirs = AutoModelForSequenceClassification.from_pretrained(tmp_path / "hub").eval()
+    same_classifier(ours, theirs, AutoTokenizer.from_pretrained(tmp_path / "hub"))
+
+
 def test_biases_that_gpt2_has_no_place_for_are_told(tmp_path: Path) -> None:
     """More answers than features, so that the weights of some follow from those of others."""
     tokenizer = train_tokenizer(LINES, kind="bytes", size=300)

@@ -10,10 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+import torch
+
 from heedful.errors import InputError
 from heedful.exchange.hf import bert, distilbert, keys, roberta, xlm_roberta
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.rules import Rule, always
+from heedful.exchange.hf.rules import Recast, Rule, always
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.encoder import EncoderConfig
 
@@ -84,9 +86,19 @@ def family(body: Body) -> Family[ClassifierConfig]:
         suits=lambda config: config.encoder is not None,
         head=head,
         kind=kind,
+        recast=typed if body == "bert" else lambda config: Recast(config, dict),
         tokens=own.tokens,
         alias=own.alias,
     )
+
+
+def typed(config: ClassifierConfig) -> Recast[ClassifierConfig]:
+    """An equal model with a type of tokens, which adds nothing, on an encoder that has none."""
+    encoder = config.encoder
+    if encoder is None or encoder.embed.types:
+        return Recast(config, dict)
+    recast = replace(config, encoder=replace(encoder, embed=replace(encoder.embed, types=1)))
+    return Recast(recast, lambda ours: {**ours, "encoder.embed.types.weight": torch.zeros(1, encoder.d_model)})
 
 
 def trunk(encoder: EncoderConfig, body: Body) -> Iterator[Rule]:
