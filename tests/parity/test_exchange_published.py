@@ -17,7 +17,7 @@ from transformers import (
 )
 
 import heedful
-from heedful.errors import InputError
+from heedful.errors import InputError, StorageError
 from heedful.exchange.families import FAMILIES
 from heedful.verbs.exchange import import_model
 from hub import (
@@ -178,6 +178,58 @@ def test_a_tokenizer_that_does_more_than_its_list_is_refused(file: str, tmp_path
         own |= {"tokenizer_class": "BertJapaneseTokenizer"} if name == file else {}
         path.write_text(json.dumps(own))
     with pytest.raises(InputError, match="tokenizer_class is 'BertJapaneseTokenizer'"):
+        import_model(tmp_path / "theirs", tmp_path / "run")
+
+
+def with_added(folder: Path, model: Any, how: str, first: int) -> None:
+    """Two tokens from this id on, of which the first is special, as folders of two ages tell of them."""
+    model.resize_token_embeddings(max(model.config.vocab_size, first + 2), mean_resizing=False)
+    model.save_pretrained(folder)
+    path = folder / "tokenizer_config.json"
+    names = json.loads(path.read_text()) | {"additional_special_tokens": ["<speaker>"]}
+    if how == "added_tokens.json":
+        (folder / how).write_text(json.dumps({"newword": first + 1, "<speaker>": first}))
+    else:
+        sides = {"lstrip": False, "rstrip": False, "single_word": False}
+        one = {"content": "<speaker>", "normalized": False, "special": True} | sides
+        other = {"content": "newword", "normalized": True, "special": False} | sides
+        names["added_tokens_decoder"] = {str(first): one, str(first + 1): other}
+    path.write_text(json.dumps(names))
+
+
+@pytest.mark.parametrize("how", ["added_tokens.json", "added_tokens_decoder"])
+@pytest.mark.parametrize("make", [bert_folder, roberta_folder, bart_folder, t5_folder], ids=lambda make: make.__name__)
+def test_tokens_that_were_added_to_bare_lists(make: Any, how: str, tmp_path: Path) -> None:
+    model = make(tmp_path / "theirs", bare=True)
+    with_added(tmp_path / "theirs", model, how, len(AutoTokenizer.from_pretrained(tmp_path / "theirs")))
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    ours = heedful.load(tmp_path / "run")
+    texts = ["The <speaker> small newword cat", "newword", "<speaker>a newwordnewword", *TEXTS]
+    own = ours.source if make in (bart_folder, t5_folder) else ours.tokenizer
+    found = theirs(texts, add_special_tokens=False).input_ids
+    assert own.encode_whole(texts) == found
+    assert [own.decode_whole(ids) for ids in found] == theirs.batch_decode(found, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize("how", ["added_tokens.json", "added_tokens_decoder"])
+def test_added_tokens_that_have_no_place_are_refused(how: str, tmp_path: Path) -> None:
+    model = bert_folder(tmp_path / "behind", bare=True)
+    with_added(tmp_path / "behind", model, how, model.config.vocab_size + 2)
+    with pytest.raises(InputError, match=r"'<speaker>' has the id \d+, and by the lists it would be \d+"):
+        import_model(tmp_path / "behind", tmp_path / "run")
+    model = marian_folder(tmp_path / "apart")
+    with_added(tmp_path / "apart", model, how, model.config.vocab_size)
+    with pytest.raises(InputError, match=r"the added token '\S+' is not in vocab\.json"):
+        import_model(tmp_path / "apart", tmp_path / "run")
+
+
+@pytest.mark.parametrize("said", [{"a": {}}, {"7": "b"}, {"7": {"lstrip": False}}, ["a"]])
+def test_added_tokens_that_are_none(said: Any, tmp_path: Path) -> None:
+    bert_folder(tmp_path / "theirs", bare=True)
+    path = tmp_path / "theirs" / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"added_tokens_decoder": said}))
+    with pytest.raises(StorageError, match="lists added tokens, which are none"):
         import_model(tmp_path / "theirs", tmp_path / "run")
 
 

@@ -23,10 +23,10 @@ from heedful.exchange.hub import (
     hub_tokenizer,
     read_framed,
     read_tokenizer,
-    set_around,
     space_before,
     write_framed,
 )
+from heedful.exchange.lists import set_around
 from heedful.models.classifier import ClassifierConfig
 from heedful.run.folder import tokenizer_files
 from heedful.run.task import Hub, HubFiles

@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from heedful.exchange.hf.rules import Recast
-from heedful.exchange.hub import framed, hub_tokenizer, set_around
+from heedful.exchange.hub import framed, hub_tokenizer
+from heedful.exchange.lists import set_around
 from heedful.models.classifier import ClassifierConfig
 from heedful.run.task import Hub, HubFiles
 from heedful.tasks.classify.hub import read_classifier

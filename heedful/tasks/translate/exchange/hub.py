@@ -13,12 +13,8 @@ from heedful.decode.settings import Decoding
 from heedful.errors import InputError
 from heedful.exchange.hf.folder import CONFIG
 from heedful.exchange.hub import (
-    FAIRSEQ_PIECES,
     GENERATION,
-    MERGES,
-    SPM_LIMIT,
     TOKENIZER,
-    TOKENIZER_CONFIG,
     Files,
     HubTokens,
     around,
@@ -27,8 +23,8 @@ from heedful.exchange.hub import (
     hub_tokenizer,
     read_tokenizer,
     space_before,
-    token_names,
 )
+from heedful.exchange.lists import FAIRSEQ_PIECES, MERGES, SPM_LIMIT, TOKENIZER_CONFIG, listed_tokens, token_names
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.run.task import Hub, HubFiles
@@ -59,6 +55,11 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
     numbers = read_piece_ids(folder / NUMBERS) if inner is None else inner.get_vocab()
     if joint:
         numbers = with_languages(numbers, token_names(folder), where=str(folder))
+    if apart:
+        added = [token.content for token in listed_tokens(folder, token_names(folder)).values()]
+        if strange := [name for name in added if name not in numbers]:
+            what = f"the added token {strange[0]!r} is not in {NUMBERS}, where those of this model have to be"
+            raise InputError(what, where=str(folder), fix="take the model that it was made of")
     tokens = HubTokens(folder, said, numbers, size=min(config.source.vocab_size, config.target.vocab_size))
     bos, eos = tokens.token("decoder_start"), tokens.token("eos")
     languages = read_languages(tokens, said)
