@@ -5,8 +5,8 @@ Weights are loud (see `hub.py`); logits agree to 1e-5 of the largest, all else e
 
 import json
 import shlex
-import sys
 import shutil
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 

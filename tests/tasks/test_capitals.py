@@ -2,21 +2,31 @@
 
 from copy import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import heedful
 from heedful.data.documents.words import words_in
 from heedful.data.text.corpus import Corpus
 from heedful.data.tokenizer import train_tokenizer
 from heedful.run.recipe import override
-from heedful.tasks.translate.capitals import READS_CAPITALS, capitals_facts, in_capitals, in_small_letters
+from heedful.tasks.translate.capitals import (
+    READS_CAPITALS,
+    capitals_facts,
+    in_capitals,
+    in_small_letters,
+)
 from heedful.tasks.translate.documents.parts import parts_of
+from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
 from heedful.tasks.translate.inside.look import look_at_translation
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
+from heedful.verbs.exchange import export_model
 from made import TRANSFORMER, made_recipe
+from saved import save_run
 
 
 @pytest.mark.parametrize(
@@ -99,6 +109,15 @@ def test_a_model_that_reads_capitals_gets_them(quiet: Translator) -> None:
     quiet.about = quiet.about | {READS_CAPITALS: True}
     assert quiet.encode([LOUD]) != quiet.encode([SMALL])
     assert quiet.source.decode(quiet.encode([LOUD])[0][0]) == LOUD
+
+
+def test_an_export_tells_that_capitals_are_read_as_they_are(quiet: Translator, tmp_path: Path) -> None:
+    model: Any = quiet.model
+    told = ("there a text in CAPITALS is read as it is: the run itself reads it in small letters",)
+    for reads in (False, True):
+        run = save_run(tmp_path / f"{reads}", model, quiet.source, quiet.target, quiet.about | {READS_CAPITALS: reads})
+        assert export_model(run, tmp_path / f"{reads}-hub").notes == (() if reads else told)
+        assert (*ONNX.lost(heedful.load(run)),) == (() if reads else told)
 
 
 def test_a_word_that_was_learnt_with_a_capital_has_one(quiet: Translator) -> None:

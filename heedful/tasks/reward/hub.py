@@ -23,7 +23,8 @@ def write_reward(run: Path, reward: RewardModel) -> HubFiles:
     roles = {"bos": tokenizer.bos, "eos": tokenizer.eos, "pad": tokenizer.pad, "unk": tokenizer.unk}
     made = hub_tokenizer(tokenizer, inner, roles, longest=reward.context)
     ids = {"start": tokenizer.bos, "end": tokenizer.eos, "pad": tokenizer.pad}
-    return HubFiles(made, ids | {"labels": ("LABEL_0",), "problem": "regression"})
+    notes = [f"there a prompt and its answer are given as one text{', which its template writes' if written else ''}"]
+    return HubFiles(made, ids | {"labels": ("LABEL_0",), "problem": "regression"}, notes=notes)
 
 
 def of_one_text(reward: RewardModel) -> Recast[ClassifierConfig]:

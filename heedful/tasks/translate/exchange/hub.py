@@ -29,6 +29,7 @@ from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.run.task import Hub, HubFiles
 from heedful.store import files
+from heedful.tasks.translate.capitals import capitals_lost
 from heedful.tasks.translate.exchange.hub_languages import (
     asked_for_alone,
     direction_of,
@@ -161,7 +162,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         "early_stopping": decoding.early_stopping,
     }
     made[GENERATION] = generation_config(search, translator.forbidden)
-    notes = asked_for_alone(about) if source.ours else []
+    notes = [*asked_for_alone(about), *capitals_lost(about)] if source.ours else []
     return HubFiles(made, {"start": target.bos, "end": eos, "pad": pad}, said, notes)
 
 
