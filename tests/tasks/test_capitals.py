@@ -1,5 +1,6 @@
 """Texts in capitals are read in small letters where a model learnt from hardly any."""
 
+import json
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import heedful
 from heedful.data.documents.words import words_in
 from heedful.data.text.corpus import Corpus
 from heedful.data.tokenizer import train_tokenizer
+from heedful.errors import InputError
 from heedful.run.recipe import override
 from heedful.tasks.translate.capitals import (
     READS_CAPITALS,
@@ -24,7 +26,7 @@ from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
-from heedful.verbs.exchange import export_model
+from heedful.verbs.exchange import export_model, import_model
 from made import TRANSFORMER, made_recipe
 from saved import save_run
 
@@ -109,6 +111,23 @@ def test_a_model_that_reads_capitals_gets_them(quiet: Translator) -> None:
     quiet.about = quiet.about | {READS_CAPITALS: True}
     assert quiet.encode([LOUD]) != quiet.encode([SMALL])
     assert quiet.source.decode(quiet.encode([LOUD])[0][0]) == LOUD
+
+
+def test_what_was_learnt_from_is_known_on_the_way_back(quiet: Translator, tmp_path: Path) -> None:
+    model: Any = quiet.model
+    learnt = {"source_tokens": {"longest": 9, "centile_99": 8}, READS_CAPITALS: False}
+    run = save_run(tmp_path / "run", model, quiet.source, quiet.target, quiet.about | learnt)
+    export_model(run, tmp_path / "hub")
+    import_model(tmp_path / "hub", tmp_path / "again")
+    again = Translator.load(tmp_path / "again")
+    assert {key: again.about[key] for key in learnt} == learnt
+    assert again.as_read(LOUD) == quiet.as_read(LOUD) != LOUD
+    path = tmp_path / "hub" / "config.json"
+    told = json.loads(path.read_text())
+    told["task_specific_params"]["translation"]["source_tokens"] = {"longest": "9"}
+    path.write_text(json.dumps(told))
+    with pytest.raises(InputError, match=r"source_tokens.*longest"):
+        import_model(tmp_path / "hub", tmp_path / "never")
 
 
 def test_an_export_tells_that_capitals_are_read_as_they_are(quiet: Translator, tmp_path: Path) -> None:

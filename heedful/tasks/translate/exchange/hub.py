@@ -1,6 +1,7 @@
 """What stands beside the weights of a translator on the Hub: its tokenizers, and how it searches."""
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from heedful.data.spm import from_spm, read_spm
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError
+from heedful.exchange.hf import keys
 from heedful.exchange.hf.folder import CONFIG
 from heedful.exchange.hub import (
     GENERATION,
@@ -42,6 +44,24 @@ from heedful.tasks.translate.languages import as_told, languages_in
 from heedful.tasks.translate.use import Translator
 
 SPM = ("source.spm", "target.spm")
+OWN = "translation"  # where config.json has what no other library reads
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths:
+    longest: int
+    centile_99: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learnt:
+    """What task.json says of the sources that were learnt from."""
+
+    source_tokens: Lengths | None = None
+    reads_capitals: bool | None = None
+
+
+LEARNT = [field.name for field in fields(Learnt)]
 
 
 def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig) -> Files:
@@ -98,6 +118,9 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         "forbidden": tokens.forbidden(),
         "decode": decode,
     }
+    given = {key: value for key, value in keys.params_of(said, OWN).items() if key in LEARNT}
+    learnt = asdict(from_json(Learnt, given, where=f"{folder / CONFIG}: {keys.PARAMS}"))
+    about |= {key: value for key, value in learnt.items() if value is not None}
     if languages is not None:
         about["languages"] = as_told(languages)
     if languages is not None and told:
@@ -147,6 +170,8 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
     elif languages is not None and languages.source:
         listed = {"additional_special_tokens": source.pieces([*languages.tokens.values()])}
         made[TOKENIZER_CONFIG] |= reader_of(languages, about["source"], about["target"]) | listed
+    if learnt := {key: about[key] for key in LEARNT if key in about}:
+        said[keys.PARAMS] = said.get(keys.PARAMS, {}) | {OWN: learnt}
     search = {
         "decoder_start_token_id": target.bos,
         "forced_bos_token_id": next(iter(translator.begin), None),
