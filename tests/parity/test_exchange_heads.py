@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 from transformers import (
     AutoModelForQuestionAnswering,
@@ -22,6 +23,8 @@ from transformers import (
     DistilBertForSequenceClassification,
     DistilBertForTokenClassification,
     GPT2ForSequenceClassification,
+    ModernBertForSequenceClassification,
+    ModernBertForTokenClassification,
     RobertaForQuestionAnswering,
     RobertaForTokenClassification,
     XLMRobertaForQuestionAnswering,
@@ -40,7 +43,7 @@ from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, encoder_config, lm
 from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.store.model import read_model
 from heedful.verbs.exchange import export_model, import_model
-from hub import LINES, TEXTS, bert_folder, distilbert_folder, gpt2_folder, loud, roberta_folder
+from hub import LINES, TEXTS, bert_folder, distilbert_folder, gpt2_folder, loud, modernbert_folder, roberta_folder
 from hub_languages import xlm_roberta_folder
 from saved import save_run
 
@@ -229,6 +232,54 @@ HEADS = [
 ]
 
 
+def biased(pooling: str) -> Any:
+    """With every bias that we have."""
+
+    def make(folder: Path, kind: Any, **options: Any) -> Any:
+        told = {"norm_bias": True, "classifier_bias": True, "classifier_pooling": pooling}
+        return modernbert_folder(folder, kind, **told, **options)
+
+    return make
+
+
+HEADS += [
+    (biased("cls"), ModernBertForSequenceClassification, same_classifier),
+    (biased("mean"), ModernBertForSequenceClassification, same_classifier),
+    (biased("cls"), ModernBertForTokenClassification, same_tagger),
+]
+
+
+@pytest.mark.parametrize("kind", [ModernBertForSequenceClassification, ModernBertForTokenClassification])
+def test_a_modernbert_without_biases(tmp_path: Path, kind: Any) -> None:
+    """As they are published; on the way back it has them, as zeros."""
+    theirs = modernbert_folder(tmp_path / "theirs", kind, id2label=dict(enumerate(LABELS)), classifier_pooling="mean")
+    same = same_tagger if kind is ModernBertForTokenClassification else same_classifier
+    reads = AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    if same is same_tagger:
+        reads.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=True)
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    same(heedful.load(tmp_path / "run"), theirs, reads)
+    export_model(tmp_path / "run", tmp_path / "back")
+    same(heedful.load(tmp_path / "run"), kind.from_pretrained(tmp_path / "back").eval(), reads)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classifier_pooling": "max"}, "classifier_pooling is 'max'"),
+        ({"classifier_activation": "relu"}, "classifier_activation is 'relu', unlike the layers'"),
+        ({"classifier_dropout": "0"}, "classifier_dropout is '0', which is no number"),
+        ({"architectures": ["ModernBertForQuestionAnswering"]}, "is for something else"),
+    ],
+)
+def test_a_modernbert_with_another_head(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    modernbert_folder(tmp_path / "theirs", ModernBertForSequenceClassification)
+    path = tmp_path / "theirs" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError, match=message):
+        import_model(tmp_path / "theirs", tmp_path / "never")
+
+
 @pytest.mark.parametrize(("make", "kind", "same"), HEADS, ids=[kind.__name__ for _, kind, _ in HEADS])
 def test_there_and_back(tmp_path: Path, make: Any, kind: Any, same: Any) -> None:
     torch.manual_seed(5)
@@ -241,6 +292,8 @@ def test_there_and_back(tmp_path: Path, make: Any, kind: Any, same: Any) -> None
     ours = heedful.load(tmp_path / "run")
     prefix = {"add_prefix_space": True} if make is roberta_folder and same is same_tagger else {}
     reads = AutoTokenizer.from_pretrained(tmp_path / "theirs", **prefix)
+    if kind is ModernBertForTokenClassification:
+        reads.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=True)  # which its class has no word for
     same(ours, theirs, reads)
     export_model(tmp_path / "run", tmp_path / "back")
     back = getattr(__import__("transformers"), kind.__name__).from_pretrained(tmp_path / "back")

@@ -162,9 +162,6 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     """What their configuration means here, with the head that their tensors' `names` tell of."""
     got = TABLE.understood(theirs, where)
     head = any(name.startswith(("head.", "decoder.")) for name in names)
-    if any(name.startswith("classifier.") for name in names):
-        fix = "take ModernBertForMaskedLM, and heed train classify or tag --from its run"
-        raise InputError("a ModernBERT with a head that classifies, which cannot be built yet", where=where, fix=fix)
     if head and got["classifier_activation"] != got["hidden_activation"]:
         raise InputError(f"classifier_activation is {got['classifier_activation']!r}, unlike the layers'", where=where)
     kinds = _kinds(got, where)

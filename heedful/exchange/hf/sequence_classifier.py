@@ -52,13 +52,14 @@ DROPOUTS: dict[str, tuple[str, float | None]] = {
 def family(body: Body) -> Family[ClassifierConfig]:
     """Classifiers on encoders of this family."""
     own, kind = FAMILIES[body], "ForSequenceClassification"
-    head, pooled = ("pre_classifier", "relu") if body == "distilbert" else ("classifier", "tanh")
+    pooled: Literal["relu", "tanh"] = "relu" if body == "distilbert" else "tanh"
+    head = "pre_classifier" if body == "distilbert" else "classifier"
 
     def config_from_hf(
         theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json"
     ) -> ClassifierConfig:
         encoder, answers, dropout = below_head(theirs, body, head, kind, where)
-        encoder = replace(encoder, pooler=True, pooler_activation=pooled)
+        encoder = replace(encoder, pooler=True, pooler_kind=pooled)
         return ClassifierConfig(encoder=encoder, answers=answers, dropout=dropout)
 
     def config_to_hf(
@@ -67,7 +68,7 @@ def family(body: Body) -> Family[ClassifierConfig]:
         encoder = _encoder(config)
         if not encoder.pooler:
             raise InputError(f"{NAMES[body]} cannot hold model.encoder.pooler = False")
-        below = replace(encoder, pooler=body != "distilbert", pooler_activation="tanh")
+        below = replace(encoder, pooler=body != "distilbert", pooler_kind="tanh")
         theirs = own.config_to_hf(below, pad=pad, start=start, end=end)
         told = {"architectures": [f"{NAMES[body]}{kind}"], "problem_type": problem}
         theirs |= told | {dropout_key(body, kind): config.dropout} | keys.labels_to_hf(labels)
