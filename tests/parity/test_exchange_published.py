@@ -14,6 +14,7 @@ from transformers import (
     RobertaForQuestionAnswering,
     SegformerConfig,
     ViTConfig,
+    ViTModel,
 )
 
 import heedful
@@ -137,6 +138,14 @@ def test_and_nothing_of_models_of_pictures(theirs: Any, more: dict[str, Any]) ->
     plain = theirs.to_dict()
     read = FAMILIES[theirs.model_type].config_from_hf
     assert read(more | plain) == read(plain)
+
+
+def test_a_vision_transformer_without_classes_is_told_so(tmp_path: Path) -> None:
+    """As those that others are to be tuned from: their names lack what begins those of a classifier."""
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+    ViTModel(ViTConfig(image_size=8, patch_size=4, **sizes)).save_pretrained(tmp_path / "theirs")
+    with pytest.raises(InputError, match="without a head that tells classes"):
+        import_model(tmp_path / "theirs", tmp_path / "run")
 
 
 @pytest.mark.parametrize("kind", sorted(SAID))

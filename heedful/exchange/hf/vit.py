@@ -4,7 +4,7 @@ DeiT is read with its teacher's token and both heads (DeiTForImageClassification
 without them "vit".
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from heedful.errors import InputError
@@ -43,7 +43,8 @@ TABLE = Table(
     # Of models that fill in pixels, or that end in a pooler.
     irrelevant=WORDLESS | {"encoder_stride", "pooler_act", "pooler_output_size"},
 )
-config_from_hf = keys.reader(ViTConfig, TABLE)
+_READ = keys.reader(ViTConfig, TABLE)
+_HEADS = ("classifier.", "cls_classifier.", "distillation_classifier.")
 
 _BLOCK = {
     "attention.attention.query": "self_attention.query",
@@ -55,6 +56,14 @@ _BLOCK = {
     "intermediate.dense": "mlp.up",
     "output.dense": "mlp.down",
 }
+
+
+def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> ViTConfig:
+    """Raises InputError for tensors, by their `names`, of a model that tells no classes too."""
+    if names and not any(name.startswith(_HEADS) for name in names):
+        fix = "take one that was trained to tell classes (ViTForImageClassification)"
+        raise InputError("a vision Transformer without a head that tells classes", where=where, fix=fix)
+    return _READ(theirs, names, where=where)
 
 
 def rules(config: ViTConfig) -> tuple[Rule, ...]:
