@@ -122,6 +122,16 @@ def as_fairseq(spm: Spm, languages: Sequence[str], mask: str) -> tokenizers.Toke
     return inner
 
 
+def as_pegasus(spm: Spm) -> tokenizers.Tokenizer:
+    """A tokenizer with the ids of Pegasus (Zhang et al. 2020): padding and end, then the masks and reserved tokens of
+    its training, and then what else the model has."""
+    controls = ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{i}>" for i in range(2, 103))]
+    pieces = [*((name, 0.0) for name in controls), *spm.listed[2:]]
+    inner = _unigrams(spm, pieces, unknown=len(controls) - 2 + spm.unknown)
+    inner.add_special_tokens([*controls, "<unk>"])
+    return inner
+
+
 def with_sentinels(spm: Spm, sentinels: Sequence[str]) -> tokenizers.Tokenizer:
     """A tokenizer with the ids of the model's pieces, and behind them the sentinels' (as the code of Raffel et al.)."""
     return _unigrams(spm, [*spm.listed, *((name, 0.0) for name in sentinels)], unknown=spm.unknown)

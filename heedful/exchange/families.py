@@ -20,6 +20,7 @@ from heedful.exchange.hf import (
     mbart,
     mistral,
     modernbert,
+    modernbert_heads,
     mt5,
     pegasus,
     qwen2,
@@ -72,7 +73,7 @@ HEADS: dict[str, tuple[Family[Any], ...]] = {
         token_classifier.family(body, "qa_outputs"),
     )
     for body in sequence_classifier.FAMILIES
-} | {"gpt2": (gpt2_classifier.FAMILY,)}
+} | {"gpt2": (gpt2_classifier.FAMILY,), "modernbert": (modernbert_heads.TEXTS, modernbert_heads.WORDS)}
 ALL = (*FAMILIES.values(), *(family for families in HEADS.values() for family in families))
 
 

@@ -25,7 +25,7 @@ def fetched(name: str) -> Path:
         what = f"{name} is no folder here, and huggingface_hub, which would fetch it, is not installed"
         raise MissingError(what, fix=f"{pip_install('huggingface_hub')}, or give the path of a folder") from None
     try:
-        return Path(snapshot_download(name, allow_patterns=[*WANTED], ignore_patterns=[*UNWANTED]))
+        found = Path(snapshot_download(name, allow_patterns=[*WANTED], ignore_patterns=[*UNWANTED]))
     except errors.GatedRepoError:
         fix = f"accept its terms at https://huggingface.co/{name}, and set HF_TOKEN"
         raise InputError("its owner wants to know who reads it", where=name, fix=fix) from None
@@ -38,3 +38,7 @@ def fetched(name: str) -> Path:
     except (errors.HfHubHTTPError, OSError) as error:
         told = str(error).strip().splitlines() or [type(error).__name__]
         raise MissingError(f"could not be fetched ({told[0][:200]})", where=name, fix="try again later") from None
+    if not any(found.glob("*.safetensors")):
+        fix = f"hf download {name} --local-dir DIR, and heed import DIR, which says how to turn a pickle into them"
+        raise MissingError("it has no weights as safetensors", where=name, fix=fix)
+    return found

@@ -1,33 +1,36 @@
 """The tokenizer in a folder of the Hub, and what the folder says of its tokens and of how to search with them.
 
-It is a tokenizer.json; in older folders the bare lists that one is made of: vocab.txt (WordPiece), vocab.json with
-merges.txt (bytes), or a .model (SentencePiece).
+It is a tokenizer.json, or in older folders is made of lists (`heedful.exchange.lists`).
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import tokenizers
-from tokenizers import Regex, normalizers, pre_tokenizers, processors
+from tokenizers import Regex, normalizers, pre_tokenizers
 
 from heedful.core.embed import EmbedConfig
-from heedful.data.spm import as_fairseq, read_spm, with_sentinels
-from heedful.data.tokenizer import SENTINEL, SpecialTokens, Tokenizer, read_inner
-from heedful.data.vocabulary import byte_merges, with_controls, word_pieces
-from heedful.errors import InputError, MissingError, StorageError
-from heedful.exchange.hf.folder import read_object
-from heedful.run.folder import NUMBERS, read_piece_ids
+from heedful.data.tokenizer import SpecialTokens, Tokenizer, read_inner
+from heedful.errors import InputError
+from heedful.exchange.hf.folder import CONFIG, read_object
+from heedful.exchange.lists import (
+    SPM_LIMIT,
+    TOKENIZER_CONFIG,
+    Ids,
+    optional,
+    set_around,
+    spelled,
+    token_names,
+    tokenizer_of_lists,
+)
 from heedful.run.task import HubFiles
 from heedful.store import files
 
-GENERATION, TOKENIZER, TOKENIZER_CONFIG = "generation_config.json", "tokenizer.json", "tokenizer_config.json"
-SPECIAL_MAP, WORD_PIECES, MERGES = "special_tokens_map.json", "vocab.txt", "merges.txt"
-PIECES, FAIRSEQ_PIECES = "spiece.model", "sentencepiece.bpe.model"
+GENERATION, TOKENIZER = "generation_config.json", "tokenizer.json"
 CHAT, CHAT_SAID = "chat_template.jinja", "chat_template.json"  # the latter in a run: what TOKENIZER_CONFIG has of it
-SPM_LIMIT = 1 << 28  # bytes
 CALLED = {"unk": ("<unk>", "[UNK]"), "mask": ("<mask>", "[MASK]")}  # where no file says how
 # What tokenizer_config.json says that a tokenizer.json says too, and what it is called there; classes that go by the
 # latter.
@@ -40,8 +43,6 @@ TOLD = {
 AS_WRITTEN = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend")
 
 Files = dict[str, Any]  # bytes or a JSON value, by a file's name
-Ids = list[int]
-T = TypeVar("T")
 
 # What changes a search, and the value that changes nothing: with any other, theirs would not be ours.
 NEUTRAL: dict[str, Any] = {
@@ -195,30 +196,18 @@ class HubTokens:
         return found | ({"forced_eos": True} if last is not None and longest < context_length - 1 else {})
 
 
-def search_said(folder: Path) -> dict[str, Any]:
-    """What generation_config.json says of how texts are drawn and searched for, and is not what changes nothing."""
-    said = {key: value for key, value in optional(folder / GENERATION).items() if value is not None}
+def search_said(folder: Path, config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The file that says how texts are drawn and searched for, which is generation_config.json or, where there is none,
+    config.json, and what it says of that and is not what changes nothing."""
+    own = (folder / GENERATION).is_file()
+    given = read_object(folder / GENERATION) if own else config
+    file, said = GENERATION if own else CONFIG, {key: value for key, value in given.items() if value is not None}
     neutral = {key: value for key, value in NEUTRAL.items() if key != "do_sample"} | ALSO_NEUTRAL
     found = {key: said[key] for key in neutral if said.get(key) not in (None, neutral[key], [])}
     if not said.get("do_sample"):
-        return found
+        return file, found
     drawn = {key: said.get(key, theirs) for key, (theirs, _) in DRAWS.items()}
-    return {key: value for key, value in drawn.items() if value not in (None, DRAWS[key][1])} | found
-
-
-def token_names(folder: Path) -> dict[str, Any]:
-    """tokenizer_config.json, and before it special_tokens_map.json, which older folders have."""
-    return optional(folder / SPECIAL_MAP) | optional(folder / TOKENIZER_CONFIG)
-
-
-def spelled(names: Mapping[str, Any], key: str, default: str = "") -> str:
-    """What the token of a role is called; the default where they do not say, or say null."""
-    name = names.get(key)
-    return default if name is None else str(name["content"] if isinstance(name, dict) else name)
-
-
-def optional(path: Path) -> dict[str, Any]:
-    return read_object(path) if path.is_file() else {}
+    return file, {key: value for key, value in drawn.items() if value not in (None, DRAWS[key][1])} | found
 
 
 def read_tokenizer(folder: Path, *, framed: bool) -> tokenizers.Tokenizer:
@@ -226,7 +215,7 @@ def read_tokenizer(folder: Path, *, framed: bool) -> tokenizers.Tokenizer:
     made of bare lists puts "<s>" and "</s>" around a text where it is `framed`."""
     names = token_names(folder)
     if not (folder / TOKENIZER).is_file():
-        return _bare(folder, names, framed=framed)
+        return tokenizer_of_lists(folder, names, framed=framed)
     inner = read_inner(folder / TOKENIZER)
     _set_as_told(inner, names)
     inner.no_truncation()
@@ -252,78 +241,6 @@ def _set_as_told(inner: tokenizers.Tokenizer, names: Mapping[str, Any]) -> None:
                 if isinstance(names.get(key), bool) and hasattr(own, ours):
                     setattr(own, ours, names[key])
             setattr(inner, part, own)
-
-
-def _bare(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
-    if (folder / WORD_PIECES).is_file():
-        lines = files.read_bytes(folder / WORD_PIECES, limit=SPM_LIMIT).decode(errors="replace").split("\n")
-        numbers = {line.removesuffix("\r"): index for index, line in enumerate(lines) if line or index + 1 < len(lines)}
-        unknown = spelled(names, "unk_token", "[UNK]")
-        inner = word_pieces(
-            numbers,
-            lower=_told(names, "do_lower_case", True),
-            unknown=unknown,
-            chinese=_told(names, "tokenize_chinese_chars", True),
-            accents=None if names.get("strip_accents") is None else _told(names, "strip_accents", False),
-        )
-        first, last = spelled(names, "cls_token", "[CLS]"), spelled(names, "sep_token", "[SEP]")
-        controls = [spelled(names, "pad_token", "[PAD]"), unknown, first, last, spelled(names, "mask_token", "[MASK]")]
-        return _with_frame(with_controls(inner, [name for name in controls if name in numbers]), [first], [last])
-    if (folder / NUMBERS).is_file() and (folder / MERGES).is_file():
-        numbers = read_piece_ids(folder / NUMBERS)
-        lines = files.read_bytes(folder / MERGES, limit=SPM_LIMIT).decode(errors="replace").splitlines()
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        spaced = _told(names, "add_prefix_space", False)
-        try:
-            merges = [(one, other) for one, other in pairs]
-            inner = byte_merges(numbers, merges, prefix=spaced)
-        except Exception as error:  # the library raises no narrower class
-            raise StorageError(f"not merges of {NUMBERS}: {error}", where=str(folder / MERGES)) from None
-        first, last = spelled(names, "cls_token", "<s>"), spelled(names, "sep_token", "</s>")
-        mask = spelled(names, "mask_token", "<mask>")
-        controls = [first, "<pad>", last, "<unk>", mask] if framed else ["<|endoftext|>"]
-        inner = with_controls(inner, [name for name in controls if name in numbers], strips=[mask])
-        return _with_frame(inner, [first], [last], [last, last]) if framed else inner
-    if (folder / FAIRSEQ_PIECES).is_file():
-        spm = read_spm(files.read_bytes(folder / FAIRSEQ_PIECES, limit=SPM_LIMIT), where=folder / FAIRSEQ_PIECES)
-        inner = as_fairseq(spm, added_tokens(names), spelled(names, "mask_token", "<mask>"))
-        return _with_frame(inner, ["<s>"], ["</s>"], ["</s>", "</s>"])
-    if (folder / PIECES).is_file():
-        spm = read_spm(files.read_bytes(folder / PIECES, limit=SPM_LIMIT), where=folder / PIECES)
-        sentinels = [SENTINEL.format(n) for n in reversed(range(_told(names, "extra_ids", 100)))]
-        last = spelled(names, "eos_token", "</s>")
-        controls = [spelled(names, "pad_token", "<pad>"), last, spelled(names, "unk_token", "<unk>"), *sentinels]
-        return _with_frame(with_controls(with_sentinels(spm, sentinels), controls), [], [last])
-    fix = "with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
-    raise MissingError("no tokenizer", where=str(folder / TOKENIZER), fix=fix)
-
-
-def _told(names: Mapping[str, Any], key: str, default: T) -> T:
-    """What tokenizer_config.json says, or the default, where it does not or says null. Raises InputError for a value of
-    another type."""
-    value = default if names.get(key) is None else names[key]
-    if type(value) is not type(default):
-        raise InputError(f"{key} is {value!r}, expected {type(default).__name__}", where=TOKENIZER_CONFIG)
-    return value
-
-
-def added_tokens(names: Mapping[str, Any]) -> list[str]:
-    """What `token_names` says of further special tokens, in its order."""
-    keys = ("additional_special_tokens", "extra_special_tokens")
-    found: list[Any] = next((names[key] for key in keys if isinstance(names.get(key), list)), [])
-    return [str(token["content"] if isinstance(token, dict) else token) for token in found]
-
-
-def _with_frame(
-    inner: tokenizers.Tokenizer, before: Sequence[str], after: Sequence[str], between: Sequence[str] | None = None
-) -> tokenizers.Tokenizer:
-    vocabulary = inner.get_vocab()
-    for name in (*before, *after):
-        if name not in vocabulary:
-            raise InputError(f"no {name} in the vocabulary", fix="name the token in tokenizer_config.json")
-    sides = (before, after, after if between is None else between)
-    set_around(inner, *([vocabulary[name] for name in side] for side in sides))
-    return inner
 
 
 def framed(tokenizer: Tokenizer, before: Ids, after: Ids, *, spaced: bool = True) -> tokenizers.Tokenizer:
@@ -362,17 +279,6 @@ def between(inner: tokenizers.Tokenizer) -> Ids:
     sides = found.sequence_ids
     first, second = max(place for place, own in enumerate(sides) if own == 0), sides.index(1)
     return found.ids[first + 1 : second]
-
-
-def set_around(inner: tokenizers.Tokenizer, before: Ids, after: Ids, between: Ids | None = None) -> None:
-    """`between` two texts stands what stands after one, unless it is given."""
-    between = after if between is None else between
-    names = {index: str(inner.id_to_token(index)) for index in (*before, *between, *after)}
-    first, middle, last = ([names[index] for index in side] for side in (before, between, after))
-    single = [*first, "$A", *last]
-    pair = [*first, "$A", *middle, "$B:1", *(f"{name}:1" for name in last)]
-    added = [(name, index) for index, name in names.items()]
-    inner.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=added)
 
 
 def hub_tokenizer(

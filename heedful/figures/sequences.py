@@ -91,7 +91,8 @@ def encoder_body(config: EncoderConfig, sizes: Sizes, at: str = "") -> tuple[Par
     return (*embed, *stack(config.stack, config.d_model, sizes, f"{at}stack", causal=False))
 
 
-def encoder_heads(config: EncoderConfig, sizes: Sizes, at: str = "") -> tuple[Box, ...]:
+def encoder_heads(config: EncoderConfig, sizes: Sizes, at: str = "", pooled: str = "first token") -> tuple[Box, ...]:
+    block = config.stack.block
     d_model, tied = config.d_model, "tied to the embedding" if config.tied else ""
     made = []
     if config.mlm_head:
@@ -100,7 +101,8 @@ def encoder_heads(config: EncoderConfig, sizes: Sizes, at: str = "") -> tuple[Bo
         made.append(named("Masked tokens", "linear", size, widths, tied, name="mlm"))
     if config.pooler:
         says = f"{d_model:,} → {d_model:,}"
-        made.append(named("Pooler, first token", "linear", sizes.of(f"{at}pooler"), says, "tanh", name="pooler"))
+        after = f"{block.activation}, norm" if config.pooler_kind == "transform" else config.pooler_kind
+        made.append(named(f"Pooler, {pooled}", "linear", sizes.of(f"{at}pooler"), says, after, name="pooler"))
     if config.nsp_head:
         made.append(head("Next sentence?", d_model, 2, sizes.of(f"{at}nsp_head"), "of the pooler"))
     return tuple(made)
@@ -128,8 +130,8 @@ def classifier(config: ClassifierConfig, title: str, sizes: Sizes) -> Architectu
     else:
         assert config.encoder is not None
         parts = encoder_body(config.encoder, sizes, "encoder.")
-        left = encoder_heads(config.encoder, sizes, "encoder.")
-        read = "of the first token"
+        left = encoder_heads(config.encoder, sizes, "encoder.", "mean of all" if config.mean else "first token")
+        read = "of their mean" if config.mean else "of the first token"
         name, d_model = "Encoder", config.encoder.d_model
     says = "of each choice" if config.answers is None else ""
     own = head("Classifier", d_model, answers, sizes.of("out"), read, says)
@@ -144,12 +146,14 @@ def classifier(config: ClassifierConfig, title: str, sizes: Sizes) -> Architectu
 def token_classifier(config: TokenClassifierConfig, title: str, sizes: Sizes) -> Architecture:
     """Devlin et al. 2019, figure 4 d."""
     own = head("Classifier", config.encoder.d_model, config.answers, sizes.of("out"), "of each token")
-    unused = tuple(box for box in encoder_heads(config.encoder, sizes, "encoder.") if box.parameters)
-    above: Part = Beside(boxes=(own, *unused)) if unused else own
+    left = encoder_heads(config.encoder, sizes, "encoder.", "each token" if config.pools else "first token")
+    pooled = [box for box in left if box.name == "pooler" and config.pools]
+    unused = tuple(box for box in left if box not in pooled and box.parameters)
+    above: tuple[Part, ...] = (*pooled, Beside(boxes=(own, *unused)) if unused else own)
     column = Column(
         title="Encoder",
         reads="tokens",
-        parts=(*encoder_body(config.encoder, sizes, "encoder."), above),
+        parts=(*encoder_body(config.encoder, sizes, "encoder."), *above),
         gives="logits of the answers, token by token",
     )
     return Architecture(title=title, parameters=sizes.total, columns=(column,))

@@ -28,6 +28,7 @@ class ClassifierConfig:
     answers: int | None  # None: each sequence is a choice
     dropout: float = 0.1  # of what the linear map is given
     bias: bool = True  # of the linear map
+    mean: bool = False  # of an encoder's hidden states, in place of the first
 
     def __post_init__(self) -> None:
         if (self.lm is None) == (self.encoder is None):
@@ -87,6 +88,9 @@ class Classifier(nn.Module):
             read = hidden.gather(2, last).squeeze(2)
         else:
             read = hidden[:, :, 0]
+            if self.config.mean:
+                real = segments > 0
+                read = (hidden * real[..., None]).sum(2) / lengths.clamp(min=1)[..., None]
             read = read if self.encoder.pooler is None else self.encoder.pool(read)
         read = self.dropout(read)
         if self.config.answers is None:

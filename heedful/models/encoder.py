@@ -5,6 +5,7 @@ B batch, T tokens, N positions picked out of a batch, V vocabulary, C model widt
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -26,6 +27,7 @@ class EncoderConfig:
     mlm_head: bool = True  # names the token at each position
     tied: bool = True  # its output matrix is the embedding's
     pooler: bool = False  # sums a text up at its first token
+    pooler_kind: Literal["tanh", "relu", "transform"] = "tanh"  # what follows its map, or that it is a `Transform`
     nsp_head: bool = False  # tells from that sum whether the second of two texts follows the first
 
 
@@ -70,7 +72,7 @@ class Encoder(nn.Module):
         self.stack = Stack(d_model, config.stack, {**BLOCKS, UNNORMED: UnnormedBlock})
         self.transform = Transform(d_model, config.stack.block) if config.mlm_head else None
         self.head = nn.Linear(d_model, vocab_size) if config.mlm_head else None
-        self.pooler = nn.Linear(d_model, d_model) if config.pooler else None
+        self.pooler = _pooler(config) if config.pooler else None
         self.nsp_head = nn.Linear(d_model, 2) if config.nsp_head else None
         normal(self)
         if self.head is not None and config.tied:
@@ -111,10 +113,17 @@ class Encoder(nn.Module):
         return self.head(self.transform(hidden))
 
     def pool(self, first: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]:
-        """A text in one vector, from the hidden state of its first token."""
+        """A text in one vector, from the hidden state of its first token; or whatever else heads are given of one."""
         if self.pooler is None:
             raise InputError("this encoder has no pooler", fix="pooler = true")
-        return self.pooler(first).tanh()
+        pooled = self.pooler(first)
+        match self.config.pooler_kind:
+            case "tanh":
+                return pooled.tanh()
+            case "relu":
+                return pooled.relu()
+            case "transform":
+                return pooled
 
     def next_sentence(self, first: Float[Tensor, "N C"]) -> Float[Tensor, "N 2"]:
         """The logits of a pair of texts, from the hidden state of its first token: 0 that the second follows the
@@ -122,3 +131,9 @@ class Encoder(nn.Module):
         if self.nsp_head is None:
             raise InputError("this encoder has no head for pairs", fix="nsp_head = true")
         return self.nsp_head(self.pool(first))
+
+
+def _pooler(config: EncoderConfig) -> nn.Module:
+    if config.pooler_kind == "transform":
+        return Transform(config.d_model, config.stack.block)
+    return nn.Linear(config.d_model, config.d_model)

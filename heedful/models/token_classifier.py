@@ -1,5 +1,5 @@
 """What is to be said of each token of a text: an encoder, and a linear map of each hidden state (Devlin et al. 2019,
-figure 4 c and d).
+figure 4 c and d), or of what a transform makes of it (Warner et al. 2024, their code).
 
 B rows, T tokens, L answers.
 """
@@ -19,6 +19,11 @@ class TokenClassifierConfig:
     encoder: EncoderConfig
     answers: int
     dropout: float = 0.1  # of what the linear map is given
+
+    @property
+    def pools(self) -> bool:
+        """Whether its map is given what the encoder's pooler makes of a token, which is none that sums texts up."""
+        return self.encoder.pooler and self.encoder.pooler_kind == "transform"
 
     @property
     def embed(self) -> EmbedConfig:
@@ -42,4 +47,5 @@ class TokenClassifier(nn.Module):
         types: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T L"]:
         """The logits of the answers at each token; segments and types as `Encoder` takes them."""
-        return self.out(self.dropout(self.encoder.hidden(tokens, segments, types)))
+        hidden = self.encoder.hidden(tokens, segments, types)
+        return self.out(self.dropout(self.encoder.pool(hidden) if self.config.pools else hidden))

@@ -18,6 +18,10 @@ from heedful.store import files
 Scores = Mapping[str, Mapping[str, float | str]]  # of each test set, by name
 LONGEST = 160  # characters of a text in a table
 CURVE = "![loss and scores](plots/training.png)"
+BESIDE = (
+    " `recipe.yaml` is the whole recipe, `environment.json` the machine, `data.json` the data, `metrics.jsonl` every "
+    "measurement."
+)
 LIBRARIES = ("heedful", "torch", "tokenizers", "safetensors", "sacrebleu", "numpy")
 
 
@@ -102,8 +106,7 @@ def model_card(folder: Path, told: CardText, *, start: str, minutes: float, note
         "",
         told.how,
         "",
-        f"The weights are those of {told.kept}; training took {minutes:.1f} minutes. `recipe.yaml` is the whole "
-        "recipe, `environment.json` the machine, `data.json` the data, `metrics.jsonl` every measurement.",
+        f"The weights are those of {told.kept}; training took {minutes:.1f} minutes.{BESIDE}",
         "",
         CURVE,
         "",

@@ -20,7 +20,7 @@ from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.exchange.hf.peft import adapters_to_peft, config_to_peft
 from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
-from heedful.exchange.hub import GENERATION, read_chat, search_said, write_chat
+from heedful.exchange.hub import read_chat, search_said, write_chat
 from heedful.models import config_of, kind_of_config, make_model
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_adapters
@@ -94,9 +94,10 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
         save_model(growing, config_of(model), ours, beside)
     size = sum(tensor.numel() for tensor in ours.values())
     about = beside["task.json"]
-    told = {} if "decode" in about else search_said(folder)  # a run with `decode` searches as it says
+    file, told = search_said(folder, theirs)
+    told = {} if "decode" in about else told  # a run with `decode` searches as it says
     notes = [f"{key}={value}" for key, value in told.items()]
-    notes = [f"{GENERATION} says {' '.join(notes)}: a run does not keep that, say it when you ask"] if notes else []
+    notes = [f"{file} says {' '.join(notes)}: a run does not keep that, say it when you ask"] if notes else []
     vocab_size = _vocab_size(config) if any(name.startswith("tokenizer") for name in beside) else None
     return Imported(family.name, about["task"], size, vocab_size, str(out), tuple(notes))
 

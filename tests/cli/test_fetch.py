@@ -53,6 +53,16 @@ def test_it_is_fetched_and_becomes_a_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(asked) == 1
 
 
+def test_a_model_that_has_pickles_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not fetched."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "config.json").write_text('{"model_type": "pegasus"}')
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda name, **how: str(tmp_path / "cache"))
+    with pytest.raises(MissingError, match="it has no weights as safetensors") as caught:
+        import_model("org/old", tmp_path / "run")
+    assert "hf download org/old --local-dir DIR, and heed import DIR" in caught.value.fix
+
+
 def test_weights_are_fetched_once() -> None:
     """Mistral's folders hold theirs a second time, in a form of its own."""
     names = ["config.json", "model.safetensors", "consolidated.safetensors", "onnx/model.json", "source.spm"]

@@ -6,6 +6,7 @@ Weights are loud (see `hub.py`); logits agree to 1e-5 of the largest, all else e
 import json
 import shlex
 import shutil
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -226,18 +227,25 @@ def test_the_bare_model_and_old_masks_are_read(tmp_path: Path) -> None:
 
 
 def test_a_pickle_is_not_opened_and_the_fix_converts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gpt2_folder(tmp_path / "theirs")
-    import_model(tmp_path / "theirs", tmp_path / "run")
-    weights = tmp_path / "theirs" / "model.safetensors"
-    torch.save(safetensors.torch.load_file(weights), tmp_path / "theirs" / "pytorch_model.bin")
+    """In whatever folder, and however its tensors lie."""
+    folder = tmp_path / "it's $HOME [1]"
+    gpt2_folder(folder)
+    import_model(folder, tmp_path / "run")
+    weights = folder / "model.safetensors"
+    tensors = {
+        name: tensor.mT.contiguous().mT if tensor.dim() > 1 else tensor
+        for name, tensor in safetensors.torch.load_file(weights).items()
+    }
+    torch.save(tensors, folder / "pytorch_model.bin")
     weights.unlink()
     with pytest.raises(InputError, match=r"pytorch_model\.bin: a pickle, which can run code") as caught:
-        import_model(tmp_path / "theirs", tmp_path / "never")
+        import_model(folder, tmp_path / "never")
     assert "\n" not in caught.value.fix
-    python, flag, code = shlex.split(caught.value.fix.removeprefix("where you trust it, "))
+    python, flag, code, *more = shlex.split(caught.value.fix.removeprefix("where you trust it, "))
     assert (python, flag) == ("python", "-c")
+    monkeypatch.setattr(sys, "argv", [flag, *more])
     exec(code, {})
-    import_model(tmp_path / "theirs", tmp_path / "again")
+    import_model(folder, tmp_path / "again")
     assert same_model(tmp_path / "again", tmp_path / "run")
 
 

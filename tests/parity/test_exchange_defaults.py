@@ -71,7 +71,7 @@ def test_a_parser_is_a_translator_into_brackets(tmp_path: Path) -> None:
     loud(model)
     about = {"task": "parse", "labels": labels, "run": 2, "beam": 1}
     ours = heedful.load(save_run(tmp_path / "run", model, tokenizer, tokenizer, about))
-    export_model(tmp_path / "run", tmp_path / "hub")
+    assert export_model(tmp_path / "run", tmp_path / "hub").notes == ("there a search may say what is no tree",)
     theirs = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hub").eval()
     reads = AutoTokenizer.from_pretrained(tmp_path / "hub")
     first = tokenizer.size
@@ -100,7 +100,8 @@ def classifier_run(folder: Path, answers: int | None, **about: Any) -> Any:
     torch.manual_seed(4)
     loud(model)
     ours = heedful.load(save_run(folder / "run", model, tokenizer, tokenizer, about))
-    export_model(folder / "run", folder / "hub")
+    notes = export_model(folder / "run", folder / "hub").notes
+    assert [note.startswith("there a ") for note in notes] == [True] * (answers is None)
     theirs = AutoModelForSequenceClassification.from_pretrained(folder / "hub").eval()
     return ours, theirs, AutoTokenizer.from_pretrained(folder / "hub")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers.pre_tokenizers import ByteLevel
 from torch import Tensor
 from transformers import (
     AutoModelForQuestionAnswering,
@@ -18,7 +19,12 @@ from transformers import (
     AutoTokenizer,
     BertForQuestionAnswering,
     BertForTokenClassification,
+    DistilBertForQuestionAnswering,
+    DistilBertForSequenceClassification,
+    DistilBertForTokenClassification,
     GPT2ForSequenceClassification,
+    ModernBertForSequenceClassification,
+    ModernBertForTokenClassification,
     RobertaForQuestionAnswering,
     RobertaForTokenClassification,
     XLMRobertaForQuestionAnswering,
@@ -37,7 +43,7 @@ from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, encoder_config, lm
 from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.store.model import read_model
 from heedful.verbs.exchange import export_model, import_model
-from hub import LINES, TEXTS, bert_folder, gpt2_folder, loud, roberta_folder
+from hub import LINES, TEXTS, bert_folder, distilbert_folder, gpt2_folder, loud, modernbert_folder, roberta_folder
 from hub_languages import xlm_roberta_folder
 from saved import save_run
 
@@ -186,6 +192,19 @@ def test_a_classifier_of_ours_on_an_encoder(tmp_path: Path) -> None:
     same_classifier(heedful.load(tmp_path / "again"), theirs, reads)
 
 
+def test_a_classifier_of_ours_on_an_encoder_without_types(tmp_path: Path) -> None:
+    """As one is that begins with a DistilBERT: it becomes a BERT of one type, since no pooler there ends in a tanh."""
+    tokenizer = train_tokenizer(LINES * 3, kind="bpe", size=400)
+    row = replace(ENCODERS["encoder-tiny"], d_model=16, n_heads=2, n_layers=2)
+    encoder = encoder_config(row, vocab_size=tokenizer.size, mlm_head=False, pooler=True)
+    encoder = replace(encoder, embed=replace(encoder.embed, types=0))
+    about = {"task": "classify", "answer": "label", "labels": LABELS}
+    ours = own(tmp_path, ClassifierConfig(encoder=encoder, answers=3), tokenizer, about)
+    assert export_model(tmp_path / "run", tmp_path / "hub").family == "BERT"
+    theirs = AutoModelForSequenceClassification.from_pretrained(tmp_path / "hub").eval()
+    same_classifier(ours, theirs, AutoTokenizer.from_pretrained(tmp_path / "hub"))
+
+
 def test_biases_that_gpt2_has_no_place_for_are_told(tmp_path: Path) -> None:
     """More answers than features, so that the weights of some follow from those of others."""
     tokenizer = train_tokenizer(LINES, kind="bytes", size=300)
@@ -207,7 +226,58 @@ HEADS = [
     (xlm_roberta_folder, XLMRobertaForTokenClassification, same_tagger),
     (xlm_roberta_folder, XLMRobertaForQuestionAnswering, same_answerer),
     (gpt2_folder, GPT2ForSequenceClassification, same_classifier),
+    (distilbert_folder, DistilBertForSequenceClassification, same_classifier),
+    (distilbert_folder, DistilBertForTokenClassification, same_tagger),
+    (distilbert_folder, DistilBertForQuestionAnswering, same_answerer),
 ]
+
+
+def biased(pooling: str) -> Any:
+    """With every bias that we have."""
+
+    def make(folder: Path, kind: Any, **options: Any) -> Any:
+        told = {"norm_bias": True, "classifier_bias": True, "classifier_pooling": pooling}
+        return modernbert_folder(folder, kind, **told, **options)
+
+    return make
+
+
+HEADS += [
+    (biased("cls"), ModernBertForSequenceClassification, same_classifier),
+    (biased("mean"), ModernBertForSequenceClassification, same_classifier),
+    (biased("cls"), ModernBertForTokenClassification, same_tagger),
+]
+
+
+@pytest.mark.parametrize("kind", [ModernBertForSequenceClassification, ModernBertForTokenClassification])
+def test_a_modernbert_without_biases(tmp_path: Path, kind: Any) -> None:
+    """As they are published; on the way back it has them, as zeros."""
+    theirs = modernbert_folder(tmp_path / "theirs", kind, id2label=dict(enumerate(LABELS)), classifier_pooling="mean")
+    same = same_tagger if kind is ModernBertForTokenClassification else same_classifier
+    reads = AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    if same is same_tagger:
+        reads.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=True)
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    same(heedful.load(tmp_path / "run"), theirs, reads)
+    export_model(tmp_path / "run", tmp_path / "back")
+    same(heedful.load(tmp_path / "run"), kind.from_pretrained(tmp_path / "back").eval(), reads)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classifier_pooling": "max"}, "classifier_pooling is 'max'"),
+        ({"classifier_activation": "relu"}, "classifier_activation is 'relu', unlike the layers'"),
+        ({"classifier_dropout": "0"}, "classifier_dropout is '0', which is no number"),
+        ({"architectures": ["ModernBertForQuestionAnswering"]}, "is for something else"),
+    ],
+)
+def test_a_modernbert_with_another_head(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    modernbert_folder(tmp_path / "theirs", ModernBertForSequenceClassification)
+    path = tmp_path / "theirs" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError, match=message):
+        import_model(tmp_path / "theirs", tmp_path / "never")
 
 
 @pytest.mark.parametrize(("make", "kind", "same"), HEADS, ids=[kind.__name__ for _, kind, _ in HEADS])
@@ -222,6 +292,8 @@ def test_there_and_back(tmp_path: Path, make: Any, kind: Any, same: Any) -> None
     ours = heedful.load(tmp_path / "run")
     prefix = {"add_prefix_space": True} if make is roberta_folder and same is same_tagger else {}
     reads = AutoTokenizer.from_pretrained(tmp_path / "theirs", **prefix)
+    if kind is ModernBertForTokenClassification:
+        reads.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=True)  # which its class has no word for
     same(ours, theirs, reads)
     export_model(tmp_path / "run", tmp_path / "back")
     back = getattr(__import__("transformers"), kind.__name__).from_pretrained(tmp_path / "back")

@@ -14,6 +14,7 @@ from commands import heed
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange import onnx as ours
 from heedful.models.presets import TransformerSize, translator_config
+from heedful.run.card import BESIDE as FILES_BESIDE
 from heedful.run.card import CURVE
 from heedful.tasks.translate.exchange import onnx as engine
 from heedful.tasks.translate.use import Translator
@@ -46,7 +47,7 @@ def run_of(folder: Path, about: dict[str, Any] | None = None, *, seed: int = 3, 
     config = translator_config(row, source_vocab=own.size, target_vocab=own.size, joint=True)
     told = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 1}} | (about or {})
     folder.mkdir()
-    (folder / "README.md").write_text(f"# A card\n\n{CURVE}\n\nIts text.\n")
+    (folder / "README.md").write_text(f"# A card\n\nTrained.{FILES_BESIDE}\n\n{CURVE}\n\nIts text.\n")
     return save_run(folder, loud(config, seed=seed), own, own, told)
 
 
@@ -69,7 +70,7 @@ def test_onnxruntime_says_what_the_model_says(runs: dict[str, Path], name: str) 
     files = {path.name for path in out.iterdir()}
     assert files == {"encoder.onnx", "decoder.onnx", "onnx.json", "translate.py"} | BESIDE
     card = (out / "README.md").read_text()
-    assert card.startswith("# A card\n\nIts text.\n"), "without a picture that is not there"
+    assert card.startswith("# A card\n\nTrained.\n\nIts text.\n"), "without the files that are not there"
     assert f"Opset {ours.OPSET}" in card
     assert {each.version for each in onnx.load(out / "decoder.onnx").opset_import if not each.domain} == {ours.OPSET}
     theirs = runpy.run_path(str(out / "translate.py"))["Translator"](out)

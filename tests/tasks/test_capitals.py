@@ -1,22 +1,34 @@
 """Texts in capitals are read in small letters where a model learnt from hardly any."""
 
+import json
 from copy import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import heedful
 from heedful.data.documents.words import words_in
 from heedful.data.text.corpus import Corpus
 from heedful.data.tokenizer import train_tokenizer
+from heedful.errors import InputError
 from heedful.run.recipe import override
-from heedful.tasks.translate.capitals import READS_CAPITALS, capitals_facts, in_capitals, in_small_letters
+from heedful.tasks.translate.capitals import (
+    READS_CAPITALS,
+    capitals_facts,
+    in_capitals,
+    in_small_letters,
+)
 from heedful.tasks.translate.documents.parts import parts_of
+from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
 from heedful.tasks.translate.inside.look import look_at_translation
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
+from heedful.verbs.exchange import export_model, import_model
 from made import TRANSFORMER, made_recipe
+from saved import save_run
 
 
 @pytest.mark.parametrize(
@@ -99,6 +111,32 @@ def test_a_model_that_reads_capitals_gets_them(quiet: Translator) -> None:
     quiet.about = quiet.about | {READS_CAPITALS: True}
     assert quiet.encode([LOUD]) != quiet.encode([SMALL])
     assert quiet.source.decode(quiet.encode([LOUD])[0][0]) == LOUD
+
+
+def test_what_was_learnt_from_is_known_on_the_way_back(quiet: Translator, tmp_path: Path) -> None:
+    model: Any = quiet.model
+    learnt = {"source_tokens": {"longest": 9, "centile_99": 8}, READS_CAPITALS: False}
+    run = save_run(tmp_path / "run", model, quiet.source, quiet.target, quiet.about | learnt)
+    export_model(run, tmp_path / "hub")
+    import_model(tmp_path / "hub", tmp_path / "again")
+    again = Translator.load(tmp_path / "again")
+    assert {key: again.about[key] for key in learnt} == learnt
+    assert again.as_read(LOUD) == quiet.as_read(LOUD) != LOUD
+    path = tmp_path / "hub" / "config.json"
+    told = json.loads(path.read_text())
+    told["task_specific_params"]["translation"]["source_tokens"] = {"longest": "9"}
+    path.write_text(json.dumps(told))
+    with pytest.raises(InputError, match=r"source_tokens.*longest"):
+        import_model(tmp_path / "hub", tmp_path / "never")
+
+
+def test_an_export_tells_that_capitals_are_read_as_they_are(quiet: Translator, tmp_path: Path) -> None:
+    model: Any = quiet.model
+    told = ("there a text in CAPITALS is read as it is: the run itself reads it in small letters",)
+    for reads in (False, True):
+        run = save_run(tmp_path / f"{reads}", model, quiet.source, quiet.target, quiet.about | {READS_CAPITALS: reads})
+        assert export_model(run, tmp_path / f"{reads}-hub").notes == (() if reads else told)
+        assert (*ONNX.lost(heedful.load(run)),) == (() if reads else told)
 
 
 def test_a_word_that_was_learnt_with_a_capital_has_one(quiet: Translator) -> None:

@@ -47,16 +47,7 @@ TABLE = Table(
         "tie_word_embeddings": True,
     },
     # These have no effect on the model's mathematics.
-    irrelevant=seq2seq.IRRELEVANT_TEXT
-    | {
-        "early_stopping",
-        "length_penalty",
-        "min_length",
-        "no_repeat_ngram_size",
-        "output_past",
-        "prefix",
-        "task_specific_params",
-    },
+    irrelevant=seq2seq.IRRELEVANT_TEXT,
 )
 
 UNUSED = 2  # rows of their tables of positions

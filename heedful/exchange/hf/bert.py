@@ -48,7 +48,6 @@ TABLE = Table(
     | {
         "classifier_dropout",  # of heads that are not read
         "directionality",
-        "initializer_range",
         "pooler_fc_size",  # of other poolers, which no model has
         "pooler_num_attention_heads",
         "pooler_num_fc_layers",

@@ -28,7 +28,7 @@ ALWAYS = {
     "stack.final_norm": True,
 }
 FIXED = keys.FIXED | {"rope_interleaved": False}  # another value would make another model
-IRRELEVANT = EVERYWHERE | {"initializer_range", "layer_type_validation", "pretraining_tp", "transformers.js_config"}
+IRRELEVANT = EVERYWHERE | {"layer_type_validation", "max_sequence_length", "pretraining_tp"}
 
 _OURS = {
     "attention_bias": "stack.block.attention.bias",

@@ -10,7 +10,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, FIXED_INSIDE, INSIDE, PICTURE, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, PICTURE, WORDLESS, Key, Table
 from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.clip import CLIPConfig
 
@@ -50,9 +50,9 @@ TABLE = Table(
         "{image,text}.stack.final_norm": True,
     },
     fixed={"chunk_size_feed_forward": 0, "is_encoder_decoder": False, "model_type": "clip"},
-    irrelevant=EVERYWHERE | {"initializer_factor"},
+    irrelevant=WORDLESS | {"initializer_factor"},
 )
-_IRRELEVANT = INSIDE | {"initializer_factor", "projection_dim"}  # the width of what only CLIP projects
+_IRRELEVANT = WORDLESS | {"initializer_factor", "projection_dim"}  # the width of what only CLIP projects
 TEXT_TABLE = Table(
     keys=_tower_keys("text", d_model=512, n_heads=8)
     | {
@@ -60,7 +60,7 @@ TEXT_TABLE = Table(
         "max_position_embeddings": Key(77, "text.embed.context_length"),
         "vocab_size": Key(49408, "text.embed.vocab_size"),
     },
-    fixed=FIXED_INSIDE | {"dropout": 0.0, "model_type": "clip_text_model"},
+    fixed=keys.FIXED | {"dropout": 0.0, "model_type": "clip_text_model"},
     irrelevant=_IRRELEVANT,
 )
 VISION_TABLE = Table(
@@ -70,7 +70,7 @@ VISION_TABLE = Table(
         "num_channels": Key(3, "image.patches.channels"),
         "patch_size": Key(32, "image.patches.patch"),
     },
-    fixed=FIXED_INSIDE | {"dropout": 0.0, "model_type": "clip_vision_model"},
+    fixed=keys.FIXED | {"dropout": 0.0, "model_type": "clip_vision_model"},
     irrelevant=_IRRELEVANT,
 )
 

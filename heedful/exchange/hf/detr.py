@@ -7,7 +7,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import keys, seq2seq
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import COPY, FIXED_INSIDE, INSIDE, LABELS, How, Key, Table
+from heedful.exchange.hf.keys import COPY, LABELS, WORDLESS, How, Key, Table
 from heedful.exchange.hf.rules import Rule, always, modules
 from heedful.models.detr import DETRConfig
 from heedful.models.resnet import ResNetConfig
@@ -54,6 +54,7 @@ TABLE = Table(
         "init_xavier_std",
         "max_position_embeddings",
         "use_pretrained_backbone",
+        "tie_word_embeddings",
     },
 )
 RESNET_TABLE = Table(
@@ -66,25 +67,25 @@ RESNET_TABLE = Table(
         "out_features": Key(None),
         "out_indices": Key(None),
     },
-    fixed=FIXED_INSIDE
+    fixed=keys.FIXED
     | {
         "downsample_in_bottleneck": False,
         "downsample_in_first_stage": False,
         "hidden_act": "relu",
         "model_type": "resnet",
     },
-    irrelevant=INSIDE | {"stage_names"},
+    irrelevant=WORDLESS | {"stage_names"},
 )
 TIMM_TABLE = Table(
     keys={"backbone": Key(None), "num_channels": Key(3, "backbone.channels")},
-    fixed=FIXED_INSIDE
+    fixed=keys.FIXED
     | {
         "features_only": True,
         "model_type": "timm_backbone",
         "out_indices": [1, 2, 3, 4],
         "output_stride": None,
     },
-    irrelevant=INSIDE | {"freeze_batch_norm_2d", "out_features", "use_pretrained_backbone"},
+    irrelevant=WORDLESS | {"freeze_batch_norm_2d", "out_features", "use_pretrained_backbone"},
 )
 TIMM: dict[str, dict[str, Any]] = {
     "resnet18": {"kind": "basic", "widths": [64, 128, 256, 512], "depths": [2, 2, 2, 2]},
@@ -198,7 +199,7 @@ def config_to_hf(config: DETRConfig, *, labels: Sequence[str]) -> dict[str, Any]
     if resnet.norm != "batch":
         what = "the residual network has norms of groups of channels (model.backbone.norm = 'group')"
         raise InputError(f"{what}, where DETR on the Hub has batch norms that stand still; detr-nano-affine has those")
-    own = {key: value for key, value in RESNET_TABLE.in_theirs(config).items() if key not in FIXED_INSIDE}
+    own = {key: value for key, value in RESNET_TABLE.in_theirs(config).items() if key not in keys.FIXED}
     last = {"out_features": [f"stage{len(resnet.depths)}"]}
     theirs = TABLE.in_theirs(config) | keys.labels_to_hf(labels)
     theirs |= {

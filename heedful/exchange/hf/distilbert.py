@@ -1,9 +1,10 @@
 """DistilBERT (Sanh et al. 2019), as the Hub holds it: BERT of half as many layers, without types and without a pooler.
+Its positions may begin as sines: a file has the table either way.
 
 In their training nothing is dropped of what attention gives; here it is as of what the MLP gives.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from heedful.exchange.hf import bert, keys
@@ -34,15 +35,13 @@ TABLE = Table(
         "nsp_head": False,
     },
     # Another value would make another model.
-    fixed=keys.FIXED | {"model_type": "distilbert", "sinusoidal_pos_embds": False},
+    fixed=keys.FIXED | {"model_type": "distilbert"},
     irrelevant=EVERYWHERE
     | {
-        "initializer_range",
-        "output_past",
-        "qa_dropout",  # of heads that are not read
+        "qa_dropout",  # of heads that are read elsewhere
         "seq_classif_dropout",
+        "sinusoidal_pos_embds",
         "tie_weights_",
-        "tokenizer_class",
     },
 )
 
@@ -61,13 +60,7 @@ _WORDS = {"vocab_transform": "transform.dense", "vocab_layer_norm": "transform.n
 
 def rules(config: EncoderConfig) -> tuple[Rule, ...]:
     """The table for a model with or without its head. Without, their names lack the first "distilbert."."""
-    found: list[Rule] = []
-    for prefix, written in (("distilbert.", config.mlm_head), ("", not config.mlm_head)):
-        names = inside("transformer.layer.{i}", "stack.blocks.{i}", _BLOCK) | {"embeddings.LayerNorm": "embed.norm"}
-        found += bert.modules({f"{prefix}{theirs}": ours for theirs, ours in names.items()}, written=written)
-        for theirs, ours in (("word", "tokens"), ("position", "position_embeddings.table")):
-            name = f"{prefix}embeddings.{theirs}_embeddings.weight"
-            found.append(Rule(name, f"embed.{ours}.weight", written=written))
+    found = [*trunk("distilbert.", written=config.mlm_head), *trunk("", written=not config.mlm_head)]
     if config.mlm_head:
         output = "embed.tokens.weight" if config.tied else "head.weight"
         found += [
@@ -76,6 +69,14 @@ def rules(config: EncoderConfig) -> tuple[Rule, ...]:
             Rule("vocab_projector.bias", "head.bias"),
         ]
     return tuple(found)
+
+
+def trunk(prefix: str, *, written: bool) -> Iterator[Rule]:
+    """All but the heads."""
+    names = inside("transformer.layer.{i}", "stack.blocks.{i}", _BLOCK) | {"embeddings.LayerNorm": "embed.norm"}
+    yield from bert.modules({f"{prefix}{theirs}": ours for theirs, ours in names.items()}, written=written)
+    for theirs, ours in (("word", "tokens"), ("position", "position_embeddings.table")):
+        yield Rule(f"{prefix}embeddings.{theirs}_embeddings.weight", f"embed.{ours}.weight", written=written)
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> EncoderConfig:

@@ -6,6 +6,7 @@ and one tensor more, whatever the number of files and their number type.
 
 import math
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,9 +24,9 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLES = "pytorch_model*.bin"
 CONVERT = (
-    'python -c "import glob, torch, safetensors.torch as s; s.save_file({{k: v.clone() for f in '
-    "glob.glob('{0}/pytorch_model*.bin') for k, v in torch.load(f, weights_only=True).items()}}, "
-    "'{0}/model.safetensors')\""
+    'python -c "import sys, pathlib, torch, safetensors.torch as s; d = pathlib.Path(sys.argv[1]); '
+    "s.save_file({k: v.clone().contiguous() for f in d.glob('pytorch_model*.bin') "
+    "for k, v in torch.load(f, weights_only=True).items()}, d / 'model.safetensors')\" "
 )
 
 
@@ -48,7 +49,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     if not index.is_file():
         for pickle in sorted(folder.glob(PICKLES)):
             what = "a pickle, which can run code as it is read: heedful does not open it"
-            raise InputError(what, where=str(pickle), fix=f"where you trust it, {CONVERT.format(folder)}")
+            raise InputError(what, where=str(pickle), fix=f"where you trust it, {CONVERT}{shlex.quote(str(folder))}")
         raise MissingError("no weights", where=str(folder / WEIGHTS), fix="get the whole folder from its source")
     shards = read_object(index).get("weight_map")
     if not isinstance(shards, dict) or not all(_plain(name) for name in shards.values()):

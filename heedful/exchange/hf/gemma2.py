@@ -45,7 +45,8 @@ TABLE = Table(
         "stack.block.order": "sandwich",
     },
     fixed=causal.FIXED | {"model_type": "gemma2"},
-    irrelevant=causal.IRRELEVANT | {"cache_implementation", "hidden_act"},  # the latter is not read there either
+    # which are not read there either
+    irrelevant=causal.IRRELEVANT | {"cache_implementation", "hidden_act", "sliding_window_size"},
 )
 
 

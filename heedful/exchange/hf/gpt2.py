@@ -44,15 +44,15 @@ TABLE = Table(
     },
     irrelevant=EVERYWHERE
     | {
-        "initializer_range",
         "n_ctx",  # the positions, under the name that they had at first
+        "n_special",
+        "predict_special_tokens",
         "reorder_and_upcast_attn",  # the same mathematics in another order
         "summary_activation",
         "summary_first_dropout",
         "summary_proj_to_labels",
         "summary_type",
         "summary_use_proj",
-        "task_specific_params",
     },
 )
 

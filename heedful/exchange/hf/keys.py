@@ -31,26 +31,31 @@ ACTIVATIONS = {
 FIXED: dict[str, Any] = {"chunk_size_feed_forward": 0, "is_decoder": False, "is_encoder_decoder": False}
 FIXED_SEQ2SEQ = FIXED | {"is_encoder_decoder": True}
 
-# Where it came from, how to search, what their library prints.
-EVERYWHERE = {
-    "_name_or_path", "_num_labels", "architectures", "bos_token_id", "decoder_start_token_id", "dtype", "eos_token_id",
-    "gradient_checkpointing", "id2label", "label2id", "max_length", "num_beams", "output_attentions",
-    "output_hidden_states", "pad_token_id", "problem_type", "return_dict", "torch_dtype", "transformers_version",
-    "use_cache",
-}  # fmt: skip
+# Keys that old files repeat of what a model is not: where a family does not name them, with the only value that we can
+# build.
+UNSAID: dict[str, Any] = {
+    "add_cross_attention": False,
+    "pruned_heads": {},
+    "tie_encoder_decoder": False,
+    "use_bfloat16": False,
+}
 
-# Keys that old files repeat in nested configs (text_config, backbone_config): of what it is not, in one value each, and
-# of how to search, to models that write nothing.
-FIXED_INSIDE = FIXED | {"add_cross_attention": False, "pruned_heads": {}, "use_bfloat16": False}
-INSIDE = EVERYWHERE | {
-    "bad_words_ids", "begin_suppress_tokens", "cross_attention_hidden_size", "diversity_penalty", "do_sample",
-    "early_stopping", "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "finetuning_task",
-    "forced_bos_token_id", "forced_eos_token_id", "initializer_range", "length_penalty", "min_length",
-    "no_repeat_ngram_size", "num_beam_groups", "num_return_sequences", "output_scores", "prefix",
-    "remove_invalid_values", "repetition_penalty", "return_dict_in_generate", "sep_token_id", "suppress_tokens",
-    "task_specific_params", "temperature", "tf_legacy_loss", "tie_encoder_decoder", "tie_word_embeddings",
-    "tokenizer_class", "top_k", "top_p", "torchscript", "typical_p",
+# Where it came from and who has changed it, how to search, what their library prints.
+EVERYWHERE = {
+    "_name_or_path", "_num_labels", "architectures", "bad_words_ids", "begin_suppress_tokens", "bos_token_id",
+    "cross_attention_hidden_size", "decoder_start_token_id", "diversity_penalty", "do_sample", "dtype",
+    "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id", "eos_token_ids",
+    "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id", "forced_eos_token_id",
+    "gradient_checkpointing", "id2label", "initializer_range", "label2id", "language", "length_penalty", "max_length",
+    "min_length", "name", "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_labels",
+    "num_return_sequences", "output_attentions", "output_hidden_states", "output_past", "output_scores",
+    "pad_token_id", "prefix", "problem_type", "remove_invalid_values", "repetition_penalty", "return_dict",
+    "return_dict_in_generate", "sbert_ce_default_activation_function", "sentence_transformers", "sep_token_id",
+    "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss", "tokenizer_class", "top_k", "top_p",
+    "torch_dtype", "torchscript", "transformers.js_config", "transformers_version", "typical_p", "unsloth_fixed",
+    "unsloth_version", "use_cache",
 }  # fmt: skip
+WORDLESS = EVERYWHERE | {"tie_word_embeddings"}  # of models that name no words, and of what is nested in others
 
 
 class How(NamedTuple):
@@ -85,11 +90,12 @@ class Table:
     def understood(self, theirs: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Every one of `keys`, as theirs or as it is when they leave it out. Raises InputError for a key that is not
         known, or a value that we cannot build."""
+        fixed = UNSAID | self.fixed
         for key, value in theirs.items():
-            if key not in self.keys and key not in self.fixed and key not in self.irrelevant:
-                raise unknown_key(key, [*self.keys, *self.fixed, *self.irrelevant], where=where)
-            if key in self.fixed and value != self.fixed[key]:
-                raise InputError(f"{key} is {value!r}: only {self.fixed[key]!r} can be read", where=where)
+            if key not in self.keys and key not in fixed and key not in self.irrelevant:
+                raise unknown_key(key, [*self.keys, *fixed, *self.irrelevant], where=where)
+            if key in fixed and value != fixed[key]:
+                raise InputError(f"{key} is {value!r}: only {fixed[key]!r} can be read", where=where)
         if "model_type" not in theirs:
             raise InputError("missing model_type", where=where)
         return {name: theirs.get(name, key.default) for name, key in self.keys.items()}

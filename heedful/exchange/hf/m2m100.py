@@ -41,11 +41,7 @@ TABLE = Table(
         "static_position_embeddings": True,
         "tie_word_embeddings": True,
     },
-    irrelevant=(
-        seq2seq.IRRELEVANT_TEXT
-        | _LAYERDROP
-        | {"early_stopping", "length_penalty", "min_length", "no_repeat_ngram_size", "output_past", "tokenizer_class"}
-    ),
+    irrelevant=seq2seq.IRRELEVANT_TEXT | _LAYERDROP,
 )
 
 RULES = (

@@ -17,7 +17,7 @@ TABLE = Table(
     always=bart.TABLE.always | {"{encoder,decoder}.block.order": "pre", "{encoder,decoder}.final_norm": True},
     # Another value would make another model, or another training.
     fixed=bart.TABLE.fixed | {"add_final_layer_norm": True, "model_type": "mbart", "normalize_before": True},
-    irrelevant=bart.TABLE.irrelevant | {"tokenizer_class"},
+    irrelevant=bart.TABLE.irrelevant,
 )
 
 RULES = (

@@ -66,11 +66,9 @@ TABLE = Table(
         "cls_token_id",
         "deterministic_flash_attn",
         "initializer_cutoff_factor",
-        "initializer_range",
         "layer_norm_eps",  # which the first files hold beside norm_eps, and nothing reads
         "reference_compile",
         "repad_logits_with_grad",
-        "sep_token_id",
         "sparse_pred_ignore_index",
         "sparse_prediction",
     },
@@ -164,9 +162,6 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     """What their configuration means here, with the head that their tensors' `names` tell of."""
     got = TABLE.understood(theirs, where)
     head = any(name.startswith(("head.", "decoder.")) for name in names)
-    if any(name.startswith("classifier.") for name in names):
-        fix = "take ModernBertForMaskedLM, and heed train classify or tag --from its run"
-        raise InputError("a ModernBERT with a head that classifies, which cannot be built yet", where=where, fix=fix)
     if head and got["classifier_activation"] != got["hidden_activation"]:
         raise InputError(f"classifier_activation is {got['classifier_activation']!r}, unlike the layers'", where=where)
     kinds = _kinds(got, where)

@@ -21,8 +21,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     """With an output matrix of its own where their tensors' `names` have one."""
     if theirs.get("model_type") != "mt5":
         raise InputError(f"model_type is {theirs.get('model_type')!r}: only 'mt5' can be read", where=where)
-    said = {key: value for key, value in theirs.items() if key != "tokenizer_class"}
-    config = t5.config_from_hf(DEFAULTS | said | _UNTIED | {"model_type": "t5"}, where=where)
+    config = t5.config_from_hf(DEFAULTS | theirs | _UNTIED | {"model_type": "t5"}, where=where)
     return config if t5.HEAD in names else replace(config, tied="all")
 
 

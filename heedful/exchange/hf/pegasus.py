@@ -36,15 +36,7 @@ TABLE = Table(
         "static_position_embeddings": True,
         "tie_word_embeddings": True,
     },
-    irrelevant=seq2seq.IRRELEVANT_TEXT
-    | {
-        "early_stopping",
-        "extra_pos_embeddings",
-        "length_penalty",
-        "min_length",
-        "no_repeat_ngram_size",
-        "task_specific_params",
-    },
+    irrelevant=seq2seq.IRRELEVANT_TEXT | {"extra_pos_embeddings"},
 )
 
 RULES = (

@@ -38,7 +38,7 @@ TABLE = Table(
         "model_type": "roberta",
         "pad_token_id": UNUSED - 1,
     },
-    irrelevant=EVERYWHERE | {"classifier_dropout", "initializer_range", "output_past", "tokenizer_class"},
+    irrelevant=EVERYWHERE | {"classifier_dropout"},
 )
 
 _WORDS = {"lm_head.dense": "transform.dense", "lm_head.layer_norm": "transform.norm"}

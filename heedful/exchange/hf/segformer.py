@@ -6,7 +6,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, LABELS, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, LABELS, WORDLESS, Key, Table
 from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.pyramid import PyramidConfig
 
@@ -32,14 +32,12 @@ TABLE = Table(
     },
     # Another value would make another model.
     fixed=keys.FIXED | {"model_type": "segformer", "reshape_last_stage": True},
-    irrelevant=EVERYWHERE
+    irrelevant=WORDLESS
     | {
         "downsampling_rates",  # the products of the strides
         "image_size",  # pictures may have any
-        "initializer_range",
         "layer_norm_eps",  # never read there: all norms have 1e-5
         "semantic_loss_ignore_index",
-        "task_specific_params",  # what our masks mean: the task looks at it
     },
 )
 

@@ -23,11 +23,8 @@ IRRELEVANT = EVERYWHERE | {
 }
 IRRELEVANT_TEXT = IRRELEVANT | {
     "add_bias_logits",  # the bias is always there
-    "bad_words_ids",
     "classif_dropout",
     "force_bos_token_to_be_generated",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
 }
 
 _BLOCK = {

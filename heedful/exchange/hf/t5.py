@@ -68,8 +68,6 @@ TABLE = Table(
         "classifier_dropout",
         "initializer_factor",
         "n_positions",  # how long the texts of the first training were
-        "output_past",
-        "task_specific_params",
     },
 )
 

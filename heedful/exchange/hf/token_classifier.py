@@ -1,6 +1,6 @@
-"""Encoders that say something of each token, on BERT (Devlin et al. 2019, figure 4 c and d), RoBERTa (Liu et al. 2019)
-and XLM-R (Conneau et al. 2020), as the Hub holds them: the labels of words by a `classifier`, or where an answer begins
-and ends by `qa_outputs`."""
+"""Encoders that say something of each token, on BERT (Devlin et al. 2019, figure 4 c and d), RoBERTa (Liu et al. 2019),
+XLM-R (Conneau et al. 2020) and DistilBERT (Sanh et al. 2019), as the Hub holds them: the labels of words by a
+`classifier`, or where an answer begins and ends by `qa_outputs`."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from heedful.errors import InputError
 from heedful.exchange.hf import bert, keys
 from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.rules import Rule, always
-from heedful.exchange.hf.sequence_classifier import FAMILIES, NAMES, TRUNKS, Body, below_head, trunk
+from heedful.exchange.hf.sequence_classifier import FAMILIES, NAMES, TRUNKS, Body, below_head, dropout_key, trunk
 from heedful.models.token_classifier import TokenClassifierConfig
 
 Head = Literal["classifier", "qa_outputs"]
@@ -23,11 +23,11 @@ def family(body: Body, head: Head) -> Family[TokenClassifierConfig]:
     def config_from_hf(
         theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json"
     ) -> TokenClassifierConfig:
-        said = {key: value for key, value in theirs.items() if key != keys.PARAMS}
-        encoder, answers, dropout = below_head(said, body, head, kind, where)
+        encoder, answers, dropout = below_head(theirs, body, head, kind, where)
         if head == "qa_outputs" and answers != 2:
             raise InputError(f"{answers} answers, where a begin and an end are", where=where)
-        return TokenClassifierConfig(encoder=encoder, answers=answers, dropout=0.0 if head == "qa_outputs" else dropout)
+        dropout = 0.0 if head == "qa_outputs" and body != "distilbert" else dropout
+        return TokenClassifierConfig(encoder=encoder, answers=answers, dropout=dropout)
 
     def config_to_hf(
         config: TokenClassifierConfig,
@@ -42,7 +42,9 @@ def family(body: Body, head: Head) -> Family[TokenClassifierConfig]:
         theirs["architectures"] = [f"{NAMES[body]}{kind}"]
         theirs |= {keys.PARAMS: asked} if asked else {}
         if head == "classifier":
-            theirs |= {"classifier_dropout": config.dropout} | keys.labels_to_hf(labels)
+            theirs |= keys.labels_to_hf(labels)
+        if head == "classifier" or body == "distilbert":
+            theirs |= {dropout_key(body, kind): config.dropout}
         return keys.nothing_lost(theirs, config, config_from_hf(theirs), NAMES[body])
 
     return Family(

@@ -4,13 +4,13 @@ DeiT is read with its teacher's token and both heads (DeiTForImageClassification
 without them "vit".
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, LABELS, PICTURE, How, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, LABELS, PICTURE, WORDLESS, How, Key, Table
 from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.vit import ViTConfig
 
@@ -40,11 +40,11 @@ TABLE = Table(
     },
     always={"stack.block.order": "pre", "stack.final_norm": True},
     fixed=keys.FIXED | {"qkv_bias": True},  # another value would make another model
-    # Of models that fill in pixels, or that end in a pooler; and what the task looks at.
-    irrelevant=EVERYWHERE
-    | {"encoder_stride", "initializer_range", "pooler_act", "pooler_output_size", "task_specific_params"},
+    # Of models that fill in pixels, or that end in a pooler.
+    irrelevant=WORDLESS | {"encoder_stride", "pooler_act", "pooler_output_size"},
 )
-config_from_hf = keys.reader(ViTConfig, TABLE)
+_READ = keys.reader(ViTConfig, TABLE)
+_HEADS = ("classifier.", "cls_classifier.", "distillation_classifier.")
 
 _BLOCK = {
     "attention.attention.query": "self_attention.query",
@@ -56,6 +56,14 @@ _BLOCK = {
     "intermediate.dense": "mlp.up",
     "output.dense": "mlp.down",
 }
+
+
+def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> ViTConfig:
+    """Raises InputError for tensors, by their `names`, of a model that tells no classes too."""
+    if names and not any(name.startswith(_HEADS) for name in names):
+        fix = "take one that was trained to tell classes (ViTForImageClassification)"
+        raise InputError("a vision Transformer without a head that tells classes", where=where, fix=fix)
+    return _READ(theirs, names, where=where)
 
 
 def rules(config: ViTConfig) -> tuple[Rule, ...]:

@@ -23,10 +23,10 @@ from heedful.exchange.hub import (
     hub_tokenizer,
     read_framed,
     read_tokenizer,
-    set_around,
     space_before,
     write_framed,
 )
+from heedful.exchange.lists import set_around
 from heedful.models.classifier import ClassifierConfig
 from heedful.run.folder import tokenizer_files
 from heedful.run.task import Hub, HubFiles
@@ -73,7 +73,8 @@ def write_classifier(run: Path, served: TextClassifier) -> HubFiles:
         made = _write_causal(served.tokenizer, served.layout.frame, longest=embed.context_length)
     labels = spec.labels or ("LABEL_0",)
     problem = PROBLEMS.get(spec.answer, PROBLEMS["score"])
-    return HubFiles(made.files, made.ids | {"labels": labels, "problem": problem})
+    notes = ["there a text and one choice are given, and their score is told"] if spec.answer == "choice" else []
+    return HubFiles(made.files, made.ids | {"labels": labels, "problem": problem}, notes=notes)
 
 
 def _read_causal(folder: Path, said: Mapping[str, Any], *, size: int) -> tuple[Tokenizer, tuple[tuple[int, ...], ...]]:

@@ -9,7 +9,8 @@ from heedful.core.config import from_json, to_json
 from heedful.data.images.files import RESAMPLE
 from heedful.errors import InputError
 from heedful.exchange.hf.folder import read_object
-from heedful.exchange.hub import GENERATION, Files, generation_config, optional
+from heedful.exchange.hub import GENERATION, Files, generation_config
+from heedful.exchange.lists import optional
 from heedful.exchange.preprocessor import IRRELEVANT, PREPROCESSOR
 from heedful.models.lm import LMConfig
 from heedful.run.task import Hub, HubFiles

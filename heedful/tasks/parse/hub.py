@@ -23,8 +23,7 @@ CONTROLS = ("<no tree>", "<unknown bracket>", "<tree>", "</tree>")  # of the bra
 
 
 def write_parser(run: Path, parser: Parser) -> HubFiles:
-    """The search there may say what is no tree. Raises InputError for a model whose output matrix is not that of the
-    brackets."""
+    """Raises InputError for a model whose output matrix is not that of the brackets."""
     config = parser.model.config
     if not isinstance(config, Seq2SeqConfig) or config.tied != "output":
         raise InputError("no family of the Hub has words and brackets with a matrix each", where=str(run))
@@ -48,7 +47,8 @@ def write_parser(run: Path, parser: Parser) -> HubFiles:
         "max_length": longest,
         "early_stopping": True,
     }
-    return HubFiles(made | {GENERATION: generation_config(search, [])}, {"start": start, "end": end, "pad": pad})
+    ids, notes = {"start": start, "end": end, "pad": pad}, ["there a search may say what is no tree"]
+    return HubFiles(made | {GENERATION: generation_config(search, [])}, ids, notes=notes)
 
 
 def one_vocabulary(parser: Parser) -> Recast[Any]:

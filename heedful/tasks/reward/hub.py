@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from heedful.exchange.hf.rules import Recast
-from heedful.exchange.hub import framed, hub_tokenizer, set_around
+from heedful.exchange.hub import framed, hub_tokenizer
+from heedful.exchange.lists import set_around
 from heedful.models.classifier import ClassifierConfig
 from heedful.run.task import Hub, HubFiles
 from heedful.tasks.classify.hub import read_classifier
@@ -22,7 +23,8 @@ def write_reward(run: Path, reward: RewardModel) -> HubFiles:
     roles = {"bos": tokenizer.bos, "eos": tokenizer.eos, "pad": tokenizer.pad, "unk": tokenizer.unk}
     made = hub_tokenizer(tokenizer, inner, roles, longest=reward.context)
     ids = {"start": tokenizer.bos, "end": tokenizer.eos, "pad": tokenizer.pad}
-    return HubFiles(made, ids | {"labels": ("LABEL_0",), "problem": "regression"})
+    notes = [f"there a prompt and its answer are given as one text{', which its template writes' if written else ''}"]
+    return HubFiles(made, ids | {"labels": ("LABEL_0",), "problem": "regression"}, notes=notes)
 
 
 def of_one_text(reward: RewardModel) -> Recast[ClassifierConfig]:

@@ -5,7 +5,8 @@ that lacks the capitals of rare names, and its translation is as good as that of
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from heedful.data.documents.protected import PLACEHOLDER
 from heedful.data.text.headers import meaning
@@ -61,3 +62,9 @@ def in_small_letters(text: str, language: str = "", tokens: Tokens | None = None
 def capitals_facts(sources: Sequence[str]) -> dict[str, bool]:
     """What task.json keeps of the sources that are learnt from: that hardly any is in capitals; else nothing."""
     return {READS_CAPITALS: False} if sum(map(in_capitals, sources)) < FEWEST * len(sources) else {}
+
+
+def capitals_lost(about: Mapping[str, Any]) -> list[str]:
+    """What is told of a folder whose reader knows nothing of this, of a run with such a task.json."""
+    told = "there a text in CAPITALS is read as it is: the run itself reads it in small letters"
+    return [] if about.get(READS_CAPITALS, True) else [told]

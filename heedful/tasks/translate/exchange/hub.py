@@ -1,6 +1,7 @@
 """What stands beside the weights of a translator on the Hub: its tokenizers, and how it searches."""
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,11 @@ from heedful.data.spm import from_spm, read_spm
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError
+from heedful.exchange.hf import keys
 from heedful.exchange.hf.folder import CONFIG
 from heedful.exchange.hub import (
-    FAIRSEQ_PIECES,
     GENERATION,
-    MERGES,
-    SPM_LIMIT,
     TOKENIZER,
-    TOKENIZER_CONFIG,
     Files,
     HubTokens,
     around,
@@ -27,12 +25,13 @@ from heedful.exchange.hub import (
     hub_tokenizer,
     read_tokenizer,
     space_before,
-    token_names,
 )
+from heedful.exchange.lists import FAIRSEQ_PIECES, MERGES, SPM_LIMIT, TOKENIZER_CONFIG, listed_tokens, token_names
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.run.task import Hub, HubFiles
 from heedful.store import files
+from heedful.tasks.translate.capitals import capitals_lost
 from heedful.tasks.translate.exchange.hub_languages import (
     asked_for_alone,
     direction_of,
@@ -45,6 +44,24 @@ from heedful.tasks.translate.languages import as_told, languages_in
 from heedful.tasks.translate.use import Translator
 
 SPM = ("source.spm", "target.spm")
+OWN = "translation"  # where config.json has what no other library reads
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths:
+    longest: int
+    centile_99: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learnt:
+    """What task.json says of the sources that were learnt from."""
+
+    source_tokens: Lengths | None = None
+    reads_capitals: bool | None = None
+
+
+LEARNT = [field.name for field in fields(Learnt)]
 
 
 def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig) -> Files:
@@ -59,6 +76,11 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
     numbers = read_piece_ids(folder / NUMBERS) if inner is None else inner.get_vocab()
     if joint:
         numbers = with_languages(numbers, token_names(folder), where=str(folder))
+    if apart:
+        added = [token.content for token in listed_tokens(folder, token_names(folder)).values()]
+        if strange := [name for name in added if name not in numbers]:
+            what = f"the added token {strange[0]!r} is not in {NUMBERS}, where those of this model have to be"
+            raise InputError(what, where=str(folder), fix="take the model that it was made of")
     tokens = HubTokens(folder, said, numbers, size=min(config.source.vocab_size, config.target.vocab_size))
     bos, eos = tokens.token("decoder_start"), tokens.token("eos")
     languages = read_languages(tokens, said)
@@ -96,6 +118,9 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         "forbidden": tokens.forbidden(),
         "decode": decode,
     }
+    given = {key: value for key, value in keys.params_of(said, OWN).items() if key in LEARNT}
+    learnt = asdict(from_json(Learnt, given, where=f"{folder / CONFIG}: {keys.PARAMS}"))
+    about |= {key: value for key, value in learnt.items() if value is not None}
     if languages is not None:
         about["languages"] = as_told(languages)
     if languages is not None and told:
@@ -145,6 +170,8 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
     elif languages is not None and languages.source:
         listed = {"additional_special_tokens": source.pieces([*languages.tokens.values()])}
         made[TOKENIZER_CONFIG] |= reader_of(languages, about["source"], about["target"]) | listed
+    if learnt := {key: about[key] for key in LEARNT if key in about}:
+        said[keys.PARAMS] = said.get(keys.PARAMS, {}) | {OWN: learnt}
     search = {
         "decoder_start_token_id": target.bos,
         "forced_bos_token_id": next(iter(translator.begin), None),
@@ -160,7 +187,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         "early_stopping": decoding.early_stopping,
     }
     made[GENERATION] = generation_config(search, translator.forbidden)
-    notes = asked_for_alone(about) if source.ours else []
+    notes = [*asked_for_alone(about), *capitals_lost(about)] if source.ours else []
     return HubFiles(made, {"start": target.bos, "end": eos, "pad": pad}, said, notes)
 
 

@@ -8,7 +8,8 @@ from heedful.data.lines import listed
 from heedful.data.text.directions import ARROW
 from heedful.data.text.headers import meaning
 from heedful.errors import InputError
-from heedful.exchange.hub import HubTokens, added_tokens
+from heedful.exchange.hub import HubTokens
+from heedful.exchange.lists import added_tokens
 from heedful.tasks.translate.languages import TAGGED, TAGS, Languages, languages_in
 
 MBART, FLORES = r"[a-z]{2,3}_[A-Z]{2}", r"[a-z]{3}_[A-Z][a-z]{3}"

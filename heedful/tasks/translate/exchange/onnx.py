@@ -9,11 +9,12 @@ from heedful import exchange
 from heedful.errors import InputError, StorageError
 from heedful.exchange.onnx import MIN_POSITIONS, OPSET, graphs, refuse
 from heedful.models.seq2seq import Seq2Seq
-from heedful.run.card import CURVE
+from heedful.run.card import BESIDE, CURVE
 from heedful.run.folder import filled_then_renamed, read_run, tokenizer_files
 from heedful.run.task import Engine
 from heedful.store import files
 from heedful.tasks.shared.probes import random_sentences
+from heedful.tasks.translate.capitals import capitals_lost
 from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.use import Translator
 
@@ -45,13 +46,15 @@ def export_onnx(run: Path, translator: Translator, out: Path, *, quantize: str |
     encoder, decoder = graphs(model)
     own = Translator(model, source, target, about)
     told = files.read_bytes(run / CARD, limit=files.JSON_LIMIT) if (run / CARD).is_file() else b"# A translator"
+    for absent in (f"{CURVE}\n\n", BESIDE):
+        told = told.replace(absent.encode(), b"")
     made: dict[str, Any] = {
         "encoder.onnx": encoder,
         "decoder.onnx": decoder,
         **tokenizer_files(source, target),
         "task.json": about,
         "onnx.json": facts_of(own),
-        CARD: told.replace(CURVE.encode() + b"\n\n", b"").rstrip() + b"\n" + USE.format(opset=OPSET).encode(),
+        CARD: told.rstrip() + b"\n" + USE.format(opset=OPSET).encode(),
         LOOP: (Path(exchange.__path__[0]) / "onnx_loop.py").read_bytes(),
     }
     with filled_then_renamed(out) as growing:
@@ -129,5 +132,5 @@ ENGINE = Engine(
     laws=lambda *_: iter(()),
     kind="Translator",
     library="ONNX",
-    lost=lambda translator: asked_for_alone(translator.about),
+    lost=lambda translator: asked_for_alone(translator.about) + capitals_lost(translator.about),
 )

@@ -1,0 +1,171 @@
+"""Tokenizers of older folders of the Hub, made of bare lists: vocab.txt (WordPiece), vocab.json with merges.txt
+(bytes), or a .model (SentencePiece); and what a folder says of its tokens."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tokenizers
+from tokenizers import AddedToken, processors
+
+from heedful.data.spm import as_fairseq, as_pegasus, read_spm, with_sentinels
+from heedful.data.tokenizer import SENTINEL
+from heedful.data.vocabulary import byte_merges, with_controls, word_pieces
+from heedful.errors import InputError, MissingError, StorageError
+from heedful.exchange.hf.folder import CONFIG, read_object
+from heedful.run.folder import NUMBERS, read_piece_ids
+from heedful.store import files
+
+TOKENIZER_CONFIG, SPECIAL_MAP, ADDED = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
+WORD_PIECES, MERGES = "vocab.txt", "merges.txt"
+PIECES, FAIRSEQ_PIECES = "spiece.model", "sentencepiece.bpe.model"
+OF_WORD_PIECES = ("BertTokenizer", "DistilBertTokenizer")  # classes that do no more than vocab.txt says
+SPM_LIMIT = 1 << 28  # bytes
+
+Ids = list[int]
+T = TypeVar("T")
+
+
+def token_names(folder: Path) -> dict[str, Any]:
+    """tokenizer_config.json, and before it special_tokens_map.json, which older folders have."""
+    return optional(folder / SPECIAL_MAP) | optional(folder / TOKENIZER_CONFIG)
+
+
+def spelled(names: Mapping[str, Any], key: str, default: str = "") -> str:
+    """What the token of a role is called; the default where they do not say, or say null."""
+    name = names.get(key)
+    return default if name is None else str(name["content"] if isinstance(name, dict) else name)
+
+
+def optional(path: Path) -> dict[str, Any]:
+    return read_object(path) if path.is_file() else {}
+
+
+def tokenizer_of_lists(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
+    """`names`: what `token_names` says. Raises MissingError where there are no lists, InputError or StorageError."""
+    return _with_added(_of_lists(folder, names, framed=framed), folder, names)
+
+
+def _of_lists(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
+    said = optional(folder / CONFIG)
+    reader = str(names.get("tokenizer_class") or said.get("tokenizer_class") or "").removesuffix("Fast")
+    if (folder / WORD_PIECES).is_file():
+        if reader not in ("", *OF_WORD_PIECES):
+            what = f"tokenizer_class is {reader!r}, which does more than look pieces up in {WORD_PIECES}"
+            raise InputError(what, where=str(folder), fix="take a model that comes with a tokenizer.json")
+        lines = files.read_bytes(folder / WORD_PIECES, limit=SPM_LIMIT).decode(errors="replace").split("\n")
+        numbers = {line.removesuffix("\r"): index for index, line in enumerate(lines) if line or index + 1 < len(lines)}
+        unknown = spelled(names, "unk_token", "[UNK]")
+        inner = word_pieces(
+            numbers,
+            lower=_told(names, "do_lower_case", True),
+            unknown=unknown,
+            chinese=_told(names, "tokenize_chinese_chars", True),
+            accents=None if names.get("strip_accents") is None else _told(names, "strip_accents", False),
+        )
+        first, last = spelled(names, "cls_token", "[CLS]"), spelled(names, "sep_token", "[SEP]")
+        controls = [spelled(names, "pad_token", "[PAD]"), unknown, first, last, spelled(names, "mask_token", "[MASK]")]
+        return _with_frame(with_controls(inner, [name for name in controls if name in numbers]), [first], [last])
+    if (folder / NUMBERS).is_file() and (folder / MERGES).is_file():
+        numbers = read_piece_ids(folder / NUMBERS)
+        lines = files.read_bytes(folder / MERGES, limit=SPM_LIMIT).decode(errors="replace").splitlines()
+        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        spaced = _told(names, "add_prefix_space", False)
+        try:
+            merges = [(one, other) for one, other in pairs]
+            inner = byte_merges(numbers, merges, prefix=spaced)
+        except Exception as error:  # the library raises no narrower class
+            raise StorageError(f"not merges of {NUMBERS}: {error}", where=str(folder / MERGES)) from None
+        first, last = spelled(names, "cls_token", "<s>"), spelled(names, "sep_token", "</s>")
+        mask = spelled(names, "mask_token", "<mask>")
+        controls = [first, "<pad>", last, "<unk>", mask] if framed else ["<|endoftext|>"]
+        inner = with_controls(inner, [name for name in controls if name in numbers], strips=[mask])
+        return _with_frame(inner, [first], [last], [last, last]) if framed else inner
+    if (folder / FAIRSEQ_PIECES).is_file():
+        spm = read_spm(files.read_bytes(folder / FAIRSEQ_PIECES, limit=SPM_LIMIT), where=folder / FAIRSEQ_PIECES)
+        inner = as_fairseq(spm, added_tokens(names), spelled(names, "mask_token", "<mask>"))
+        return _with_frame(inner, ["<s>"], ["</s>"], ["</s>", "</s>"])
+    if (folder / PIECES).is_file():
+        spm = read_spm(files.read_bytes(folder / PIECES, limit=SPM_LIMIT), where=folder / PIECES)
+        if said.get("model_type") == "pegasus":
+            return _with_frame(as_pegasus(spm), [], ["</s>"])
+        sentinels = [SENTINEL.format(n) for n in reversed(range(_told(names, "extra_ids", 100)))]
+        last = spelled(names, "eos_token", "</s>")
+        controls = [spelled(names, "pad_token", "<pad>"), last, spelled(names, "unk_token", "<unk>"), *sentinels]
+        return _with_frame(with_controls(with_sentinels(spm, sentinels), controls), [], [last])
+    fix = "with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
+    raise MissingError("no tokenizer", where=str(folder / "tokenizer.json"), fix=fix)
+
+
+def _with_added(inner: tokenizers.Tokenizer, folder: Path, names: Mapping[str, Any]) -> tokenizers.Tokenizer:
+    """With the tokens that were added to the lists, at which a text is cut. Raises InputError for an id that is neither
+    that of the lists nor the next behind them."""
+    listed = inner.get_vocab()
+    special = {listed[name]: AddedToken(name, special=True) for name in added_tokens(names) if name in listed}
+    known = {token.content for token in inner.get_added_tokens_decoder().values()}
+    for index, token in sorted((special | listed_tokens(folder, names)).items()):
+        if token.content not in known:
+            inner.add_tokens([token])
+        if (own := inner.token_to_id(token.content)) != index:
+            what = f"the added token {token.content!r} has the id {index}, and by the lists it would be {own}"
+            raise InputError(what, where=str(folder), fix="get the tokenizer that belongs to the model")
+    return inner
+
+
+def listed_tokens(folder: Path, names: Mapping[str, Any]) -> dict[int, AddedToken]:
+    """The tokens that were added to the lists, by their ids, of which older folders have a file of their own, and newer
+    ones tell in tokenizer_config.json. Raises StorageError where these tell something else."""
+    roles = {spelled(names, key) for key in names if key.endswith("_token")} | {*added_tokens(names)}
+    sides = ("lstrip", "rstrip", "single_word")
+    found = {}
+    try:
+        for name, index in optional(folder / ADDED).items():
+            found[int(index)] = AddedToken(name, special=name in roles, normalized=name not in roles)
+        for index, said in (names.get("added_tokens_decoder") or {}).items():
+            kinds = {key: said.get(key, False) for key in (*sides, "special")}
+            found[int(index)] = AddedToken(
+                said["content"], normalized=said.get("normalized", not kinds["special"]), **kinds
+            )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        what = f"{ADDED} or {TOKENIZER_CONFIG} lists added tokens, which are none"
+        raise StorageError(what, where=str(folder), fix="get the file again from its source") from None
+    return found
+
+
+def _told(names: Mapping[str, Any], key: str, default: T) -> T:
+    """What tokenizer_config.json says, or the default, where it does not or says null. Raises InputError for a value of
+    another type."""
+    value = default if names.get(key) is None else names[key]
+    if type(value) is not type(default):
+        raise InputError(f"{key} is {value!r}, expected {type(default).__name__}", where=TOKENIZER_CONFIG)
+    return value
+
+
+def added_tokens(names: Mapping[str, Any]) -> list[str]:
+    """What `token_names` says of further special tokens, in its order."""
+    keys = ("additional_special_tokens", "extra_special_tokens")
+    found: list[Any] = next((names[key] for key in keys if isinstance(names.get(key), list)), [])
+    return [str(token["content"] if isinstance(token, dict) else token) for token in found]
+
+
+def _with_frame(
+    inner: tokenizers.Tokenizer, before: Sequence[str], after: Sequence[str], between: Sequence[str] | None = None
+) -> tokenizers.Tokenizer:
+    vocabulary = inner.get_vocab()
+    for name in (*before, *after):
+        if name not in vocabulary:
+            raise InputError(f"no {name} in the vocabulary", fix="name the token in tokenizer_config.json")
+    sides = (before, after, after if between is None else between)
+    set_around(inner, *([vocabulary[name] for name in side] for side in sides))
+    return inner
+
+
+def set_around(inner: tokenizers.Tokenizer, before: Ids, after: Ids, between: Ids | None = None) -> None:
+    """`between` two texts stands what stands after one, unless it is given."""
+    between = after if between is None else between
+    names = {index: str(inner.id_to_token(index)) for index in (*before, *between, *after)}
+    first, middle, last = ([names[index] for index in side] for side in (before, between, after))
+    single = [*first, "$A", *last]
+    pair = [*first, "$A", *middle, "$B:1", *(f"{name}:1" for name in last)]
+    added = [(name, index) for index, name in names.items()]
+    inner.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=added)
