@@ -49,7 +49,7 @@ def test_a_notebook_shows_the_whole_page_in_a_frame(page: Page, runs_folder: Pat
     frame = page.frame_locator("iframe")
     expect(frame.locator("svg").first).to_be_visible()
     frame.get_by_text("Matrix").click()
-    expect(frame.locator("canvas")).to_be_visible()
+    expect(frame.get_by_role("application")).to_be_visible()
 
 
 def test_two_hundred_weights_of_each_map_are_those_of_the_model(page: Page, served: str, runs_folder: Path) -> None:
