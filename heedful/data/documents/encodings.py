@@ -29,7 +29,8 @@ def decoded(data: bytes, where: str, *, says: re.Pattern[bytes] | None = None, r
     try:
         text = data[len(bom) :].decode(name)
     except LookupError:
-        raise InputError(f"its encoding, {name!r}, is not known", where=where, fix="save it as UTF-8") from None
+        what = f"its encoding, {name!r}, is not known"
+        raise InputError(what, where=where, fix="save it as UTF-8, and write UTF-8 in its place") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, len(bom) + error.start) + 1
         fix = "convert it first, for example: iconv -f ISO-8859-1 -t UTF-8"

@@ -11,6 +11,7 @@ import pytest
 from documents import BODY, run, word
 from heedful.data.documents.passages import Document, Mark
 from heedful.data.documents.read import read_document
+from heedful.errors import InputError
 
 Read = Callable[[str, str | bytes], Document]
 
@@ -61,3 +62,18 @@ def test_a_line_of_a_table_of_contents_is_parted_at_its_tab(read: Read) -> None:
     assert re.sub(' xml:space="preserve"', "", made) == re.sub(
         ">(Ba de|ko |lu|ma| ne)<", lambda found: found[0].upper(), re.sub(' xml:space="preserve"', "", own)
     )
+
+
+HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset={}\\n"\n\n'
+
+
+def test_a_backslash_before_an_n_is_no_line_end_of_a_catalogue(read: Read) -> None:
+    document = read("a.po", HEAD.format("UTF-8") + 'msgid "ba \\\\\\nlu C:\\\\de\\\\n"\nmsgstr ""\n')
+    assert texts(document) == ["ba \\", "lu C:\\de\\n"]
+    assert shouted(document).endswith('\nmsgstr ""\n"BA \\\\\\n"\n"LU C:\\\\DE\\\\N"\n')
+
+
+def test_a_catalogue_as_xgettext_leaves_it_says_what_is_to_be_written_there(read: Read) -> None:
+    with pytest.raises(InputError, match="'CHARSET', is not known") as raised:
+        read("a.po", HEAD.format("CHARSET") + 'msgid "ba"\nmsgstr ""\n')
+    assert "write UTF-8 in its place" in str(raised.value.fix)
