@@ -77,3 +77,35 @@ def test_a_catalogue_as_xgettext_leaves_it_says_what_is_to_be_written_there(read
     with pytest.raises(InputError, match="'CHARSET', is not known") as raised:
         read("a.po", HEAD.format("CHARSET") + 'msgid "ba"\nmsgstr ""\n')
     assert "write UTF-8 in its place" in str(raised.value.fix)
+
+
+def test_who_speaks_in_a_subtitle_says_all_lines_up_to_the_next(read: Read) -> None:
+    """The signs before what somebody says are none of it, and another's words stay on another's lines."""
+    times = "\n00:00:0{0},000 --> 00:00:0{0},900\n"
+    cues = "1{}- Ba de.\n\u2013Ko lu,\nma.\n\n2{}{{\\an8}}<i>- Pi\nro.</i>\n\n3{}\u266a Su ne \u266a\n"
+    text = cues.format(*(times.format(number) for number in (1, 2, 3)))
+    document = read("a.srt", text)
+    assert texts(document) == ["Ba de.", "Ko lu, ma.", "Pi ro.", "Su ne"]
+    assert said(document, ["De.", "Lu ko ma.", "Ro pi.", "Ne su"]) == text.replace("Ba de", "De").replace(
+        "Ko lu,\nma.", "Lu ko\nma."
+    ).replace("Pi\nro.", "Ro\npi.").replace("Su ne", "Ne su")
+    voices = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v A>Ba &gt;\n<v B>De gi ko.\n\n00:03.000 --> 00:04.000\n&gt;&gt; LU\n"
+    document = read("a.vtt", voices)
+    assert texts(document) == ["Ba >", "De gi ko.", "LU"]
+    assert said(document, ["Ba ba ba ba", "De", "ne"]) == voices.replace("Ba &gt;", "Ba ba ba ba").replace(
+        "De gi ko.", "De"
+    ).replace("LU", "ne")
+
+
+def test_a_subtitle_goes_on_up_to_the_next_times(read: Read) -> None:
+    """SubRip's may begin with a blank line, have one inside, or none behind it."""
+    first, second = (f"00:00:0{n},000 --> 00:00:0{n},900\r\n" for n in (1, 2))
+    text = f"1\r\n{first}\r\nBa de\r\n\r\nko 12\r\n7\r\n2\r\n{second}lu\r\n\r\n\r\n"
+    document = read("a.srt", text)
+    assert texts(document) == ["Ba de", "ko 12 7", "lu"]
+    assert [passage.line for passage in document.passages] == [4, 6, 10]
+    assert said(document, ["De ba", "12 7 ko", "ul"]) == text.replace("Ba de", "De ba").replace(
+        "ko 12\r\n7", "12 7\r\nko"
+    ).replace("lu", "ul")
+    notes = "WEBVTT\n\nid\n00:01.000 --> 00:02.000\nba\n\nNOTE\nde\n\n00:03.000 --> 00:04.000\nko\n"
+    assert texts(read("a.vtt", notes)) == ["ba", "ko"]
