@@ -1,6 +1,7 @@
 """Markdown (CommonMark with tables and strikethrough), parsed by markdown-it-py: its blocks say where text is, and its
 inline tokens which signs in it are markup. Code, addresses of links, pictures and front matter are kept, and so are the
-marks of footnotes, boxes to tick and attributes in braces, which CommonMark has not."""
+marks of footnotes, boxes to tick, attributes in braces and what begins or ends a note (`[!NOTE]`, `:::tip`), which
+CommonMark has not."""
 
 import html
 import re
@@ -23,7 +24,10 @@ TAIL = re.compile(
 BREAK = re.compile(r"(?:\\| *)\n *")
 # What a token is in the source, where its markup alone does not say it.
 PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^>]*>"), "link_close": TAIL}
-KEPT = re.compile(r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\})")
+KEPT = re.compile(
+    r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\}"
+    r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A(?::{3,}|!{3}[ ])[^\n]*)"
+)
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
 # White space inside of marks is none while lines are broken: code, and what is behind an address, come out as they are.

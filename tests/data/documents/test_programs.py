@@ -109,3 +109,26 @@ def test_a_subtitle_goes_on_up_to_the_next_times(read: Read) -> None:
     ).replace("lu", "ul")
     notes = "WEBVTT\n\nid\n00:01.000 --> 00:02.000\nba\n\nNOTE\nde\n\n00:03.000 --> 00:04.000\nko\n"
     assert texts(read("a.vtt", notes)) == ["ba", "ko"]
+
+
+def test_the_items_of_a_list_are_passages_without_their_signs(read: Read) -> None:
+    """They are no paragraph that was broken at the width of a page, though their lines are about as long."""
+    long = "Ba de gi ko lu ma ne pi ro su ba de gi ko lu ma"
+    text = f"- {long}\n- {long} ne\n  pi {long}\n- {long}\n\n1. Ba\n(2) De\na) gi\n\u2022 ko\n\u2013 lu\n\u2013 ma\n"
+    document = read("a.txt", text)
+    assert texts(document) == [long, f"{long} ne pi {long}", long, "Ba", "De", "gi", "ko", "lu", "ma"]
+    assert [passage.line for passage in document.passages] == [1, 2, 4, 6, 7, 8, 9, 10, 11]
+    assert shouted(document) == text.upper().replace("A) GI", "a) GI")
+    letter = f"3. Ba de\n{long}\n\u2013 {long} \u2013 gi\nko"
+    assert texts(read("a.txt", letter)) == letter.split("\n")
+    broken = f"{long} lu\n\u2013 {long} \u2013 gi\nko"
+    assert texts(read("a.txt", broken)) == [broken.replace("\n", " ")]
+
+
+def test_what_begins_a_note_in_markdown_stays_on_its_line(read: Read) -> None:
+    text = "> [!NOTE]\n> ba de gi\n> ko lu\n\n:::tip\nma ne\n:::\n\n!!! note\n    pi\n\n> [!tip]+ ro su\n"
+    document = read("a.md", text)
+    assert texts(document) == ["ba de gi ko lu", "ma ne", "pi", "ro su"]
+    assert said(document, ["gi", "ne ma ma", "ip", "us or"]) == text.replace("ba de gi\n> ko lu", "gi").replace(
+        "ma ne", "ne ma\nma"
+    ).replace("pi\n", "ip\n").replace("ro su", "us or")
