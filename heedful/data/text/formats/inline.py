@@ -1,5 +1,6 @@
 """The words of a segment without the codes inside it, as TMX and XLIFF write them."""
 
+import re
 from xml.etree.ElementTree import Element
 
 from heedful.data.xml import name_of
@@ -7,9 +8,11 @@ from heedful.data.xml import name_of
 # What these hold is code of another format, not text; what others hold (hi, g, pc, mrk) is text.
 CODES = ("bpt", "ept", "ph", "it", "ut", "sub", "x", "bx", "ex", "sc", "ec", "sm", "em")
 
+BREAK = re.compile(r"\s*<(?:[\w-]+:)?br\b[^<>]*>\s*|\r?\n", re.IGNORECASE)  # what a code is that breaks a line
+
 
 def words_of(segment: Element | None) -> str:
-    """The text of a segment, its codes left out."""
+    """The text of a segment, its codes left out; one that breaks a line is a blank."""
     parts, todo = list[str](), [] if segment is None else _inside(segment)
     while todo:
         item = todo.pop()
@@ -19,7 +22,15 @@ def words_of(segment: Element | None) -> str:
             parts.append(_character(item.get("hex", "")))
         elif name_of(item) not in CODES:
             todo += _inside(item)
+        elif _breaks(item):
+            parts.append(" ")
     return "".join(parts)
+
+
+def _breaks(code: Element) -> bool:
+    """By its kind (`ctype="lb"`, `subType="xlf:lb"`), or by what it stands for."""
+    kinds = (code.get(name, "").rpartition(":")[2] for name in ("ctype", "type", "subType"))
+    return "lb" in kinds or BREAK.fullmatch("".join(code.itertext())) is not None
 
 
 def _inside(element: Element) -> list[str | Element]:
