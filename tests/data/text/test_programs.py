@@ -1,6 +1,12 @@
 """Pairs as the programs write them that people have."""
 
+import csv
+import io
+from collections.abc import Sequence
 from pathlib import Path
+
+import openpyxl
+import pytest
 
 import written
 from heedful.data.text.columns import Columns
@@ -50,3 +56,51 @@ def test_a_code_that_breaks_a_line_parts_words(tmp_path: Path) -> None:
     assert rows_of(tmp_path / "a.tmx", data.format(f"ba{one}de", f"ba{other}de"))[0] == [("ba de",) * 2]
     data = written.xliff2([("ba{0}de", "ba{0}de")]).decode()
     assert rows_of(tmp_path / "b.xlf", data.format('<ph id="1" type="fmt" subType="xlf:lb"/>'))[0] == [("ba de",) * 2]
+
+
+QUOTES = [("en", "de"), *MANY, ('He said "ba".', 'Er sagte "de".'), ("two\nlines", "zwei\nZeilen"), ('"gi"', "a\tb")]
+
+
+def as_csv(rows: Sequence[tuple[str, str]], quoting: int) -> str:
+    made = io.StringIO()
+    csv.writer(made, dialect="excel-tab", quoting=quoting).writerows(rows)
+    return made.getvalue()
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.txt"])
+def test_a_table_with_tabs_may_have_the_quotes_of_csv(tmp_path: Path, name: str) -> None:
+    """As pandas and Excel write them."""
+    assert rows_of(tmp_path / name, as_csv(QUOTES, csv.QUOTE_MINIMAL))[0] == QUOTES[1:]
+    plain = [("en", "de"), *MANY]
+    assert rows_of(tmp_path / name, as_csv(plain, csv.QUOTE_ALL))[0] == MANY
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['"ba" and "de"\tx', '"gi ""ko"""\ty'],
+        ['"ba.\t"de.', 'ko."\tlu."'],
+        ['"ba"\t"de"', "gi\tko"],
+        ['""ba""\tde'],
+        ['"ba""\t"de"'],
+        ['ba ""de""\tgi'],
+        ['""\tba', '"\tde'],
+    ],
+)
+def test_quotes_of_sentences_stay(tmp_path: Path, lines: list[str]) -> None:
+    assert rows_of(tmp_path / "a.tsv", "\n".join(lines), "source", "target")[0] == [
+        tuple(line.split("\t")) for line in lines
+    ]
+
+
+def test_cells_of_a_workbook_are_what_a_person_sees(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for row in (("en", "de"), ("ba_x000D_\nde", "ab_x0009_ed"), ("#NAME?", "ig"), ("ko", "ok")):
+        book.active.append(row)
+    book.active["A3"].data_type = "e"
+    book.create_sheet("more").append(("lu", "ul"))
+    book.create_sheet("empty")
+    book.save(tmp_path / "a.xlsx")
+    pairs, taken = rows_of(tmp_path / "a.xlsx", (tmp_path / "a.xlsx").read_bytes())
+    assert pairs == [("ba\r\nde", "ab\ted"), ("", "ig"), ("ko", "ok")]
+    assert taken.layout == "a sheet 'Sheet' (1 other sheet not read), columns 'en' and 'de' of its header"
