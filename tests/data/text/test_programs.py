@@ -9,8 +9,10 @@ import openpyxl
 import pytest
 
 import written
-from heedful.data.text.columns import Columns
+from heedful.data.text.columns import SOURCE, TARGET, Columns
+from heedful.data.text.glossary import entries_in, read_glossary
 from heedful.data.text.rows import read_rows
+from heedful.errors import InputError
 
 MANY = [(f"sentence {i} of them", f"Satz {i} davon") for i in range(3)]
 
@@ -104,3 +106,42 @@ def test_cells_of_a_workbook_are_what_a_person_sees(tmp_path: Path) -> None:
     pairs, taken = rows_of(tmp_path / "a.xlsx", (tmp_path / "a.xlsx").read_bytes())
     assert pairs == [("ba\r\nde", "ab\ted"), ("", "ig"), ("ko", "ok")]
     assert taken.layout == "a sheet 'Sheet' (1 other sheet not read), columns 'en' and 'de' of its header"
+
+
+def tbx(*concepts: dict[str, str]) -> str:
+    made = ""
+    for concept in concepts:
+        terms = (
+            f'<langSet xml:lang="{name}"><tig><term>{term}</term></tig></langSet>' for name, term in concept.items()
+        )
+        made += f"<termEntry>{''.join(terms)}</termEntry>"
+    return f"<martif type='TBX'><text><body>{made}</body></text></martif>"
+
+
+def test_terms_of_a_language_are_those_of_its_regions_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.tbx"
+    path.write_text(
+        tbx({"en": "lift", "de-DE": "Aufzug", "de-AT": "Lift"}, {"en-US": "pot", "DE-de": "Topf"}, {"fr": "lit"})
+    )
+
+    def terms(source: str, target: str) -> dict[str, tuple[str, ...]]:
+        return {term.source: term.forms for term in read_glossary(path, source=source, target=target).terms}
+
+    assert terms("en", "de") == {"lift": ("Aufzug", "Lift"), "pot": ("Topf",)}
+    assert terms("de-AT", "en") == {"Lift": ("lift",)}
+    assert terms("de-DE", "en-GB") == {"Aufzug": ("lift",), "Topf": ("pot",)}
+    others = path.read_text().replace("fr", "en")
+    for source, target, what in (
+        ("en", "it", "no 'it'; its languages are 'en', 'de-DE', 'de-AT', 'en-US', 'DE-de', 'fr'"),
+        ("en", "eng", "source and target are both 'en'"),
+        (SOURCE, TARGET, "from which this model translates is not told"),
+        (SOURCE, "en", "no 'source'"),
+    ):
+        with pytest.raises(InputError, match=what):
+            terms(source, target)
+    path.write_text(others)
+    assert terms("German", TARGET) == {"Aufzug": ("lift",), "Lift": ("lift",), "Topf": ("pot",)}
+
+
+def test_only_a_line_end_ends_a_term() -> None:
+    assert entries_in("ba\u2028de\tgi\x0cko\rlu\tma\r\nne\tpi") == [("ba de", "gi ko"), ("lu", "ma"), ("ne", "pi")]
