@@ -4,7 +4,7 @@ What has a translation, is approved, or is marked `translate="no"` is left alone
 "translated" and the qualifier "mt-suggestion", and a segment of 2 the state "translated"; where it is to be reviewed,
 the state "needs-review-translation", and "translated" with the substate "heedful:needs-review". Codes inside a source
 are in its target too, and so is what is marked as not to be translated. Each marked segment of 1.2 is a passage, and so
-is each line where blanks are to be kept.
+is each line, as codes part it, or line ends where blanks are to be kept.
 """
 
 import re
@@ -18,6 +18,7 @@ from heedful.data.documents.hypertext import joined
 from heedful.data.documents.inline import Inline, inline_of, passages_from
 from heedful.data.documents.markup import Token, tokens_of
 from heedful.data.documents.passages import Document, Part, Passage, State
+from heedful.data.text.formats.inline import breaks_line
 from heedful.data.text.formats.xliff import UNTRANSLATED
 from heedful.data.xml import root_of
 from heedful.errors import InputError, counted
@@ -28,6 +29,7 @@ OPENS, CLOSES = frozenset(["bpt", "bx", "sc"]), frozenset(["ept", "ex", "ec"])
 REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
 UNITS = ("trans-unit", "segment")
 LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
+CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # what is not content of a code
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
@@ -158,7 +160,7 @@ def _passages(tokens: Sequence[Token], preserved: bool, line: int) -> Iterator[s
             segments.append(bounds)
         elif token.local == "mrk" and token.kind == "closes":
             bounds = segments.pop()
-        if bounds:
+        if bounds or (token.kind == "empty" and breaks_line(token.attribute, unescape(CONTENT.sub("", token.raw)))):
             yield from passages_from(run, line=line, blanks=not preserved)
             yield token.raw
             run = []

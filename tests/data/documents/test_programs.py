@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from documents import BODY, run, word
+from documents import BODY, XLIFF, run, word
 from heedful.data.documents.passages import Document, Mark
 from heedful.data.documents.read import read_document
 from heedful.errors import InputError
@@ -132,3 +132,13 @@ def test_what_begins_a_note_in_markdown_stays_on_its_line(read: Read) -> None:
     assert said(document, ["gi", "ne ma ma", "ip", "us or"]) == text.replace("ba de gi\n> ko lu", "gi").replace(
         "ma ne", "ne ma\nma"
     ).replace("pi\n", "ip\n").replace("ro su", "us or")
+
+
+@pytest.mark.parametrize(
+    "code", ['<x id="1" ctype="lb"/>', '<ph id="1">&lt;br/&gt;</ph>', '<ph id="1" ctype="lb">x</ph>']
+)
+def test_a_code_that_breaks_a_line_parts_passages(read: Read, code: str) -> None:
+    text = XLIFF.replace("ma &amp; ne", f"ma{code}ne <x id='2'/>pi")
+    document = read("a.xlf", text)
+    assert texts(document)[1:3] == ["ma", "ne pi"]
+    assert f">MA{code}NE <x id='2'/>PI</target>" in shouted(document)

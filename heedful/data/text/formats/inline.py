@@ -1,6 +1,7 @@
 """The words of a segment without the codes inside it, as TMX and XLIFF write them."""
 
 import re
+from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
 from heedful.data.xml import name_of
@@ -22,15 +23,15 @@ def words_of(segment: Element | None) -> str:
             parts.append(_character(item.get("hex", "")))
         elif name_of(item) not in CODES:
             todo += _inside(item)
-        elif _breaks(item):
+        elif breaks_line(item.get, "".join(item.itertext())):
             parts.append(" ")
     return "".join(parts)
 
 
-def _breaks(code: Element) -> bool:
-    """By its kind (`ctype="lb"`, `subType="xlf:lb"`), or by what it stands for."""
-    kinds = (code.get(name, "").rpartition(":")[2] for name in ("ctype", "type", "subType"))
-    return "lb" in kinds or BREAK.fullmatch("".join(code.itertext())) is not None
+def breaks_line(attribute: Callable[[str], str | None], content: str) -> bool:
+    """Whether a code does, by its kind (`ctype="lb"`, `subType="xlf:lb"`) or by what it stands for."""
+    kinds = ((attribute(name) or "").rpartition(":")[2] for name in ("ctype", "type", "subType"))
+    return "lb" in kinds or BREAK.fullmatch(content) is not None
 
 
 def _inside(element: Element) -> list[str | Element]:
