@@ -21,11 +21,17 @@ Rows = Iterator[tuple[int, list[str]]]  # numbers of lines, and cells; a blank l
 
 
 def table_cells(path: Path, lines: list[str], is_header: Callable[[Sequence[str]], bool]) -> tuple[str, Rows]:
-    """What separates the cells of a table, by its name, and the rows. Quotes are those of CSV; in a .tsv or .txt file
-    whose cells TABs separate only where all of them are, as pandas and Excel write them. Raises InputError where a
-    quote is not closed, when that row is asked for."""
+    """What separates the cells of a table, by its name, and the rows. Quotes are those of CSV, but in a .tsv or .txt
+    file whose cells TABs separate, see `tab_cells`. Raises InputError where a quote is not closed, when that row is
+    asked for."""
     separator = separator_of(path, lines, is_header)
     return SEPARATORS[separator], _cells(path, lines, separator)
+
+
+def tab_cells(path: Path, lines: list[str]) -> Rows:
+    """The rows of a table with TABs. Quotes are text, but where all of them are those of CSV, as pandas and Excel write
+    them: then a cell may have a TAB or a line end in it."""
+    return csv_cells(path, lines, "\t") if _quoted(lines) else tsv_cells(lines)
 
 
 def separator_of(path: Path, lines: list[str], is_header: Callable[[Sequence[str]], bool]) -> str:
@@ -63,7 +69,7 @@ def _quoted(lines: list[str]) -> bool:
 
 
 def _cells(path: Path, lines: list[str], separator: str) -> Rows:
-    if separator == "\t" and kind_of(path).lower() != ".csv" and not _quoted(lines):
-        return tsv_cells(lines)
+    if separator == "\t" and kind_of(path).lower() != ".csv":
+        return tab_cells(path, lines)
     rows = csv_cells(path, lines, separator)
     return ((number, [cell.strip() for cell in cells]) for number, cells in rows) if separator == "|" else rows

@@ -10,6 +10,7 @@ import pytest
 
 import written
 from heedful.data.text.columns import SOURCE, TARGET, Columns
+from heedful.data.text.conversations import read_conversations
 from heedful.data.text.glossary import entries_in, read_glossary
 from heedful.data.text.rows import read_rows
 from heedful.errors import InputError
@@ -75,6 +76,9 @@ def test_a_table_with_tabs_may_have_the_quotes_of_csv(tmp_path: Path, name: str)
     assert rows_of(tmp_path / name, as_csv(QUOTES, csv.QUOTE_MINIMAL))[0] == QUOTES[1:]
     plain = [("en", "de"), *MANY]
     assert rows_of(tmp_path / name, as_csv(plain, csv.QUOTE_ALL))[0] == MANY
+    (tmp_path / name).write_text(as_csv([("question", "answer"), *QUOTES[1:]], csv.QUOTE_MINIMAL))
+    talks = read_conversations(tmp_path / name)
+    assert {(one["content"], other["content"]) for one, other in [*talks.train, *talks.valid]} == {*QUOTES[1:]}
 
 
 @pytest.mark.parametrize(
