@@ -142,3 +142,27 @@ def test_a_code_that_breaks_a_line_parts_passages(read: Read, code: str) -> None
     document = read("a.xlf", text)
     assert texts(document)[1:3] == ["ma", "ne pi"]
     assert f">MA{code}NE <x id='2'/>PI</target>" in shouted(document)
+
+
+def test_formulas_of_markdown_are_kept(read: Read) -> None:
+    text = """ba $x_1^2 + y_{*}$ de **$a*b$** $5 or $10-$20 in $HOME/$x, `$c` $d
+
+$$
+E = mc^2 * f_a
+$$
+
+| gi $|x|$ | ko |
+|---|---|
+| lu | $y$ |
+
+ma $$F = ma$$
+ne $pi
+"""
+    document = read("a.md", text)
+    found = ["ba  de  $5 or $10-$20 in $HOME/$x,  $d", "gi", "ko", "lu", "ma  ne $pi"]
+    assert texts(document) == found
+    made = shouted(document)
+    kept = ("$x_1^2 + y_{*}$", "**$a*b$**", "`$c`", "$$\nE = mc^2 * f_a\n$$", "$|x|$", "$y$", "$$F = ma$$")
+    assert all(made.count(part) == 1 for part in kept)
+    assert made.lower() == text.lower()
+    assert "$5 OR $10-$20 IN $HOME/$X" in made
