@@ -166,3 +166,11 @@ ne $pi
     assert all(made.count(part) == 1 for part in kept)
     assert made.lower() == text.lower()
     assert "$5 OR $10-$20 IN $HOME/$X" in made
+
+
+def test_a_page_is_in_what_browsers_take_its_encoding_for(read: Read) -> None:
+    page = "<meta charset=iso-8859-1><p>{}</p>"
+    document = read("a.html", page.format("\u201cB\u00e9\u201d \u2013 de").encode("cp1252"))
+    assert texts(document) == ["\u201cB\u00e9\u201d \u2013 de"]
+    made = document.written([["\u201ede\u201c \u2014 \u0142"]])
+    assert made == page.format("\u201ede\u201c \u2014 &#322;").encode("cp1252")
