@@ -25,13 +25,13 @@ from heedful.errors import InputError
 MOST_UNPACKED = 1 << 28  # bytes of all that is in the file
 BODY = "word/document.xml"
 TEXTS = re.compile(r"word/(?:document|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
-NO_FORMAT = re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>|<w:rPr\s*/>|<w:rPr>\s*</w:rPr>")
+NO_FORMAT = re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>")  # what is said of the old words alone
 HOLDS = frozenset(
     ["w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:fldSimple", "w:dir", "w:bdo", "w:sdt", "w:sdtContent"]
 )
 SAYS = frozenset(["w:sdtPr", "w:sdtEndPr", "w:smartTagPr"])  # what it is that holds runs
 CHOICE = re.compile(r"<w(?:14)?:(?:checkbox|comboBox|date|dropDownList|picture)\b")  # of what is no text of its own
-EMPTY_FORMAT = "<w:rPr></w:rPr>"
+EMPTY_FORMAT = re.compile(r"<w:rPr\s*/>|<w:rPr>\s*</w:rPr>|")
 DROPPED = frozenset(["w:proofErr", "w:lastRenderedPageBreak"])  # of the old words
 BREAKS = frozenset(["w:br", "w:cr", "w:tab", "w:ptab"])
 SIGNS = {"w:noBreakHyphen": "\u2011", "w:softHyphen": ""}
@@ -315,7 +315,8 @@ def _run_pieces(run: Sequence[Token]) -> Iterator[Piece]:
         token, end = run[number], _end_of(run, number)
         item = "".join(each.raw for each in run[number:end])
         raw = f"{run[0].raw}{format_}{item}{run[last].raw}"
-        shown = "" if NO_FORMAT.sub("", format_) in ("", EMPTY_FORMAT) else format_
+        shown = NO_FORMAT.sub("", format_)
+        shown = "" if EMPTY_FORMAT.fullmatch(shown) else shown
         if token.name == "w:rPr":
             format_ = item
         elif token.name == "w:t":

@@ -64,6 +64,19 @@ def test_a_line_of_a_table_of_contents_is_parted_at_its_tab(read: Read) -> None:
     )
 
 
+def test_the_language_that_word_has_found_for_some_letters_is_no_format(read: Read) -> None:
+    formats = ['<w:b/><w:lang w:val="en-US"/>', "<w:b/>", "<w:noProof/><w:b/>", "<w:noProof/>", ""]
+    runs = "".join(
+        f"<w:r><w:rPr>{own}</w:rPr><w:t>{text}</w:t></w:r>"
+        for own, text in zip(formats, ("ba", "d", "e gi", "k", "o"), strict=True)
+    )
+    own = re.sub("<w:body>.*</w:body>", lambda _: f"<w:body><w:p>{runs}</w:p></w:body>", BODY, flags=re.DOTALL)
+    document = read("a.docx", word(own))
+    (passage,) = document.passages
+    assert [(mark.at, mark.role) for mark in passage.marks] == [(7, "opens"), (9, "closes")]
+    assert '<w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve">BADE' in body_of(document.written([["BADE"]]))
+
+
 HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset={}\\n"\n\n'
 
 
