@@ -11,6 +11,7 @@ from heedful.data.parts import kind_of
 from heedful.errors import InputError
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "TAB", "|": "|"}
+SAID = re.compile(r"sep=([,;\t|])", re.IGNORECASE)  # how Excel says it, in a line before all others
 LOOKED_AT = 100  # rows, to find out what separates cells
 QUOTED = r'"(?:[^"]|"")*+"(?=[\t\n]|\Z)'
 QUOTED_CELLS = re.compile(rf'(?:(?:{QUOTED}|[^"\t\n]*+)(?:[\t\n]|\Z))*+')
@@ -24,7 +25,9 @@ def table_cells(path: Path, lines: list[str], is_header: Callable[[Sequence[str]
     """What separates the cells of a table, by its name, and the rows. Quotes are those of CSV, but in a .tsv or .txt
     file whose cells TABs separate, see `tab_cells`. Raises InputError where a quote is not closed, when that row is
     asked for."""
-    separator = separator_of(path, lines, is_header)
+    said = SAID.fullmatch(lines[0])
+    lines = ["", *lines[1:]] if said else lines
+    separator = said[1] if said else separator_of(path, lines, is_header)
     return SEPARATORS[separator], _cells(path, lines, separator)
 
 

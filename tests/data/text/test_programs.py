@@ -149,3 +149,17 @@ def test_terms_of_a_language_are_those_of_its_regions_too(tmp_path: Path) -> Non
 
 def test_only_a_line_end_ends_a_term() -> None:
     assert entries_in("ba\u2028de\tgi\x0cko\rlu\tma\r\nne\tpi") == [("ba de", "gi ko"), ("lu", "ma"), ("ne", "pi")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "English (US),German (Germany)\nba,de\n",
+        "Source text,Target text\nba,de\n",
+        "no,target_segment,source_segment\n1,de,ba\n",
+        "sep=;\nen;de\nba;de\n",
+        "SEP=\t\r\nEnglish\tGerman\r\nba\tde\r\n",
+    ],
+)
+def test_headers_of_programs_are_none_of_the_pairs(tmp_path: Path, text: str) -> None:
+    assert rows_of(tmp_path / "a.csv", text, SOURCE, TARGET)[0] == [("ba", "de")]
