@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -163,3 +164,15 @@ def test_only_a_line_end_ends_a_term() -> None:
 )
 def test_headers_of_programs_are_none_of_the_pairs(tmp_path: Path, text: str) -> None:
     assert rows_of(tmp_path / "a.csv", text, SOURCE, TARGET)[0] == [("ba", "de")]
+
+
+def test_characters_that_xml_cannot_hold_are_told_with_what_takes_them_out(tmp_path: Path) -> None:
+    """As old memories have them."""
+    wrong = "".join(f"&#x{n:x};&#x{n:02X};&#{n};" for n in range(32) if n not in (9, 10, 13))
+    right = "&#9;&#x9;&#x20;&#32;&#x1F600;"
+    data = written.tmx([("{}", "{}")]).decode().format(f"ba{wrong}{right}", "de")
+    with pytest.raises(InputError, match="reference to invalid character number") as raised:
+        rows_of(tmp_path / "a.tmx", data)
+    command = re.search("sed -E 's/(.*)//g' a.tmx > new", str(raised.value.fix))
+    assert command is not None
+    assert rows_of(tmp_path / "a.tmx", re.sub(command[1], "", data))[0] == [("ba\t\t  \U0001f600", "de")]
