@@ -1,10 +1,11 @@
 """XLIFF 1.2 and 2 (OASIS 2008; 2014 to 2018): each unit that is not translated yet gets a target.
 
-What has a translation, is approved, or is marked `translate="no"` is left alone. A target of 1.2 has the state
-"translated" and the qualifier "mt-suggestion", and a segment of 2 the state "translated"; where it is to be reviewed,
-the state "needs-review-translation", and "translated" with the substate "heedful:needs-review". Codes inside a source
-are in its target too, and so is what is marked as not to be translated. Each marked segment of 1.2 is a passage, and so
-is each line, as codes part it, or line ends where blanks are to be kept.
+What has a translation, is approved, or is marked `translate="no"` is left alone, but for marked segments of 1.2 without
+a translation beside others. A target of 1.2 has the state "translated" and the qualifier "mt-suggestion", and a segment
+of 2 the state "translated"; where it is to be reviewed, the state "needs-review-translation", and "translated" with the
+substate "heedful:needs-review". Codes inside a source are in its target too, and so is what is marked as not to be
+translated. Each marked segment of 1.2 is a passage, and so is each line, as codes part it, or line ends where blanks
+are to be kept.
 """
 
 import re
@@ -59,10 +60,13 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
     left = 0
     line_ends = [found.start() for found in re.finditer("\n", text)]
     for unit in units:
+        line = 1 + bisect_left(line_ends, tokens[unit.found["source"][0]].begin)
         if unit.kept or _is_translated(unit, tokens):
-            left += 1
+            open_segments = {} if unit.kept else _open_segments(unit, tokens, line)
+            changes |= open_segments
+            left += not open_segments
             continue
-        made = _target(unit, tokens, 1 + bisect_left(line_ends, tokens[unit.found["source"][0]].begin))
+        made = _target(unit, tokens, line)
         if (old := unit.found.get("target")) is not None:
             gone.update(range(old[0], old[1] + 1))
             after[old[1]] = made
@@ -132,6 +136,43 @@ def _is_translated(unit: Unit, tokens: Sequence[Token]) -> bool:
     states = tokens[unit.opens].attribute("state"), tokens[first].attribute("state")
     said = any(token.kind == "text" and not token.raw.isspace() for token in tokens[first + 1 : last])
     return said and not any(state in UNTRANSLATED for state in states)
+
+
+def _open_segments(unit: Unit, tokens: Sequence[Token], line: int) -> dict[int, list[Part]]:
+    """Of a unit that is translated in part: what stands in place of the start tags of marked segments without a
+    translation."""
+    first, last = unit.found.get("seg-source", (0, 0))
+    sources: dict[str | None, list[Token]] = {}
+    for number in range(first, last):
+        if _is_segment(tokens[number]):
+            sources[tokens[number].attribute("mid")] = [*_inside(tokens, number)]
+    first, last = unit.found["target"]
+    made: dict[int, list[Part]] = {}
+    preserved = _preserved(tokens[unit.found["source"][0]], unit.preserved)
+    for number in range(first, last):
+        token = tokens[number]
+        own = sources.get(token.attribute("mid")) if _is_segment(token) else None
+        if own and not any(each.raw.strip() for each in _inside(tokens, number)):
+            opening = re.sub(r"\s*/>$", ">", token.raw)
+            close = f"</{token.name}>" if token.kind == "empty" else ""
+            made[number] = [State("", ""), opening, *_passages(own, preserved, line), close]
+    return made
+
+
+def _is_segment(token: Token) -> bool:
+    begins = token.kind == "opens" or token.raw.endswith("/>")
+    return token.local == "mrk" and begins and token.attribute("mtype") == "seg"
+
+
+def _inside(tokens: Sequence[Token], number: int) -> Iterator[Token]:
+    """The tokens inside of a mark."""
+    depth = int(tokens[number].kind == "opens")
+    while depth:
+        number += 1
+        if tokens[number].local == "mrk":
+            depth += (tokens[number].kind == "opens") - (tokens[number].kind == "closes")
+        if depth:
+            yield tokens[number]
 
 
 def _target(unit: Unit, tokens: Sequence[Token], line: int) -> list[Part]:

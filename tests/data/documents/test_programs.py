@@ -187,3 +187,24 @@ def test_a_page_is_in_what_browsers_take_its_encoding_for(read: Read) -> None:
     assert texts(document) == ["\u201cB\u00e9\u201d \u2013 de"]
     made = document.written([["\u201ede\u201c \u2014 \u0142"]])
     assert made == page.format("\u201ede\u201c \u2014 &#322;").encode("cp1252")
+
+
+def test_a_unit_that_is_translated_in_part_gets_the_segments_that_it_lacks(read: Read) -> None:
+    """As Okapi marks them; what is there, or is not to be translated, stays."""
+    one, two, three = (f'<mrk mtype="seg" mid="{mid}">' for mid in (1, 2, 3))
+    own = f"<source>x</source><seg-source>{one}Ba.</mrk> {two}De <x id='1'/>gi.</mrk> {three}Ko.</mrk></seg-source>"
+    target = f"<target>{one}AB</mrk> {two}</mrk> {three[:-1]}/></target>"
+    fixed = f'<target>{one[:-1]} translate="no">AB</mrk> {two}<x id="9"/></mrk> {three}Ok</mrk></target>'
+    for state, found in (("", ["De gi.", "Ko."]), (' approved="yes"', [])):
+        text = XLIFF.replace("<source>ba</source><target", f"{own}{target}</trans-unit><trans-unit id='x'>{own}{fixed}")
+        text = text.replace(' state="final">NE</target>', "").replace(
+            '<trans-unit id="2"', f'<trans-unit id="2"{state}'
+        )
+        document = read("a.xlf", text)
+        assert [passage for passage in texts(document) if passage in ("De gi.", "Ko.", "Ba.")] == found
+        made = shouted(document)
+        assert fixed in made
+        if found:
+            assert f"<target>{one}AB</mrk> {two}DE <x id='1'/>GI.</mrk> {three}KO.</mrk></target>" in made
+        every = document.written([[each.text] for each in document.passages], [True] * len(document.passages)).decode()
+        assert every.count('state="needs-review-translation"') == made.count('state="translated"')
