@@ -1,5 +1,6 @@
 """Tables of text: which character separates their cells, as their first lines tell, and what the cells are."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -10,16 +11,30 @@ from heedful.data.parts import kind_of
 from heedful.errors import InputError
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "TAB", "|": "|"}
+SAID = re.compile(r"sep=([,;\t|])", re.IGNORECASE)  # how Excel says it, in a line before all others
 LOOKED_AT = 100  # rows, to find out what separates cells
+QUOTED = r'"(?:[^"]|"")*+"(?=[\t\n]|\Z)'
+QUOTED_CELLS = re.compile(rf'(?:(?:{QUOTED}|[^"\t\n]*+)(?:[\t\n]|\Z))*+')
+ALL_QUOTED = re.compile(rf"(?:{QUOTED}(?:[\t\n]+|\Z))*+")
+DOUBLED = re.compile(r'(?<![^\t\n])"[^"]*""')
 
 Rows = Iterator[tuple[int, list[str]]]  # numbers of lines, and cells; a blank line has none
 
 
 def table_cells(path: Path, lines: list[str], is_header: Callable[[Sequence[str]], bool]) -> tuple[str, Rows]:
     """What separates the cells of a table, by its name, and the rows. Quotes are those of CSV, but in a .tsv or .txt
-    file whose cells TABs separate. Raises InputError where a quote is not closed, when that row is asked for."""
-    separator = separator_of(path, lines, is_header)
+    file whose cells TABs separate, see `tab_cells`. Raises InputError where a quote is not closed, when that row is
+    asked for."""
+    said = SAID.fullmatch(lines[0])
+    lines = ["", *lines[1:]] if said else lines
+    separator = said[1] if said else separator_of(path, lines, is_header)
     return SEPARATORS[separator], _cells(path, lines, separator)
+
+
+def tab_cells(path: Path, lines: list[str]) -> Rows:
+    """The rows of a table with TABs. Quotes are text, but where all of them are those of CSV, as pandas and Excel write
+    them: then a cell may have a TAB or a line end in it."""
+    return csv_cells(path, lines, "\t") if _quoted(lines) else tsv_cells(lines)
 
 
 def separator_of(path: Path, lines: list[str], is_header: Callable[[Sequence[str]], bool]) -> str:
@@ -50,8 +65,14 @@ def _first_rows(path: Path, lines: list[str], separator: str) -> list[list[str]]
         return []
 
 
+def _quoted(lines: list[str]) -> bool:
+    """Whether cells that have quotes in them are in quotes themselves, and these are doubled; or all cells are."""
+    text = "\n".join(lines) if any(line.startswith('"') or '\t"' in line for line in lines) else ""
+    return bool(text) and (QUOTED_CELLS if DOUBLED.search(text) else ALL_QUOTED).fullmatch(text) is not None
+
+
 def _cells(path: Path, lines: list[str], separator: str) -> Rows:
     if separator == "\t" and kind_of(path).lower() != ".csv":
-        return tsv_cells(lines)
+        return tab_cells(path, lines)
     rows = csv_cells(path, lines, separator)
     return ((number, [cell.strip() for cell in cells]) for number, cells in rows) if separator == "|" else rows

@@ -8,6 +8,9 @@ from xml.etree.ElementTree import Element, ParseError
 from heedful.data.lines import read_bytes
 from heedful.errors import InputError
 
+INVALID = "reference to invalid character number"  # as expat says it
+NO_CHARACTERS = "0*([0-8]|1[124-9]|2[0-9]|3[01])|x0*([0-8BCEFbcef]|1[0-9A-Fa-f])"  # by number, in no XML
+
 
 def name_of(element: Element) -> str:
     """The name of an element without its namespace."""
@@ -37,8 +40,12 @@ def elements_of(data: bytes, where: str) -> Iterator[tuple[str, Element]]:
         yield from iterparse(io.BytesIO(data), events=("start", "end"), forbid_dtd=False)
     except ParseError as error:
         line, column = error.position
-        what = f"not well-formed XML at character {column + 1}: {str(error).partition(':')[0]}"
-        raise InputError(what, where=f"{where}:{line}", fix="export it again from the tool that made it") from None
+        why = str(error).partition(":")[0]
+        what = f"not well-formed XML at character {column + 1}: {why}"
+        fix = "export it again from the tool that made it"
+        if why == INVALID:
+            fix = f"take out all that XML cannot hold: sed -E 's/&#({NO_CHARACTERS});//g' {Path(where).name} > new"
+        raise InputError(what, where=f"{where}:{line}", fix=fix) from None
     except DefusedXmlException:
         what = "it defines entities of its own, which are not read"
         raise InputError(what, where=where, fix="export it without a document type that has entities") from None

@@ -261,6 +261,13 @@ def test_a_blank_without_a_break_is_kept_at_both_ends(
     assert asked == ["ba de"]
 
 
+def test_a_soft_hyphen_is_no_part_of_a_word(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = told(own, lambda text: [text.upper()], monkeypatch)
+    ((said,),) = translate_passages(own, [Passage("ba\u00adde gi", (Mark(6, "<x/>"),))], DecodingOptions())
+    assert asked == ["bade gi"]
+    assert plain(said.placed) == "BADE <x/>GI"
+
+
 def test_a_server_asks_for_so_many_and_no_more(own: Translator) -> None:
     (found,) = ask(own, "fragment", ["ba <b>de</b> gi"], {"markup": "html", "n": 2})
     assert found["text"] == found["texts"][0]

@@ -2,7 +2,7 @@
 
 The runs of a paragraph are one passage. Its commonest format is what other words are in; where a run has another, that
 goes with its words. What stands between words (pictures, marks of notes, fields) goes along too; line breaks and tabs
-part passages. Text boxes are kept.
+part passages, and so does what has one inside: a line of a table of contents. Text boxes are kept.
 """
 
 import io
@@ -25,13 +25,13 @@ from heedful.errors import InputError
 MOST_UNPACKED = 1 << 28  # bytes of all that is in the file
 BODY = "word/document.xml"
 TEXTS = re.compile(r"word/(?:document|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
-NO_FORMAT = re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>|<w:rPr\s*/>|<w:rPr>\s*</w:rPr>")
+NO_FORMAT = re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>")  # what is said of the old words alone
 HOLDS = frozenset(
     ["w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:fldSimple", "w:dir", "w:bdo", "w:sdt", "w:sdtContent"]
 )
 SAYS = frozenset(["w:sdtPr", "w:sdtEndPr", "w:smartTagPr"])  # what it is that holds runs
 CHOICE = re.compile(r"<w(?:14)?:(?:checkbox|comboBox|date|dropDownList|picture)\b")  # of what is no text of its own
-EMPTY_FORMAT = "<w:rPr></w:rPr>"
+EMPTY_FORMAT = re.compile(r"<w:rPr\s*/>|<w:rPr>\s*</w:rPr>|")
 DROPPED = frozenset(["w:proofErr", "w:lastRenderedPageBreak"])  # of the old words
 BREAKS = frozenset(["w:br", "w:cr", "w:tab", "w:ptab"])
 SIGNS = {"w:noBreakHyphen": "\u2011", "w:softHyphen": ""}
@@ -81,7 +81,8 @@ def docx_document(data: bytes, where: str) -> Document:
                 changed[name] = read.encode(made)
         return _packed(data, changed) if changed else data
 
-    notes = (f"{boxes:,} text boxes are left as they are",) if boxes else ()
+    told = "1 text box is left as it is" if boxes == 1 else f"{boxes:,} text boxes are left as they are"
+    notes = (told,) if boxes else ()
     return Document(parts, finish, notes)
 
 
@@ -146,14 +147,33 @@ def _parts(text: str) -> Iterator[str | Passage]:
 
 def _paragraph(tokens: Sequence[Token], line: int) -> Iterator[str | Passage]:
     run: list[Piece] = []
-    for piece in _pieces(tokens):
-        if piece.name == "break":
+    pieces = [*_pieces(tokens)]
+    parting = _parting(pieces)
+    for number, piece in enumerate(pieces):
+        if number in parting:
             yield from _passage(run, line)
             yield piece.raw
             run = []
         else:
             run.append(piece)
     yield from _passage(run, line)
+
+
+def _parting(pieces: Sequence[Piece]) -> set[int]:
+    """The numbers of the breaks, of the tags around them, and of those that have no partner in this paragraph."""
+    parting, opened = set[int](), list[int]()
+    for number, piece in enumerate(pieces):
+        if piece.name == "break":
+            parting |= {number, *opened}
+        elif piece.role == "opens":
+            opened.append(number)
+        elif piece.role == "closes":
+            while opened and pieces[opened[-1]].name != piece.name:
+                parting |= {*opened}
+                opened.pop()
+            if not opened or opened.pop() in parting:
+                parting.add(number)
+    return parting | {*opened}
 
 
 def _passage(run: Sequence[Piece], line: int) -> Iterator[str | Passage]:
@@ -237,7 +257,6 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
     """The pieces of a paragraph in their order, fields as pairs."""
     begun: _Field | None = None
     fields = 0  # whose words are being read
-    holders = 0
     for piece in _raw_pieces(tokens):
         kind = re.search(r"<w:fldChar\b[^<>]*w:fldCharType=[\"'](\w+)", piece.raw) if piece.text is None else None
         if begun is not None:
@@ -255,9 +274,6 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
             fields -= 1
             yield Piece(piece.raw, None, "", "closes", "field", piece.raw)
         else:
-            holders += (piece.role == "opens") - (piece.role == "closes")
-            if piece.name == "break" and (holders or fields):
-                piece = Piece(piece.raw, None, "", "alone", "", piece.raw)
             yield piece
     if begun is not None:  # it ends in another paragraph
         yield Piece(begun.raw, None, "", "alone", "", begun.raw)
@@ -299,7 +315,8 @@ def _run_pieces(run: Sequence[Token]) -> Iterator[Piece]:
         token, end = run[number], _end_of(run, number)
         item = "".join(each.raw for each in run[number:end])
         raw = f"{run[0].raw}{format_}{item}{run[last].raw}"
-        shown = "" if NO_FORMAT.sub("", format_) in ("", EMPTY_FORMAT) else format_
+        shown = NO_FORMAT.sub("", format_)
+        shown = "" if EMPTY_FORMAT.fullmatch(shown) else shown
         if token.name == "w:rPr":
             format_ = item
         elif token.name == "w:t":

@@ -11,6 +11,11 @@ BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.
 XML = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]+)")
 HTML = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 PO = re.compile(rb"charset=([\w.:-]+)")
+# What browsers read where a page says another, by Python's names (the Encoding Standard, 4.2).
+WIDER = {
+    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874", "gb2312": "gb18030",
+    "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949",
+}  # fmt: skip
 
 
 class Decoded(NamedTuple):
@@ -27,9 +32,11 @@ def decoded(data: bytes, where: str, *, says: re.Pattern[bytes] | None = None, r
         found = says.search(data[:4096]) if says is not None else None
         name = found[1].decode("ascii", "replace") if found else "utf-8"
     try:
+        name = WIDER.get(codecs.lookup(name).name, name) if says is HTML else name
         text = data[len(bom) :].decode(name)
     except LookupError:
-        raise InputError(f"its encoding, {name!r}, is not known", where=where, fix="save it as UTF-8") from None
+        what = f"its encoding, {name!r}, is not known"
+        raise InputError(what, where=where, fix="save it as UTF-8, and write UTF-8 in its place") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, len(bom) + error.start) + 1
         fix = "convert it first, for example: iconv -f ISO-8859-1 -t UTF-8"

@@ -1,6 +1,7 @@
 """Markdown (CommonMark with tables and strikethrough), parsed by markdown-it-py: its blocks say where text is, and its
-inline tokens which signs in it are markup. Code, addresses of links, pictures and front matter are kept, and so are the
-marks of footnotes, boxes to tick and attributes in braces, which CommonMark has not."""
+inline tokens which signs in it are markup. Code, addresses of links, pictures and front matter are kept, and so are
+formulas, the marks of footnotes, boxes to tick, attributes in braces and what begins or ends a note (`[!NOTE]`,
+`:::tip`), which CommonMark has not."""
 
 import html
 import re
@@ -23,7 +24,12 @@ TAIL = re.compile(
 BREAK = re.compile(r"(?:\\| *)\n *")
 # What a token is in the source, where its markup alone does not say it.
 PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^>]*>"), "link_close": TAIL}
-KEPT = re.compile(r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\})")
+KEPT = re.compile(
+    r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\}"
+    r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A(?::{3,}|!{3}[ ])[^\n]*|\ue000+)"
+)
+# Formulas as GitHub has them: a character that stands for nothing is in their place while signs are looked for.
+FORMULA = re.compile(r"\$\$(?:(?!\n[ \t]*\r?\n)[^$`])+\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n`]*(?<=[^\s$\\])\$(?![\w${])")
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
 # White space inside of marks is none while lines are broken: code, and what is behind an address, come out as they are.
@@ -40,6 +46,7 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
     front = FRONT.match(text)
     body = re.sub(r"[^\r\n]", " ", front[0]) + text[front.end() :] if front else text
+    body = FORMULA.sub(lambda found: re.sub(r"[^\r\n]", "\ue000", found[0]), body)
     starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", body)), len(body)]
     edits, notes = list[Edit](), list[str]()
     row, after = -1, 0  # of a table, and where its next cell may begin
@@ -55,7 +62,7 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
             edits.append((begin, end, [_below(part, first) for part in parts]))
             continue
         after = after if row == first else starts[first]
-        found = _edit(token, text, starts, after, cell)
+        found = _edit(token, text, body, starts, after, cell)
         row = first
         if found is None:
             notes.append(f"line {first + 1}: kept as it is, since its markup could not be followed")
@@ -80,16 +87,16 @@ def _below(part: str | Passage, lines: int) -> str | Passage:
     return part if isinstance(part, str) else replace(part, line=part.line + lines)
 
 
-def _edit(token: Any, text: str, starts: Sequence[int], after: int, cell: bool) -> Edit | None:
-    """The passages of an inline token, and which characters of the file they are; None where they are not found. In the
-    `cell` of a table "|" is markup."""
+def _edit(token: Any, text: str, body: str, starts: Sequence[int], after: int, cell: bool) -> Edit | None:
+    """The passages of an inline token, and which characters of the file they are; None where they are not found in what
+    was parsed, `body`. In the `cell` of a table "|" is markup."""
     first = token.map[0]
     offsets = list[int]()  # of each character of the content in the file, and of its end
     for number, line in enumerate(token.content.split("\n")):
         begin, end = max(starts[first + number], after if not number else 0), starts[first + number + 1]
         own = line.rstrip()
-        written = own if text.find(own, begin, end) >= 0 else own.replace("|", "\\|")
-        at = text.find(written, begin, end)
+        written = own if body.find(own, begin, end) >= 0 else own.replace("|", "\\|")
+        at = body.find(written, begin, end)
         if at < 0:
             return None
         offsets += [at + len(own[:n].replace("|", "\\|") if written != own else own[:n]) for n in range(len(own) + 1)]

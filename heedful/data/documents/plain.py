@@ -1,4 +1,4 @@
-"""Plain text: a line is a passage, and so are lines that were broken at the width of a page."""
+"""Plain text: a line is a passage, and so are lines that were broken at the width of a page. Signs of lists stay."""
 
 import re
 import textwrap
@@ -9,25 +9,36 @@ from heedful.data.documents.words import SPACELESS
 
 NARROWEST, WIDEST = 40, 120  # characters of a line that may have been broken at the width of a page
 ENDS = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$")
-
+# Before the items of a list: numbers where one is the first.
+SIGN = re.compile(r"\s*(?:[-*+\u2022\u2023\u25aa\u25cf\u25e6\u00b7\u2013\u2014]|\(?[a-z]\))\s+(?=\S)")
+NUMBER = re.compile(r"\s*(?:\(?\d{1,3}\)|\d{1,3}\.)\s+(?=\S)")
+FIRST = re.compile(r"^[ \t]*\(?1[.)][ \t]", re.MULTILINE)
 OPENS = "\u3008\u300a\u300c\u300e\u3010\u3014\uff08"  # what no line ends with: brackets of such scripts
 PIECE = re.compile(rf"\s+|[{OPENS}]+$|[{OPENS}]*(?:[{SPACELESS}]|[^\s{SPACELESS}{OPENS}]+)[^\w\s{OPENS}]*")
 
 
 def plain_parts(text: str) -> list[str | Passage]:
     parts: list[str | Passage] = []
+    signs = (SIGN, NUMBER) if FIRST.search(text) else (SIGN,)
     block: list[str] = []  # lines with their ends
+    last = ""  # sign before it
     number = 1
     for line in [*lines_of(text), ""]:
+        sign = next((found[0] for one in signs if (found := one.match(line))), "")
+        if sign.strip() in ("\u2013", "\u2014") and block and not last:
+            sign = ""  # a dash in a sentence
+        if block and (sign or not line.strip()):
+            for lines in [block] if was_wrapped([own.strip() for own in block]) else [[own] for own in block]:
+                parts += wrapped_passage(lines, number)
+                number += len(lines)
+            block, last = [], ""
         if line.strip():
-            block.append(line)
-            continue
-        for lines in [block] if was_wrapped([own.strip() for own in block]) else [[own] for own in block]:
-            parts += wrapped_passage(lines, number)
-            number += len(lines)
-        block = []
-        parts.append(line)
-        number += 1
+            parts.append(sign)
+            last = sign or last
+            block.append(line[len(sign) :])
+        else:
+            parts.append(line)
+            number += 1
     return parts
 
 

@@ -69,13 +69,12 @@ def po_document(data: bytes, where: str, target: str) -> Document:
 
 def _quoted(source: str, line: int, line_end: str) -> Iterator[str | Passage]:
     """A string, of which each line of its text is a passage."""
-    lines = re.findall(r"(?:(?!\\n)(?:\\.|[^\\]))*(?:\\n|$)", source)
-    lines = [own for own in lines if own]
+    lines = re.findall(r"((?:(?!\\n)(?:\\.|[^\\]))*)(\\n|$)", source)
+    lines = [(words, end) for words, end in lines if words or end]
     yield '"' if len(lines) < 2 else f'""{line_end}"'
-    for number, own in enumerate(lines):
-        words = own.removesuffix("\\n")
+    for number, (words, end) in enumerate(lines):
         yield from passages_from([Inline(words, unescaped(words))], write=_escaped, line=line, blanks=False)
-        yield own[len(words) :]
+        yield end
         if number + 1 < len(lines):
             yield f'"{line_end}"'
     yield '"'

@@ -13,40 +13,42 @@ from heedful.data.documents.plain import lines_of, rewrapped
 from heedful.errors import InputError
 
 TIMES = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}\s*-->\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}")
-TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
+TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}|[\u266a\u266b]+")  # and notes of music
 NO_SIGN = 0xD800  # where numbers begin that are no characters, and in no text
-SPEAKS = re.compile(r"\s*(?:<[^<>]*>\s*)*[-\u2013\u2014]\s*\S")
+SIGN = re.compile(r"\s*(?:[-\u2013\u2014]+|(?:>|&gt;){2,})\s*(?=\S|$)")  # before what somebody says
+SPEAKS = re.compile(rf"\s*(?:(?:{TAG.pattern})\s*)*{SIGN.pattern}|\s*<v[\s.]")
 
 
 def subtitles_document(data: bytes, where: str, kind: Literal["srt", "vtt"]) -> Document:
     text, encode = decoded(data, where)
     if kind == "vtt" and not text.startswith("WEBVTT"):
         raise InputError("does not begin with WEBVTT", where=f"{where}:1", fix="is it SubRip? then name it .srt")
-    parts: list[str | Passage] = []
-    cue: list[str] | None = None  # lines with their ends, of a cue whose times were read
-    cues, first = 0, 0
-    for number, line in enumerate([*lines_of(text), ""], 1):
-        if cue is not None and line.strip():
-            cue.append(line)
-            continue
-        if cue is not None:
-            parts += _cue(cue, kind, first)
-            cue = None
-        parts.append(line)
-        if TIMES.match(line):
-            cue, cues, first = [], cues + 1, number + 1
-    if not cues:
+    lines = [*lines_of(text), ""]
+    times = {number for number, line in enumerate(lines) if TIMES.match(line)}
+    if not times:
         what = "no cue: no line with times such as 00:00:01,000 --> 00:00:02,500"
         raise InputError(what, where=where, fix="give subtitles, or name the file .txt")
+    numbers = {number - 1 for number in times if kind == "srt" and number and lines[number - 1].strip().isdigit()}
+    parts: list[str | Passage] = []
+    cue: list[str] = []  # lines with their ends
+    within = False  # a cue, of which SubRip's may have blank lines
+    for number, line in enumerate(lines):
+        if within and line.strip() and number not in times | numbers:
+            cue.append(line)
+            continue
+        parts += [*_cue(cue, kind, number - len(cue) + 1), line]
+        within, cue = number in times or (within and kind == "srt"), []
     return Document(parts, lambda whole: encode("".join(whole)))
 
 
 def _cue(lines: Sequence[str], kind: Literal["srt", "vtt"], number: int) -> list[str | Passage]:
-    """Lines are one passage, but where each is another's who speaks."""
-    if sum(bool(SPEAKS.match(line)) for line in lines) > 1:
-        groups = [[line] for line in lines]
-    else:
-        groups = [[*lines]] if lines else []
+    """Lines are one passage, but where another speaks; what tells so is kept."""
+    speaks = [bool(SPEAKS.match(line)) for line in lines]
+    groups: list[list[str]] = []
+    for line, begins in zip(lines, speaks, strict=True):
+        if not groups or (begins and sum(speaks) > 1):
+            groups.append([])
+        groups[-1].append(line)
     made: list[str | Passage] = []
     for group in groups:
         run: list[Inline] = []
@@ -54,17 +56,21 @@ def _cue(lines: Sequence[str], kind: Literal["srt", "vtt"], number: int) -> list
             words = line.rstrip("\r\n")
             begin = 0
             for found in TAG.finditer(words):
-                run += [_text(words[begin : found.start()], kind), _tag(found[0])]
+                run += [*_texts(words[begin : found.start()], kind, run), _tag(found[0])]
                 begin = found.end()
-            run.append(_text(words[begin:], kind))
+            run += _texts(words[begin:], kind, run)
             run.append(Inline(line[len(words) :], " "))
         made += passages_from(run, write=_write(group, plain if kind == "srt" else escaped), line=number)
         number += len(group)
     return made
 
 
-def _text(words: str, kind: Literal["srt", "vtt"]) -> Inline:
-    return Inline(words, html.unescape(words) if kind == "vtt" else words)
+def _texts(words: str, kind: Literal["srt", "vtt"], before: Sequence[Inline]) -> list[Inline]:
+    """A text, and the sign before it where it is the first."""
+    first = not any(part.text and part.text.strip() for part in before)
+    sign = SIGN.match(words) if first else None
+    kept, words = (sign[0], words[sign.end() :]) if sign else ("", words)
+    return [Inline(kept), Inline(words, html.unescape(words) if kind == "vtt" else words)]
 
 
 def _tag(tag: str) -> Inline:

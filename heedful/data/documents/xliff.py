@@ -1,10 +1,11 @@
 """XLIFF 1.2 and 2 (OASIS 2008; 2014 to 2018): each unit that is not translated yet gets a target.
 
-What has a translation, is approved, or is marked `translate="no"` is left alone. A target of 1.2 has the state
-"translated" and the qualifier "mt-suggestion", and a segment of 2 the state "translated"; where it is to be reviewed,
-the state "needs-review-translation", and "translated" with the substate "heedful:needs-review". Codes inside a source
-are in its target too, and so is what is marked as not to be translated. Each marked segment of 1.2 is a passage, and so
-is each line where blanks are to be kept.
+What has a translation, is approved, or is marked `translate="no"` is left alone, but for marked segments of 1.2 without
+a translation beside others. A target of 1.2 has the state "translated" and the qualifier "mt-suggestion", and a segment
+of 2 the state "translated"; where it is to be reviewed, the state "needs-review-translation", and "translated" with the
+substate "heedful:needs-review". Codes inside a source are in its target too, and so is what is marked as not to be
+translated. Each marked segment of 1.2 is a passage, and so is each line, as codes part it, or line ends where blanks
+are to be kept.
 """
 
 import re
@@ -18,6 +19,7 @@ from heedful.data.documents.hypertext import joined
 from heedful.data.documents.inline import Inline, inline_of, passages_from
 from heedful.data.documents.markup import Token, tokens_of
 from heedful.data.documents.passages import Document, Part, Passage, State
+from heedful.data.text.formats.inline import breaks_line
 from heedful.data.text.formats.xliff import UNTRANSLATED
 from heedful.data.xml import root_of
 from heedful.errors import InputError, counted
@@ -28,6 +30,7 @@ OPENS, CLOSES = frozenset(["bpt", "bx", "sc"]), frozenset(["ept", "ex", "ec"])
 REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
 UNITS = ("trans-unit", "segment")
 LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
+CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # what is not content of a code
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
@@ -57,10 +60,13 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
     left = 0
     line_ends = [found.start() for found in re.finditer("\n", text)]
     for unit in units:
+        line = 1 + bisect_left(line_ends, tokens[unit.found["source"][0]].begin)
         if unit.kept or _is_translated(unit, tokens):
-            left += 1
+            open_segments = {} if unit.kept else _open_segments(unit, tokens, line)
+            changes |= open_segments
+            left += not open_segments
             continue
-        made = _target(unit, tokens, 1 + bisect_left(line_ends, tokens[unit.found["source"][0]].begin))
+        made = _target(unit, tokens, line)
         if (old := unit.found.get("target")) is not None:
             gone.update(range(old[0], old[1] + 1))
             after[old[1]] = made
@@ -132,6 +138,43 @@ def _is_translated(unit: Unit, tokens: Sequence[Token]) -> bool:
     return said and not any(state in UNTRANSLATED for state in states)
 
 
+def _open_segments(unit: Unit, tokens: Sequence[Token], line: int) -> dict[int, list[Part]]:
+    """Of a unit that is translated in part: what stands in place of the start tags of marked segments without a
+    translation."""
+    first, last = unit.found.get("seg-source", (0, 0))
+    sources: dict[str | None, list[Token]] = {}
+    for number in range(first, last):
+        if _is_segment(tokens[number]):
+            sources[tokens[number].attribute("mid")] = [*_inside(tokens, number)]
+    first, last = unit.found["target"]
+    made: dict[int, list[Part]] = {}
+    preserved = _preserved(tokens[unit.found["source"][0]], unit.preserved)
+    for number in range(first, last):
+        token = tokens[number]
+        own = sources.get(token.attribute("mid")) if _is_segment(token) else None
+        if own and not any(each.raw.strip() for each in _inside(tokens, number)):
+            opening = re.sub(r"\s*/>$", ">", token.raw)
+            close = f"</{token.name}>" if token.kind == "empty" else ""
+            made[number] = [State("", ""), opening, *_passages(own, preserved, line), close]
+    return made
+
+
+def _is_segment(token: Token) -> bool:
+    begins = token.kind == "opens" or token.raw.endswith("/>")
+    return token.local == "mrk" and begins and token.attribute("mtype") == "seg"
+
+
+def _inside(tokens: Sequence[Token], number: int) -> Iterator[Token]:
+    """The tokens inside of a mark."""
+    depth = int(tokens[number].kind == "opens")
+    while depth:
+        number += 1
+        if tokens[number].local == "mrk":
+            depth += (tokens[number].kind == "opens") - (tokens[number].kind == "closes")
+        if depth:
+            yield tokens[number]
+
+
 def _target(unit: Unit, tokens: Sequence[Token], line: int) -> list[Part]:
     """The whole target element of a unit whose source stands in this line."""
     first, last = unit.found.get("seg-source", unit.found["source"])
@@ -158,7 +201,7 @@ def _passages(tokens: Sequence[Token], preserved: bool, line: int) -> Iterator[s
             segments.append(bounds)
         elif token.local == "mrk" and token.kind == "closes":
             bounds = segments.pop()
-        if bounds:
+        if bounds or (token.kind == "empty" and breaks_line(token.attribute, unescape(CONTENT.sub("", token.raw)))):
             yield from passages_from(run, line=line, blanks=not preserved)
             yield token.raw
             run = []

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
-from heedful.data.lines import csv_cells, named_cells, read_bytes, read_lines, tsv_cells
+from heedful.data.lines import csv_cells, named_cells, read_bytes, read_lines
 from heedful.data.parts import PictureParts, entries, held_out, kind_of, named_part, part_of, sorted_in
+from heedful.data.tables import tab_cells
 from heedful.errors import InputError, MissingError, counted
 
 IMAGE_COLUMNS = ("image", "file", "path")
@@ -157,7 +158,7 @@ def _by_folder(named: Sequence[tuple[tuple[str, ...], ImageFile]], labelled: boo
 
 def _table(path: Path, labelled: bool) -> list[Row]:
     lines = read_lines(path)
-    cells = csv_cells(path, lines) if kind_of(path) == ".csv" else tsv_cells(lines)
+    cells = csv_cells(path, lines) if kind_of(path) == ".csv" else tab_cells(path, lines)
     rows = [(number, row) for number, row in cells if row]
     header = [cell.strip().lower() for cell in rows[0][1]]
     column = next((name for name in IMAGE_COLUMNS if name in header), None)

@@ -116,8 +116,8 @@ class ChatTokens:
             if message["role"] != "assistant":
                 continue
             before, content = self.template.render(messages[:i], add_generation_prompt=True), message["content"].strip()
-            begins = len(before) if text.startswith(before) else after
-            found = text.find(content, begins)
+            begins = len(before) if text.startswith(before) else self._place(text, messages, i)
+            found = text.find(content, max(begins, after))
             if found < 0:
                 raise InputError("a chat template that changes what the assistant says", fix=FIX)
             after = found + len(content)
@@ -125,6 +125,16 @@ class ChatTokens:
             after = ended.end() if ended else after
             said.append((begins if text.startswith(before) else found, after))
         return said
+
+    def _place(self, text: str, messages: Sequence[Mapping[str, Any]], i: int) -> int:
+        """Where a message stands in what the template wrote: where it writes another sign in its place. Raises
+        InputError where what comes before is not the same then."""
+        sign = next((sign for sign in map(chr, GUARDS) if sign not in text), "")
+        other = [*messages[:i], {**messages[i], "content": sign}, *messages[i + 1 :]]
+        before, *found = self.template.render(other).split(sign) if sign else [""]
+        if not found or not text.startswith(before):
+            raise InputError("a chat template that changes what the assistant says", fix=FIX)
+        return len(before)
 
 
 def _texts(value: Any) -> Iterator[str]:

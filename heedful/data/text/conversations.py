@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from heedful.data.lines import json_items, json_lines, json_type, listed, read_lines, sanitise, tsv_cells
+from heedful.data.lines import json_items, json_lines, json_type, listed, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, read_parts, read_tests
+from heedful.data.tables import tab_cells
 from heedful.errors import InputError
 
 KINDS = (".jsonl", ".json", ".tsv", ".txt")
@@ -119,7 +120,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Sequence[Message | None]]]:
 
 def _table(path: Path, lines: list[str]) -> Iterator[tuple[str, Sequence[Message]]]:
     begun = False
-    for number, cells in tsv_cells(lines):
+    for number, cells in tab_cells(path, lines):
         if not cells:
             continue
         if len(cells) != 2:

@@ -194,8 +194,9 @@ def by_direction(tests: Mapping[str, Pairs]) -> Iterator[tuple[str, Pairs]]:
 
 def _without_turned(train: Pairs, held: Sequence[Pairs]) -> tuple[Pairs, int]:
     """The pairs without those that are held out the other way round, and how many those were."""
-    known = {(target, source) for part in held for source, target in zip(part.source, part.target, strict=True)}
-    kept = [i for i, own in enumerate(zip(train.source, train.target, strict=True)) if own not in known]
+    known = {(_key(two), _key(one)) for part in held for one, two in zip(part.source, part.target, strict=True)}
+    both = enumerate(zip(train.source, train.target, strict=True))
+    kept = [i for i, (one, two) in both if (_key(one), _key(two)) not in known]
     return (train.rows(kept), len(train) - len(kept)) if len(kept) < len(train) else (train, 0)
 
 

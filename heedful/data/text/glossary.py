@@ -157,7 +157,7 @@ def glossary_of(
 def entries_in(text: str, *, where: str = "") -> list[tuple[str, str]]:
     """Of a text, a term, a TAB and its translation in each line. Raises InputError."""
     made = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         if line.strip():
             cells = [" ".join(cell.split()) for cell in line.split("\t")]
             if len(cells) != 2:

@@ -367,5 +367,6 @@ def _texts(row: dict[str, object], name: str, where: str) -> list[str]:
     texts = value if isinstance(value, list) else [value]
     if not all(isinstance(text, str) for text in texts):
         what = f"{name!r} is {json_type(value)}, expected text"
-        raise InputError(what, where=where, fix="write it in quotes")
+        fix = 'write "", and the pair is left out' if value is None else "write it in quotes"
+        raise InputError(what, where=where, fix=fix)
     return [str(text) for text in texts]

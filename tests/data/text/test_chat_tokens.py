@@ -100,6 +100,19 @@ def test_templates_that_say_too_little_are_refused():
         ChatTokens(OURS["bpe"], ChatTemplate("{% for m in messages %}{{ m.content | upper }}</s>{% endfor %}", NAMES))
 
 
+LAST = """{{ bos_token }}{% for m in messages if m.role != 'system' %}{% if m.role == 'user' %}{{ '<|user|>' }}
+{% if loop.last and messages[0].role == 'system' %}{{ messages[0].content + '\n\n' }}{% endif %}
+{{ m.content + '<|end|>' }}{% else %}{{ m.content + eos_token }}{% endif %}{% endfor %}"""
+
+
+def test_words_that_were_said_before_are_not_taken_for_the_answer():
+    """By a template that writes the system's message into the last question, as Mistral's do: a question without its
+    answer is no beginning of one with it."""
+    tokens = ChatTokens(OURS["bpe"], ChatTemplate(LAST, NAMES))
+    talk = [turn("user", "Say b or c"), turn("assistant", "b"), turn("user", "Say b"), turn("assistant", "b or c")]
+    assert tokens.learning([turn("system", "b or c"), *talk]) == tokens.learning(talk)
+
+
 def test_the_conversation_of_a_lecture():
     """What is GPT ? <EOQ> A ..."""
     tokenizer = train_tokenizer(["What is GPT ? A model"], kind="chars", size=300, extra=["<EOQ>"])

@@ -76,6 +76,9 @@ def test_what_a_validation_file_has_is_not_learnt_the_other_way_round(tmp_path: 
     corpus = read_parallel([f"{tmp_path}:en>de,de>en"])
     assert ways_of(corpus) == {("en", "de"): 58 + 6, ("de", "en"): 58 + 6}
     assert any("4 pairs left out, held out the other way round" in note for note in corpus.notes)
+    (tmp_path / "val.en").write_text("".join(f"{'HOUSE' if i == 59 else 'house'} {i} \n" for i in range(57, 63)))
+    corpus = read_parallel([f"{tmp_path}:en>de,de>en"])
+    assert any("4 pairs left out, held out the other way round" in note for note in corpus.notes), "capitals aside"
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl"])

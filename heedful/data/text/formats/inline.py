@@ -1,5 +1,7 @@
 """The words of a segment without the codes inside it, as TMX and XLIFF write them."""
 
+import re
+from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
 from heedful.data.xml import name_of
@@ -7,9 +9,11 @@ from heedful.data.xml import name_of
 # What these hold is code of another format, not text; what others hold (hi, g, pc, mrk) is text.
 CODES = ("bpt", "ept", "ph", "it", "ut", "sub", "x", "bx", "ex", "sc", "ec", "sm", "em")
 
+BREAK = re.compile(r"\s*<(?:[\w-]+:)?br\b[^<>]*>\s*|\r?\n", re.IGNORECASE)  # what a code is that breaks a line
+
 
 def words_of(segment: Element | None) -> str:
-    """The text of a segment, its codes left out."""
+    """The text of a segment, its codes left out; one that breaks a line is a blank."""
     parts, todo = list[str](), [] if segment is None else _inside(segment)
     while todo:
         item = todo.pop()
@@ -19,7 +23,15 @@ def words_of(segment: Element | None) -> str:
             parts.append(_character(item.get("hex", "")))
         elif name_of(item) not in CODES:
             todo += _inside(item)
+        elif breaks_line(item.get, "".join(item.itertext())):
+            parts.append(" ")
     return "".join(parts)
+
+
+def breaks_line(attribute: Callable[[str], str | None], content: str) -> bool:
+    """Whether a code does, by its kind (`ctype="lb"`, `subType="xlf:lb"`) or by what it stands for."""
+    kinds = ((attribute(name) or "").rpartition(":")[2] for name in ("ctype", "type", "subType"))
+    return "lb" in kinds or BREAK.fullmatch(content) is not None
 
 
 def _inside(element: Element) -> list[str | Element]:

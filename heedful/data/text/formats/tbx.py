@@ -1,9 +1,11 @@
 """TBX, in which terms are exchanged (ISO 30042, of 2008 and of 2019)."""
 
-from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-from heedful.data.text.formats.languages import two_languages
+from heedful.data.lines import listed
+from heedful.data.text.columns import SOURCE, TARGET
+from heedful.data.text.headers import meaning
 from heedful.data.xml import elements, language_of, name_of
 from heedful.errors import InputError
 
@@ -14,8 +16,9 @@ NOT_USED = ("deprecated", "superseded", "rejected", "obsolete")  # how a status 
 
 
 def read_tbx(path: Path, source: str, target: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Each term of the source's language with all terms of the target's that stand for the same, in their order. Terms
-    whose status says that they are not to be used are left out. Raises InputError or MissingError."""
+    """Each term of the source's language with all terms of the target's that stand for the same, in their order. "en"
+    is that of any region too. Terms whose status says that they are not to be used are left out. Raises InputError or
+    MissingError."""
     concepts, found, language, used = list[dict[str, list[str]]](), dict[str, list[str]](), "", True
     for event, element in elements(path):
         name = name_of(element).lower()
@@ -37,8 +40,39 @@ def read_tbx(path: Path, source: str, target: str) -> list[tuple[str, tuple[str,
         elif name in CONCEPTS:
             concepts.append(found)
             element.clear()
-    there = Counter(language for concept in concepts for language in concept)
+    there = [*dict.fromkeys(language for concept in concepts for language in concept)]
     if not there:
         raise InputError("no term", where=str(path), fix="export the terms again")
-    left, right = two_languages([name for name, _ in there.most_common()], source, target, where=str(path))
-    return [(term, tuple(concept[right])) for concept in concepts if right in concept for term in concept.get(left, ())]
+    left, right = _sides(there, source, target, str(path))
+    return [
+        (term, forms)
+        for concept in concepts
+        if (forms := tuple(form for name in right for form in concept.get(name, ())))
+        for name in left
+        for term in concept.get(name, ())
+    ]
+
+
+def _sides(there: Sequence[str], source: str, target: str, where: str) -> tuple[list[str], list[str]]:
+    """The languages of the source and of the target, where one alone may not be told. Raises InputError."""
+    if (source, target) == (SOURCE, TARGET):
+        what = f"its languages are {listed(there)}, and from which this model translates is not told"
+        raise InputError(what, where=where, fix="give a table: a term, a TAB and its translation in each line")
+    left, right = _called(source, there), _called(target, there)
+    rest = [name for name in there if name not in (*left, *right)]
+    if len({meaning(name) or name for name in rest}) == 1:
+        left, right = rest if source == SOURCE else left, rest if target == TARGET else right
+    for name, own in ((source, left), (target, right)):
+        if not own:
+            fix = "give the terms of both languages"
+            raise InputError(f"no {name!r}; its languages are {listed(there)}", where=where, fix=fix)
+    if not {*left}.isdisjoint(right):
+        raise InputError(f"source and target are both {left[0]!r}", where=where, fix="give terms of two languages")
+    return left, right
+
+
+def _called(name: str, there: Sequence[str]) -> list[str]:
+    """Those that a name stands for: of one with a region what is called so, or else all of its language."""
+    exact = [each for each in there if each.lower() == name.lower()]
+    same = [each for each in there if meaning(name) and meaning(each) == meaning(name)]
+    return exact if exact and "-" in name else same or exact

@@ -27,8 +27,8 @@ class Segment(NamedTuple):
 
 
 def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
-    """The segments that are translated, numbered as they stand in the file. Inline codes are left out. Raises
-    InputError or MissingError."""
+    """The segments that are translated, numbered as they stand in the file: in 1.2 those that are marked inside of a
+    unit, or else the unit. Inline codes are left out. Raises InputError or MissingError."""
     languages: list[Languages] = []
     segments: list[Segment] = []
     for found in _found(path):
@@ -66,15 +66,25 @@ def _found(path: Path) -> Iterator[Languages | Segment]:
         elif event == "start" and name == "file" and element.get("source-language"):
             yield Languages(element.get("source-language", ""), element.get("target-language", ""))
         elif event == "end" and name in ("trans-unit", "segment"):
-            yield _segment(element)
+            yield from _segments(element)
             element.clear()
 
 
-def _segment(element: Element) -> Segment:
-    sides = {name_of(child): child for child in element if name_of(child) in ("source", "target")}
+def _segments(element: Element) -> Iterator[Segment]:
+    sides = {name_of(child): child for child in element if name_of(child) in ("source", "seg-source", "target")}
     target = sides.get("target")
-    source, translation = words_of(sides.get("source")), words_of(target)
     states = (element.get("state"), None if target is None else target.get("state"))
-    return Segment(
-        source, translation, bool(translation.strip()) and not any(state in UNTRANSLATED for state in states)
-    )
+    pairs = [(sides.get("source"), target)]
+    sources, targets = _marked(sides.get("seg-source")), _marked(target)
+    if sources and targets:
+        pairs = [(sources[key], targets.get(key)) for key in sources]
+    for one, other in pairs:
+        translation = words_of(other)
+        done = bool(translation.strip()) and not any(state in UNTRANSLATED for state in states)
+        yield Segment(words_of(one), translation, done)
+
+
+def _marked(side: Element | None) -> dict[str, Element]:
+    """The marked segments inside, by what tells which belongs to which."""
+    marks = [part for part in (() if side is None else side.iter()) if part.get("mtype") == "seg"]
+    return {mid: part for part in marks if (mid := part.get("mid"))}

@@ -1,14 +1,17 @@
 """Excel's tables: the first sheet that has anything on it."""
 
 import io
+import re
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 from heedful.data.lines import read_bytes
 from heedful.data.text.columns import Columns, Rows
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
+CONTROL = re.compile("_x(00[01][0-9A-Fa-f])_")  # how the format writes such characters
 # What the library lets through of a packed file, and of the XML in it, that is damaged.
 DAMAGED = (
     zipfile.BadZipFile, zlib.error, EOFError, SyntaxError, KeyError, ValueError, TypeError, AttributeError, IndexError,
@@ -25,18 +28,24 @@ def read_xlsx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
 
     try:
         book = load_workbook(io.BytesIO(read_bytes(path)), read_only=True, data_only=True)
-        for sheet in book.worksheets:
-            cells = [
-                (number, ["" if cell is None else str(cell) for cell in row])
-                for number, row in enumerate(sheet.iter_rows(values_only=True), 1)
-            ]
-            if any(any(row) for _, row in cells):
-                break
-        else:
-            raise InputError("no sheet with anything on it", where=str(path), fix="give a table of two columns")
+        sheets = [(sheet.title, cells) for sheet in book.worksheets if (cells := _cells(sheet))]
     except (InvalidFileException, *DAMAGED) as error:
         what = f"not a workbook that can be read: {' '.join(str(error).split()) or type(error).__name__}"
         raise InputError(what, where=str(path), fix="save it again as .xlsx, or as .csv") from None
-    widest = max(max((i for i, cell in enumerate(row, 1) if cell), default=0) for _, row in cells)
-    filled = ((number, [*row, *[""] * widest][:widest] if any(row) else []) for number, row in cells)
-    return table_rows(path, filled, source, target, f"a sheet {sheet.title!r}")
+    if not sheets:
+        raise InputError("no sheet with anything on it", where=str(path), fix="give a table of two columns")
+    (title, cells), *others = sheets
+    described = f"a sheet {title!r}" + (f" ({counted(len(others), 'other sheet')} not read)" if others else "")
+    widest = max(max((i for i, cell in enumerate(row, 1) if cell), default=0) for row in cells)
+    filled = ((number, [*row, *[""] * widest][:widest] if any(row) else []) for number, row in enumerate(cells, 1))
+    return table_rows(path, filled, source, target, described)
+
+
+def _cells(sheet: Any) -> list[list[str]]:
+    """The rows of a sheet; none where nothing is on it. What could not be computed is empty."""
+    rows = [["" if cell.data_type == "e" else _said(cell.value) for cell in row] for row in sheet.iter_rows()]
+    return rows if any(map(any, rows)) else []
+
+
+def _said(value: object) -> str:
+    return "" if value is None else CONTROL.sub(lambda found: chr(int(found[1], 16)), str(value))

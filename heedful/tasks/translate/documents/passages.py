@@ -24,7 +24,7 @@ from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
-BLANK = str.maketrans("\u00a0\u202f\r\n\t", "     ")  # that models did not see
+BLANK = str.maketrans("\u00a0\u202f\r\n\t", "     ", "\u00ad")  # that models did not see; and soft hyphens, as nothing
 Pair = tuple[str, str]  # a sentence and its translation
 
 

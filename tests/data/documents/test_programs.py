@@ -1,0 +1,210 @@
+"""Documents as the programs write them that people have."""
+
+import io
+import re
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from documents import BODY, XLIFF, run, word
+from heedful.data.documents.passages import Document, Mark
+from heedful.data.documents.read import read_document
+from heedful.errors import InputError
+
+Read = Callable[[str, str | bytes], Document]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def make(name: str, data: bytes | str) -> Document:
+        path = tmp_path / name
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return read_document(path, "de")
+
+    return make
+
+
+def texts(document: Document) -> list[str]:
+    return [passage.text for passage in document.passages]
+
+
+def said(document: Document, others: Sequence[str]) -> str:
+    """The file with these in place of its passages, the marks of each at its end."""
+    each = zip(others, document.passages, strict=True)
+    return document.written([other, *passage.marks] for other, passage in each).decode()
+
+
+def shouted(document: Document) -> str:
+    """In capitals, with the marks where they are."""
+    placed = ([part if isinstance(part, Mark) else part.upper() for part in each.placed] for each in document.passages)
+    return document.written(placed).decode()
+
+
+def body_of(data: bytes) -> str:
+    return zipfile.ZipFile(io.BytesIO(data)).read("word/document.xml").decode()
+
+
+def test_a_line_of_a_table_of_contents_is_parted_at_its_tab(read: Read) -> None:
+    """The number of the page stays in its field, and the words out of it, whatever a translation says."""
+    begin, separate, end = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end"))
+    code = "<w:r><w:instrText> {} </w:instrText></w:r>"
+    page = f"{begin}{code.format('PAGEREF a')}{separate}{run('12')}{end}"
+    line = f'<w:hyperlink w:anchor="a">{run("Ba de")}<w:r><w:tab/></w:r>{page}</w:hyperlink>'
+    inside = f"<w:p>{begin}{code.format('TOC')}{separate}{line}</w:p><w:p>{line}</w:p><w:p>{end}</w:p>"
+    inside += f"<w:p>{run('ko ')}<w:hyperlink>{run('lu')}<w:r><w:br/></w:r>{run('ma')}</w:hyperlink>{run(' ne')}</w:p>"
+    own = re.sub("<w:body>.*</w:body>", lambda _: f"<w:body>{inside}</w:body>", BODY, flags=re.DOTALL)
+    document = read("a.docx", word(own))
+    assert texts(document) == ["Ba de", "12", "Ba de", "12", "ko ", "lu", "ma", " ne"]
+    assert not any(passage.marks for passage in document.passages)
+    made = body_of(document.written([passage.text.upper()] for passage in document.passages))
+    assert re.sub(' xml:space="preserve"', "", made) == re.sub(
+        ">(Ba de|ko |lu|ma| ne)<", lambda found: found[0].upper(), re.sub(' xml:space="preserve"', "", own)
+    )
+
+
+def test_the_language_that_word_has_found_for_some_letters_is_no_format(read: Read) -> None:
+    formats = ['<w:b/><w:lang w:val="en-US"/>', "<w:b/>", "<w:noProof/><w:b/>", "<w:noProof/>", ""]
+    runs = "".join(
+        f"<w:r><w:rPr>{own}</w:rPr><w:t>{text}</w:t></w:r>"
+        for own, text in zip(formats, ("ba", "d", "e gi", "k", "o"), strict=True)
+    )
+    own = re.sub("<w:body>.*</w:body>", lambda _: f"<w:body><w:p>{runs}</w:p></w:body>", BODY, flags=re.DOTALL)
+    document = read("a.docx", word(own))
+    (passage,) = document.passages
+    assert [(mark.at, mark.role) for mark in passage.marks] == [(7, "opens"), (9, "closes")]
+    assert '<w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve">BADE' in body_of(document.written([["BADE"]]))
+
+
+HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset={}\\n"\n\n'
+
+
+def test_a_backslash_before_an_n_is_no_line_end_of_a_catalogue(read: Read) -> None:
+    document = read("a.po", HEAD.format("UTF-8") + 'msgid "ba \\\\\\nlu C:\\\\de\\\\n"\nmsgstr ""\n')
+    assert texts(document) == ["ba \\", "lu C:\\de\\n"]
+    assert shouted(document).endswith('\nmsgstr ""\n"BA \\\\\\n"\n"LU C:\\\\DE\\\\N"\n')
+
+
+def test_a_catalogue_as_xgettext_leaves_it_says_what_is_to_be_written_there(read: Read) -> None:
+    with pytest.raises(InputError, match="'CHARSET', is not known") as raised:
+        read("a.po", HEAD.format("CHARSET") + 'msgid "ba"\nmsgstr ""\n')
+    assert "write UTF-8 in its place" in str(raised.value.fix)
+
+
+def test_who_speaks_in_a_subtitle_says_all_lines_up_to_the_next(read: Read) -> None:
+    """The signs before what somebody says are none of it, and another's words stay on another's lines."""
+    times = "\n00:00:0{0},000 --> 00:00:0{0},900\n"
+    cues = "1{}- Ba de.\n\u2013Ko lu,\nma.\n\n2{}{{\\an8}}<i>- Pi\nro.</i>\n\n3{}\u266a Su ne \u266a\n"
+    text = cues.format(*(times.format(number) for number in (1, 2, 3)))
+    document = read("a.srt", text)
+    assert texts(document) == ["Ba de.", "Ko lu, ma.", "Pi ro.", "Su ne"]
+    assert said(document, ["De.", "Lu ko ma.", "Ro pi.", "Ne su"]) == text.replace("Ba de", "De").replace(
+        "Ko lu,\nma.", "Lu ko\nma."
+    ).replace("Pi\nro.", "Ro\npi.").replace("Su ne", "Ne su")
+    voices = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v A>Ba &gt;\n<v B>De gi ko.\n\n00:03.000 --> 00:04.000\n&gt;&gt; LU\n"
+    document = read("a.vtt", voices)
+    assert texts(document) == ["Ba >", "De gi ko.", "LU"]
+    assert said(document, ["Ba ba ba ba", "De", "ne"]) == voices.replace("Ba &gt;", "Ba ba ba ba").replace(
+        "De gi ko.", "De"
+    ).replace("LU", "ne")
+
+
+def test_a_subtitle_goes_on_up_to_the_next_times(read: Read) -> None:
+    """SubRip's may begin with a blank line, have one inside, or none behind it."""
+    first, second = (f"00:00:0{n},000 --> 00:00:0{n},900\r\n" for n in (1, 2))
+    text = f"1\r\n{first}\r\nBa de\r\n\r\nko 12\r\n7\r\n2\r\n{second}lu\r\n\r\n\r\n"
+    document = read("a.srt", text)
+    assert texts(document) == ["Ba de", "ko 12 7", "lu"]
+    assert [passage.line for passage in document.passages] == [4, 6, 10]
+    assert said(document, ["De ba", "12 7 ko", "ul"]) == text.replace("Ba de", "De ba").replace(
+        "ko 12\r\n7", "12 7\r\nko"
+    ).replace("lu", "ul")
+    notes = "WEBVTT\n\nid\n00:01.000 --> 00:02.000\nba\n\nNOTE\nde\n\n00:03.000 --> 00:04.000\nko\n"
+    assert texts(read("a.vtt", notes)) == ["ba", "ko"]
+
+
+def test_the_items_of_a_list_are_passages_without_their_signs(read: Read) -> None:
+    """They are no paragraph that was broken at the width of a page, though their lines are about as long."""
+    long = "Ba de gi ko lu ma ne pi ro su ba de gi ko lu ma"
+    text = f"- {long}\n- {long} ne\n  pi {long}\n- {long}\n\n1. Ba\n(2) De\na) gi\n\u2022 ko\n\u2013 lu\n\u2013 ma\n"
+    document = read("a.txt", text)
+    assert texts(document) == [long, f"{long} ne pi {long}", long, "Ba", "De", "gi", "ko", "lu", "ma"]
+    assert [passage.line for passage in document.passages] == [1, 2, 4, 6, 7, 8, 9, 10, 11]
+    assert shouted(document) == text.upper().replace("A) GI", "a) GI")
+    letter = f"3. Ba de\n{long}\n\u2013 {long} \u2013 gi\nko"
+    assert texts(read("a.txt", letter)) == letter.split("\n")
+    broken = f"{long} lu\n\u2013 {long} \u2013 gi\nko"
+    assert texts(read("a.txt", broken)) == [broken.replace("\n", " ")]
+
+
+def test_what_begins_a_note_in_markdown_stays_on_its_line(read: Read) -> None:
+    text = "> [!NOTE]\n> ba de gi\n> ko lu\n\n:::tip\nma ne\n:::\n\n!!! note\n    pi\n\n> [!tip]+ ro su\n"
+    document = read("a.md", text)
+    assert texts(document) == ["ba de gi ko lu", "ma ne", "pi", "ro su"]
+    assert said(document, ["gi", "ne ma ma", "ip", "us or"]) == text.replace("ba de gi\n> ko lu", "gi").replace(
+        "ma ne", "ne ma\nma"
+    ).replace("pi\n", "ip\n").replace("ro su", "us or")
+
+
+@pytest.mark.parametrize(
+    "code", ['<x id="1" ctype="lb"/>', '<ph id="1">&lt;br/&gt;</ph>', '<ph id="1" ctype="lb">x</ph>']
+)
+def test_a_code_that_breaks_a_line_parts_passages(read: Read, code: str) -> None:
+    text = XLIFF.replace("ma &amp; ne", f"ma{code}ne <x id='2'/>pi")
+    document = read("a.xlf", text)
+    assert texts(document)[1:3] == ["ma", "ne pi"]
+    assert f">MA{code}NE <x id='2'/>PI</target>" in shouted(document)
+
+
+def test_formulas_of_markdown_are_kept(read: Read) -> None:
+    text = """ba $x_1^2 + y_{*}$ de **$a*b$** $5 or $10-$20 in $HOME/$x, `$c` $d
+
+$$
+E = mc^2 * f_a
+$$
+
+| gi $|x|$ | ko |
+|---|---|
+| lu | $y$ |
+
+ma $$F = ma$$
+ne $pi
+"""
+    document = read("a.md", text)
+    found = ["ba  de  $5 or $10-$20 in $HOME/$x,  $d", "gi", "ko", "lu", "ma  ne $pi"]
+    assert texts(document) == found
+    made = shouted(document)
+    kept = ("$x_1^2 + y_{*}$", "**$a*b$**", "`$c`", "$$\nE = mc^2 * f_a\n$$", "$|x|$", "$y$", "$$F = ma$$")
+    assert all(made.count(part) == 1 for part in kept)
+    assert made.lower() == text.lower()
+    assert "$5 OR $10-$20 IN $HOME/$X" in made
+
+
+def test_a_page_is_in_what_browsers_take_its_encoding_for(read: Read) -> None:
+    page = "<meta charset=iso-8859-1><p>{}</p>"
+    document = read("a.html", page.format("\u201cB\u00e9\u201d \u2013 de").encode("cp1252"))
+    assert texts(document) == ["\u201cB\u00e9\u201d \u2013 de"]
+    made = document.written([["\u201ede\u201c \u2014 \u0142"]])
+    assert made == page.format("\u201ede\u201c \u2014 &#322;").encode("cp1252")
+
+
+def test_a_unit_that_is_translated_in_part_gets_the_segments_that_it_lacks(read: Read) -> None:
+    """As Okapi marks them; what is there, or is not to be translated, stays."""
+    one, two, three = (f'<mrk mtype="seg" mid="{mid}">' for mid in (1, 2, 3))
+    own = f"<source>x</source><seg-source>{one}Ba.</mrk> {two}De <x id='1'/>gi.</mrk> {three}Ko.</mrk></seg-source>"
+    target = f"<target>{one}AB</mrk> {two}</mrk> {three[:-1]}/></target>"
+    fixed = f'<target>{one[:-1]} translate="no">AB</mrk> {two}<x id="9"/></mrk> {three}Ok</mrk></target>'
+    for state, found in (("", ["De gi.", "Ko."]), (' approved="yes"', [])):
+        text = XLIFF.replace("<source>ba</source><target", f"{own}{target}</trans-unit><trans-unit id='x'>{own}{fixed}")
+        text = text.replace(' state="final">NE</target>', "").replace(
+            '<trans-unit id="2"', f'<trans-unit id="2"{state}'
+        )
+        document = read("a.xlf", text)
+        assert [passage for passage in texts(document) if passage in ("De gi.", "Ko.", "Ba.")] == found
+        made = shouted(document)
+        assert fixed in made
+        if found:
+            assert f"<target>{one}AB</mrk> {two}DE <x id='1'/>GI.</mrk> {three}KO.</mrk></target>" in made
+        every = document.written([[each.text] for each in document.passages], [True] * len(document.passages)).decode()
+        assert every.count('state="needs-review-translation"') == made.count('state="translated"')

@@ -1,0 +1,178 @@
+"""Pairs as the programs write them that people have."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+import written
+from heedful.data.text.columns import SOURCE, TARGET, Columns
+from heedful.data.text.conversations import read_conversations
+from heedful.data.text.glossary import entries_in, read_glossary
+from heedful.data.text.rows import read_rows
+from heedful.errors import InputError
+
+MANY = [(f"sentence {i} of them", f"Satz {i} davon") for i in range(3)]
+
+
+def rows_of(
+    path: Path, data: str | bytes, source: str = "en", target: str = "de"
+) -> tuple[list[tuple[str, ...]], Columns]:
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    rows, taken = read_rows(path, source, target)
+    return [row for _, row in rows], taken
+
+
+def marked(*texts: str) -> str:
+    return " ".join(f'<mrk mtype="seg" mid="{i}">{text}</mrk>' for i, text in enumerate(texts, 1))
+
+
+def test_marked_segments_of_a_unit_are_pairs_of_their_own(tmp_path: Path) -> None:
+    """As Okapi and Trados mark them: one that is not translated yet is no part of its neighbour's translation."""
+    left = f"<g id='2'>{marked('Ba <g>de</g>.', 'Gi.', 'Ko.')}</g>"
+    unit = f"<trans-unit id='a'><source>Ba de. Gi. Ko.</source><seg-source>{left}</seg-source>{{}}</trans-unit>"
+    units = [
+        unit.format(f"<target>{marked('Ab ed.', '', 'Ok.')}</target>"),
+        unit.format(f'<target state="new">{marked("Ab ed.", "Ig.", "Ok.")}</target>'),
+        unit.format("<target>Ab ed. Ig. Ok.</target>"),
+        f"<trans-unit id='b'><source>Lu. Ma.</source><target>{marked('Ul.', 'Am.')}</target></trans-unit>",
+    ]
+    data = written.xliff(MANY).decode().replace("<body>", f"<body>{''.join(units)}")
+    pairs, taken = rows_of(tmp_path / "a.xlf", data)
+    own = [("Ba de.", "Ab ed."), ("Ko.", "Ok."), ("Ba de. Gi. Ko.", "Ab ed. Ig. Ok."), ("Lu. Ma.", "Ul. Am.")]
+    assert pairs == [*own, *MANY]
+    assert taken.layout == "XLIFF, en and de, 4 units not translated left out"
+
+
+def test_a_code_that_breaks_a_line_parts_words(tmp_path: Path) -> None:
+    codes = ['<x id="1" ctype="lb"/>', "<ph id='1'>&lt;br/></ph>", "<it id='1' pos='open'>\n</it>"]
+    data = written.xliff([("{}", "{}")] * 3).decode()
+    assert (
+        rows_of(tmp_path / "a.xlf", data.format(*(f"ba{code}de" for code in codes for _ in "12")))[0]
+        == [("ba de",) * 2] * 3
+    )
+    data = written.tmx([("{}", "{}")]).decode()
+    one, other = '<ph type="lb">\\n</ph>', '<ph type="struct">&lt;BR clear="all"></ph><ph>%s</ph>'
+    assert rows_of(tmp_path / "a.tmx", data.format(f"ba{one}de", f"ba{other}de"))[0] == [("ba de",) * 2]
+    data = written.xliff2([("ba{0}de", "ba{0}de")]).decode()
+    assert rows_of(tmp_path / "b.xlf", data.format('<ph id="1" type="fmt" subType="xlf:lb"/>'))[0] == [("ba de",) * 2]
+
+
+QUOTES = [("en", "de"), *MANY, ('He said "ba".', 'Er sagte "de".'), ("two\nlines", "zwei\nZeilen"), ('"gi"', "a\tb")]
+
+
+def as_csv(rows: Sequence[tuple[str, str]], quoting: int) -> str:
+    made = io.StringIO()
+    csv.writer(made, dialect="excel-tab", quoting=quoting).writerows(rows)
+    return made.getvalue()
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.txt"])
+def test_a_table_with_tabs_may_have_the_quotes_of_csv(tmp_path: Path, name: str) -> None:
+    """As pandas and Excel write them."""
+    assert rows_of(tmp_path / name, as_csv(QUOTES, csv.QUOTE_MINIMAL))[0] == QUOTES[1:]
+    plain = [("en", "de"), *MANY]
+    assert rows_of(tmp_path / name, as_csv(plain, csv.QUOTE_ALL))[0] == MANY
+    (tmp_path / name).write_text(as_csv([("question", "answer"), *QUOTES[1:]], csv.QUOTE_MINIMAL))
+    talks = read_conversations(tmp_path / name)
+    assert {(one["content"], other["content"]) for one, other in [*talks.train, *talks.valid]} == {*QUOTES[1:]}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['"ba" and "de"\tx', '"gi ""ko"""\ty'],
+        ['"ba.\t"de.', 'ko."\tlu."'],
+        ['"ba"\t"de"', "gi\tko"],
+        ['""ba""\tde'],
+        ['"ba""\t"de"'],
+        ['ba ""de""\tgi'],
+        ['""\tba', '"\tde'],
+    ],
+)
+def test_quotes_of_sentences_stay(tmp_path: Path, lines: list[str]) -> None:
+    assert rows_of(tmp_path / "a.tsv", "\n".join(lines), "source", "target")[0] == [
+        tuple(line.split("\t")) for line in lines
+    ]
+
+
+def test_cells_of_a_workbook_are_what_a_person_sees(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for row in (("en", "de"), ("ba_x000D_\nde", "ab_x0009_ed"), ("#NAME?", "ig"), ("ko", "ok")):
+        book.active.append(row)
+    book.active["A3"].data_type = "e"
+    book.create_sheet("more").append(("lu", "ul"))
+    book.create_sheet("empty")
+    book.save(tmp_path / "a.xlsx")
+    pairs, taken = rows_of(tmp_path / "a.xlsx", (tmp_path / "a.xlsx").read_bytes())
+    assert pairs == [("ba\r\nde", "ab\ted"), ("", "ig"), ("ko", "ok")]
+    assert taken.layout == "a sheet 'Sheet' (1 other sheet not read), columns 'en' and 'de' of its header"
+
+
+def tbx(*concepts: dict[str, str]) -> str:
+    made = ""
+    for concept in concepts:
+        terms = (
+            f'<langSet xml:lang="{name}"><tig><term>{term}</term></tig></langSet>' for name, term in concept.items()
+        )
+        made += f"<termEntry>{''.join(terms)}</termEntry>"
+    return f"<martif type='TBX'><text><body>{made}</body></text></martif>"
+
+
+def test_terms_of_a_language_are_those_of_its_regions_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.tbx"
+    path.write_text(
+        tbx({"en": "lift", "de-DE": "Aufzug", "de-AT": "Lift"}, {"en-US": "pot", "DE-de": "Topf"}, {"fr": "lit"})
+    )
+
+    def terms(source: str, target: str) -> dict[str, tuple[str, ...]]:
+        return {term.source: term.forms for term in read_glossary(path, source=source, target=target).terms}
+
+    assert terms("en", "de") == {"lift": ("Aufzug", "Lift"), "pot": ("Topf",)}
+    assert terms("de-AT", "en") == {"Lift": ("lift",)}
+    assert terms("de-DE", "en-GB") == {"Aufzug": ("lift",), "Topf": ("pot",)}
+    others = path.read_text().replace("fr", "en")
+    for source, target, what in (
+        ("en", "it", "no 'it'; its languages are 'en', 'de-DE', 'de-AT', 'en-US', 'DE-de', 'fr'"),
+        ("en", "eng", "source and target are both 'en'"),
+        (SOURCE, TARGET, "from which this model translates is not told"),
+        (SOURCE, "en", "no 'source'"),
+    ):
+        with pytest.raises(InputError, match=what):
+            terms(source, target)
+    path.write_text(others)
+    assert terms("German", TARGET) == {"Aufzug": ("lift",), "Lift": ("lift",), "Topf": ("pot",)}
+
+
+def test_only_a_line_end_ends_a_term() -> None:
+    assert entries_in("ba\u2028de\tgi\x0cko\rlu\tma\r\nne\tpi") == [("ba de", "gi ko"), ("lu", "ma"), ("ne", "pi")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "English (US),German (Germany)\nba,de\n",
+        "Source text,Target text\nba,de\n",
+        "no,target_segment,source_segment\n1,de,ba\n",
+        "sep=;\nen;de\nba;de\n",
+        "SEP=\t\r\nEnglish\tGerman\r\nba\tde\r\n",
+    ],
+)
+def test_headers_of_programs_are_none_of_the_pairs(tmp_path: Path, text: str) -> None:
+    assert rows_of(tmp_path / "a.csv", text, SOURCE, TARGET)[0] == [("ba", "de")]
+
+
+def test_characters_that_xml_cannot_hold_are_told_with_what_takes_them_out(tmp_path: Path) -> None:
+    """As old memories have them."""
+    wrong = "".join(f"&#x{n:x};&#x{n:02X};&#{n};" for n in range(32) if n not in (9, 10, 13))
+    right = "&#9;&#x9;&#x20;&#32;&#x1F600;"
+    data = written.tmx([("{}", "{}")]).decode().format(f"ba{wrong}{right}", "de")
+    with pytest.raises(InputError, match="reference to invalid character number") as raised:
+        rows_of(tmp_path / "a.tmx", data)
+    command = re.search("sed -E 's/(.*)//g' a.tmx > new", str(raised.value.fix))
+    assert command is not None
+    assert rows_of(tmp_path / "a.tmx", re.sub(command[1], "", data))[0] == [("ba\t\t  \U0001f600", "de")]
