@@ -126,8 +126,8 @@ class Looked(NamedTuple):
             kind = "png" if self.picture.startswith(PNG) else "svg+xml"
             data = base64.b64encode(self.picture).decode()
             return f'<img alt="{html.escape(self.told)}" src="data:image/{kind};base64,{data}">{told}'
-        page = html.escape(self.picture.decode())
-        return f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{page}" width="100%" height="700"></iframe>{told}'
+        what = 'sandbox="allow-scripts allow-downloads" width="100%" height="700"'
+        return f'<iframe {what} srcdoc="{html.escape(self.picture.decode())}"></iframe>{told}'
 
 
 class NamedWeights(NamedTuple):
