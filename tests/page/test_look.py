@@ -277,6 +277,14 @@ def test_maps_over_a_picture(page: Page, served: str, tmp_path: Path) -> None:
     assert [float(row.split('","')[3].strip('"')) for row in rows] == pytest.approx(own.tolist(), abs=1e-4)
 
 
+def test_texts_to_look_for_in_a_picture_are_asked_for(page: Page, served: str, tmp_path: Path) -> None:
+    Image.new("RGB", (48, 48)).save(tmp_path / "black.png")
+    page.goto(f"{served}/look?model=match")
+    page.locator("#file").set_input_files(tmp_path / "black.png")
+    page.get_by_role("button", name="Look", exact=True).click()
+    expect(page.locator("#trouble")).to_have_text("Type the texts to look for, one a line.")
+
+
 def _view(served: str, file: Path) -> bytes:
     sent = {"file": ("noise.png", io.BytesIO(file.read_bytes()), "image/png")}
     return httpx.post(f"{served}/api/view", files=sent, data={"json": '{"model": "detect"}'}).content

@@ -88,8 +88,8 @@ class Writer:
         self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = (), top: int = 0
     ) -> int:
         """A text to continue from these ids for at most so many tokens, drawn by the seed of its sampling; `top` of the
-        likeliest are told with each. It ends before the first of `stop`, which may be one string too. Returns its number.
-        Raises InputError for ids that are none of the model's, and for settings that cannot be."""
+        likeliest are told with each. It ends before the first of `stop`, which may be one string too. Returns its
+        number. Raises InputError for ids that are none of the model's, and for settings that cannot be."""
         size = self._tokenizer.size
         if not ids or not all(0 <= index < size for index in ids):
             raise InputError("tokens that the model does not have", fix=f"give one or more, from 0 to {size - 1:,}")
