@@ -316,6 +316,9 @@ def _read(given: str | Path, source: str | None, target: str | None, columns: tu
         raise unreadable(path, error) from None
     if is_folder and (splits := splits_of(path)):
         return _read_saved(path, splits, source or SOURCE, target or TARGET)
+    if is_folder and any(file.suffix == ".idx" and file.with_suffix(".bin").is_file() for file in path.iterdir()):
+        what = "made by fairseq-preprocess, and holds the numbers of words"
+        raise InputError(what, where=str(path), fix="give the texts that it was made of: --data train.en train.de")
     if is_folder or kind_of(path).lower() == ".zip":
         return _read_files(path, files_in(path), source, target, columns)
     if kind_of(path).lower().removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
