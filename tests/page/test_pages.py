@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable
 from threading import Semaphore
 
+import httpx
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from heedful.metrics.names import LABELS, SHARES
 from waiting import becomes
 
 VIEWS = ["", "translate", "write", "chat", "pictures", "look", "runs"]
@@ -61,6 +63,21 @@ def test_an_example_that_fails_leaves_no_answer_to_come(loose: Page, served: str
     card.get_by_role("button", name="Run").click()
     expect(loose.locator("#trouble")).to_contain_text("does not answer")
     expect(card.locator("output")).to_be_empty()
+
+
+def test_scores_are_called_as_in_a_terminal(page: Page, served: str) -> None:
+    wanted = {f"{key} on my_test": f"{name} on my_test" for key, name in (LABELS | SHARES).items()}
+    wanted |= {"exact_match on valid": "exact match on valid"}
+    scores = dict.fromkeys(wanted, 1.0)
+    model = httpx.get(f"{served}/api/models").json()["models"][0] | {"scores": scores}
+    page.route("**/api/models", lambda route: route.fulfill(json={"models": [model]}))
+    page.goto(served)
+    expect(page.locator(".scores dt")).to_have_text([*wanted.values()])
+    run = httpx.get(f"{served}/api/runs").json()["runs"][0] | {"scores": scores}
+    page.route("**/api/runs", lambda route: route.fulfill(json={"runs": [run]}))
+    page.goto(f"{served}/runs")
+    for name in wanted.values():
+        expect(page.get_by_role("columnheader", name=name, exact=True)).to_be_visible()
 
 
 def test_it_translates_as_one_types_and_gives_up_the_older_question(page: Page, served: str) -> None:
