@@ -31,6 +31,7 @@ def lecture(
     """Show what a lecture claims, beside what comes out here.
 
     Example: heed lecture N1 --set scale=1 --out n1.svg
+
     Example: heed lecture A1 A14 E14 --out pictures
     """
     from heedful.lab import lectern

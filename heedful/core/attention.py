@@ -220,7 +220,8 @@ class Attention(nn.Module):
         head_dim = d_model // config.n_heads if config.head_dim is None else config.head_dim
         kv_heads = config.n_heads if config.kv_heads is None else config.kv_heads
         if config.head_dim is None and d_model % config.n_heads:
-            raise InputError(f"d_model {d_model} is no multiple of n_heads {config.n_heads}", fix="or give head_dim")
+            what = f"d_model {d_model} is no multiple of n_heads {config.n_heads}"
+            raise InputError(what, fix="choose another n_heads, or give head_dim")
         if config.n_heads % kv_heads:
             raise InputError(f"n_heads {config.n_heads} is no multiple of kv_heads {kv_heads}")
         scale = head_dim**-0.5 if config.scale is None else config.scale

@@ -27,10 +27,10 @@ function flow(picture) {
   };
   const [keyList, keyTokens] = list("k", columns, keys);
   const [queryList, queryTokens] = list("q", rows, queries);
-  const layer = layers()[0];
+  const { kind, rows: asking, columns: asked } = layers()[0], alone = kind === "self" && asked === "target"; // no translation
   picture.append(make("div", { className: "flow" },
-    make("h2", { textContent: `${TEXTS[layer.columns]} (keys)` }),
-    make("h2", { textContent: `${TEXTS[layer.rows]} (queries)` }),
+    make("h2", { textContent: `${alone ? "Text" : TEXTS[asked]} (keys)` }),
+    make("h2", { textContent: `${alone ? "Text" : TEXTS[asking]} (queries)` }),
     keyList, svg, queryList));
   roving(picture.firstChild, [...keyTokens, ...queryTokens]);
 
@@ -68,6 +68,7 @@ function flow(picture) {
     dress(queryTokens, queries, "q", (q) => (atKey === null ? 0 : map[q * S + atKey]));
 
     const note = [`${drawn.length} of ${possible} lines drawn`];
+    if (!lines.length && possible) note.push("all are weaker than the weight above: lower it to see them");
     if (lines.length > MOST_LINES) note.push(`the ${lines.length - MOST_LINES} weakest left out`);
     if (keys.length < S && queries.length) {
       const hidden = (q) => sum(range(S).filter((k) => special.has(columns[k])).map((k) => map[q * S + k]));

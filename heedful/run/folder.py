@@ -148,6 +148,9 @@ def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
     if not (folder / "task.json").is_file():
         if (folder / CONFIG).is_file():
             read_config(folder)  # which tells whose it is
+        if runs := sorted(folder.glob("*/task.json")):
+            fix = f"name one: {runs[0].parent}"
+            raise MissingError("a folder of runs, and none itself", where=str(folder), fix=fix)
         raise MissingError("no model has been saved here yet", where=str(folder), fix="train it first")
     about = read_small(folder, "task.json")
     name = about.get("task") if isinstance(about, dict) else None

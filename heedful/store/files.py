@@ -201,7 +201,7 @@ def fsync_file(path: Path) -> None:
 def need_folder(path: Path, *, fix: str = "check the path") -> None:
     """Raises MissingError where there is no such folder."""
     if not path.is_dir():
-        raise MissingError("no such folder", where=str(path), fix=fix)
+        raise MissingError("a file, and no folder" if path.is_file() else "no such folder", where=str(path), fix=fix)
 
 
 def need_folder_for(file: Path) -> None:

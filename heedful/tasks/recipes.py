@@ -11,6 +11,9 @@ from heedful.run.recipe import Recipe, Section, from_format_1, read_yaml, valida
 from heedful.run.resume import recipe_text
 from heedful.tasks import DEFAULT, TASKS, trained
 
+# Keys at the top of the configurations of other programs, which no recipe has.
+OTHERS = {"OpenNMT-py": {"save_data", "save_model", "src_vocab", "tgt_vocab"}, "Joey NMT": {"training", "testing"}}
+
 
 class Sections(TypedDict, total=False):
     """What a recipe may say beside its task: each task reads some of these, and any other is an error."""
@@ -51,6 +54,10 @@ def from_yaml(text: str, *, where: str) -> Recipe:
     """A recipe from YAML text."""
     data = read_yaml(text, where=where)
     data = {} if data is None else data
+    for program, keys in OTHERS.items():
+        if isinstance(data, dict) and not keys.isdisjoint(data):
+            fix = "heed train translate --data train.en train.de --out RUN; docs/migration.md has its keys"
+            raise InputError(f"a configuration of {program}, and no recipe", where=where, fix=fix)
     kind = kind_of_recipe(data, where=where)
     return validated(kind, from_format_1(kind, data, text), where=where)
 

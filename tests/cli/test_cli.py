@@ -379,6 +379,11 @@ def test_filling_masks_for_machines(filler, data, capsys):
         assert error in capsys.readouterr().err
 
 
+def test_a_blank_that_was_looked_at_has_a_name(filler, tmp_path, capsys):
+    assert heed("look", filler, "ba 7 8 9", "--out", tmp_path / "look.html") == 0
+    assert "␣ 0." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("verb", ["train", "eval", "translate", "look", "info", "check", "generate", "score", "fill"])
 def test_the_example_of_every_help_runs(run, text, filler, data, tmp_path, monkeypatch, capsys, verb):
     assert heed(verb, "--help") == 0

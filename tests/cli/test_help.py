@@ -33,6 +33,12 @@ def test_version(monkeypatch, capsys):
     assert told(monkeypatch, capsys, "--version") == f"heedful {heedful.__version__}\n"
 
 
+@pytest.mark.parametrize("command", sorted(command.name for command in cli.COMMANDS))
+def test_each_example_stands_on_a_line_of_its_own(monkeypatch, capsys, command):
+    assert heed(command, "--help") == 0
+    assert not re.search(r"\S +Example:", capsys.readouterr().out)
+
+
 def test_presets_are_told_by_task_with_their_sizes(monkeypatch, capsys):
     monkeypatch.setattr("heedful.models.make_model", lambda *words: pytest.fail("no model is made"))
     by_task = json.loads(told(monkeypatch, capsys, "info", "--json"))

@@ -284,8 +284,9 @@ def test_weights_are_dropped_in_training_only() -> None:
 
 
 def test_widths_that_do_not_divide_are_refused() -> None:
-    with pytest.raises(InputError, match="d_model 10 is no multiple of n_heads 4"):
+    with pytest.raises(InputError, match="d_model 10 is no multiple of n_heads 4") as refused:
         Attention(10, AttentionConfig(n_heads=4))
+    assert refused.value.fix == "choose another n_heads, or give head_dim"
     with pytest.raises(InputError, match="n_heads 4 is no multiple of kv_heads 3"):
         Attention(12, AttentionConfig(n_heads=4, kv_heads=3))
     assert Attention(10, AttentionConfig(n_heads=4, head_dim=3)).out.in_features == 12

@@ -251,6 +251,28 @@ def test_the_saved_page_is_whole_and_shows_the_same(page: Page, served: str, tmp
     assert all(float(row[4]) < 0 for row in rows), "a number stays one where it is negative"
 
 
+def test_a_text_that_is_read_has_no_target_and_what_is_too_weak_to_be_drawn_is_told(page: Page, served: str) -> None:
+    looked(page, served, "fill", "ba de gi")
+    expect(page.locator(".flow h2")).to_have_text(["Text (keys)", "Text (queries)"])
+    page.locator("#options input[type=range]").fill("0.5")
+    expect(page.locator("#note")).to_contain_text("0 of")
+    expect(page.locator("#note")).to_contain_text("lower it to see them")
+    looked(page, served, "en-fr", TEXT, "#kind=decoder")
+    expect(page.locator(".flow h2").first).to_have_text("Target (keys)")
+
+
+def test_the_shares_of_a_step_fit_beside_their_bars(page: Page, served: str) -> None:
+    page.set_viewport_size({"width": 360, "height": 800})
+    looked(page, served, "en-fr", TEXT, "#view=steps")
+    page.locator("#options input").nth(0).fill("0.9")
+    page.locator("#options input").nth(0).press("Tab")
+    expect(page.locator("#numbers .bars.wide")).to_be_visible()
+    page.locator("#numbers .bars td:last-child").first.evaluate("cell => { cell.textContent = '89.5 % → 89.6 %'; }")
+    page.locator("#numbers .bars tr").first.evaluate("row => { row.className = 'chosen'; }")
+    cell = "#numbers .bars td:last-child"
+    assert page.locator(cell).first.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
+
+
 def test_maps_over_a_picture(page: Page, served: str, tmp_path: Path) -> None:
     noise = numpy.random.default_rng(0).integers(0, 255, (48, 48, 3), dtype=numpy.uint8)
     Image.fromarray(noise).save(tmp_path / "noise.png")
@@ -264,6 +286,14 @@ def test_maps_over_a_picture(page: Page, served: str, tmp_path: Path) -> None:
     view = json.loads(_view(served, tmp_path / "noise.png"))
     own = torch.frombuffer(bytearray(base64.b64decode(view["maps"][0]["weights"])), dtype=torch.float16)
     assert [float(row.split('","')[3].strip('"')) for row in rows] == pytest.approx(own.tolist(), abs=1e-4)
+
+
+def test_texts_to_look_for_in_a_picture_are_asked_for(page: Page, served: str, tmp_path: Path) -> None:
+    Image.new("RGB", (48, 48)).save(tmp_path / "black.png")
+    page.goto(f"{served}/look?model=match")
+    page.locator("#file").set_input_files(tmp_path / "black.png")
+    page.get_by_role("button", name="Look", exact=True).click()
+    expect(page.locator("#trouble")).to_have_text("Type the texts to look for, one a line.")
 
 
 def _view(served: str, file: Path) -> bytes:

@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable
 from threading import Semaphore
 
+import httpx
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from heedful.metrics.names import LABELS, SHARES
 from waiting import becomes
 
 VIEWS = ["", "translate", "write", "chat", "pictures", "look", "runs"]
@@ -63,6 +65,21 @@ def test_an_example_that_fails_leaves_no_answer_to_come(loose: Page, served: str
     expect(card.locator("output")).to_be_empty()
 
 
+def test_scores_are_called_as_in_a_terminal(page: Page, served: str) -> None:
+    wanted = {f"{key} on my_test": f"{name} on my_test" for key, name in (LABELS | SHARES).items()}
+    wanted |= {"exact_match on valid": "exact match on valid"}
+    scores = dict.fromkeys(wanted, 1.0)
+    model = httpx.get(f"{served}/api/models").json()["models"][0] | {"scores": scores}
+    page.route("**/api/models", lambda route: route.fulfill(json={"models": [model]}))
+    page.goto(served)
+    expect(page.locator(".scores dt")).to_have_text([*wanted.values()])
+    run = httpx.get(f"{served}/api/runs").json()["runs"][0] | {"scores": scores}
+    page.route("**/api/runs", lambda route: route.fulfill(json={"runs": [run]}))
+    page.goto(f"{served}/runs")
+    for name in wanted.values():
+        expect(page.get_by_role("columnheader", name=name, exact=True)).to_be_visible()
+
+
 def test_it_translates_as_one_types_and_gives_up_the_older_question(page: Page, served: str) -> None:
     settled(page, f"{served}/translate")
     asked: list[str] = []
@@ -92,6 +109,53 @@ def test_a_word_shows_what_it_looked_at_and_what_could_stand_there(page: Page, s
     expect(page.locator("#target")).to_have_text(changed)
     page.get_by_role("button", name="Back to the model's own translation").click()
     expect(page.locator("#target")).to_have_text(before)
+
+
+def test_words_stand_in_the_order_of_their_script(page: Page, served: str) -> None:
+    """A name in Latin letters is read from the left, in a line that is read from the right."""
+    said = ["שלום", "United", "Nations", "עולם"]
+    words = [{"text": text, "probability": 0.9, "confidence": 0.9, "source": [1.0]} for text in said]
+    found = {"source": ["a"], "text": " ".join(said), "words": words, "confidence": 0.9, "calibrated": True}
+    page.route("**/api/align", lambda route: route.fulfill(json={"model": "en-fr", "answers": [found]}))
+    page.goto(f"{served}/translate#text=a")
+    shown = page.locator("#target .said")
+    expect(shown).to_have_count(4)
+    boxes = [shown.nth(place).bounding_box() for place in range(4)]
+    lefts = [box["x"] for box in boxes if box]
+    assert lefts[0] > lefts[2] > lefts[1] > lefts[3]
+
+
+def test_a_translation_is_selected_from_within_a_word_and_its_words_answer_to_keys(page: Page, served: str) -> None:
+    settled(page, f"{served}/translate#text=ko+la+ba+de")
+    words = page.locator("#target .said")
+    first, last = words.first.bounding_box(), words.last.bounding_box()
+    assert first
+    assert last
+    page.mouse.move(first["x"] + 1, first["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(last["x"] + last["width"] - 1, last["y"] + 8, steps=5)
+    page.mouse.up()
+    assert page.evaluate("getSelection().toString()") == page.locator("#target").inner_text()
+    for key in ("Enter", " "):
+        words.first.focus()
+        page.keyboard.press(key)
+        expect(words.first).to_have_attribute("aria-pressed", "true")
+        page.keyboard.press("Escape")
+        expect(words.first).to_have_attribute("aria-pressed", "false")
+
+
+@pytest.mark.parametrize("view", ["translate", "write"])
+def test_the_address_keeps_a_long_text_whole(page: Page, served: str, view: str) -> None:
+    text = "猫 ko la " * 500
+    settled(page, f"{served}/{view}")
+    field = page.locator("#source, #prompt")
+    field.fill(text)
+    if view == "write":
+        page.locator("#tokens").fill("1")
+        page.locator("#go").click()
+    page.wait_for_url(re.compile("text=%E7%8C%AB"))
+    page.reload()
+    assert becomes(lambda: field.input_value() == text)
 
 
 @pytest.mark.parametrize("width", [380, 1280])
@@ -136,6 +200,7 @@ def test_a_long_line_and_many_lines_are_translated_whole(page: Page, served: str
     expect(page.locator("#trouble")).to_be_hidden()
     page.locator("#source").fill("\n".join(["ko"] * 200))
     assert becomes(lambda: (page.locator("#target").text_content() or "").count("\n") == 199)
+    assert page.locator("#target").inner_text().count("\n") == 199  # and so they are seen
     first, *others = (page.locator("#target").text_content() or "").split("\n")
     assert first
     assert {*others} == {first}

@@ -177,7 +177,9 @@ def test_samples_seeds_and_stops(run):
     word = one.text[3:5]
     ((stopped,),) = model.generate(["ba"], tokens=15, seed=5, stop=[word])
     assert stopped.text == one.text[: one.text.index(word)]
-    assert model.generate(["ba"], tokens=15, seed=5, stop=word) == [[stopped]], "one text, and not its letters"
+    assert model.generate(["ba"], tokens=15, seed=5, stop=word) == [[stopped]]  # and not at each of its characters
+    with pytest.raises(InputError, match="a text to stop at is empty"):
+        model.generate(["ba"], stop=[word, ""])
 
 
 @pytest.mark.parametrize("across", [True, False])

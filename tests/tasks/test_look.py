@@ -5,7 +5,7 @@ import html
 import pytest
 import torch
 
-from heedful.data.tokenizer import EOS, train_tokenizer
+from heedful.data.tokenizer import BOS, EOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.look.draw import drawable
 from heedful.look.labels import token_label
@@ -14,6 +14,7 @@ from heedful.models import make_model
 from heedful.models.presets import DecoderOnlySize, TransformerSize, translator_config
 from heedful.tasks.shared.look import draw_text, font_note
 from heedful.tasks.shared.pieces import readable_pieces
+from heedful.tasks.shared.steps import StepsOptions, steps_of
 from heedful.tasks.translate.inside.look import look_at_translation
 from heedful.tasks.translate.use import Translator
 
@@ -100,4 +101,16 @@ def test_the_bytes_that_begin_a_character_show_it():
     ids = tokenizer.encode(["ba 猫"])[0]
     shown = readable_pieces(tokenizer, ids)
     assert len([piece for piece in shown if "猫" in piece]) == 3
+    assert not any("<0x" in piece for piece in shown)
+
+
+def test_what_is_said_at_a_step_is_named_as_in_the_maps():
+    """A blank, the end of a line and the bytes of a character are seen, as they are there."""
+    tokenizer = train_tokenizer(["ba de gi"] * 20, kind="bpe", size=300)
+    said = tokenizer.encode_whole(["ba  猫\nde"])[0]
+    steps = steps_of(torch.zeros(len(said), tokenizer.size), said, tokenizer, StepsOptions(), before=[BOS])
+    shown = [step["said"]["piece"] for step in steps]
+    assert shown == [token_label(piece) for piece in readable_pieces(tokenizer, [BOS, *said])[1:]]
+    assert "␣" in shown
+    assert "·\\n" in shown
     assert not any("<0x" in piece for piece in shown)

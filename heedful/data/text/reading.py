@@ -326,6 +326,9 @@ def _read(
         raise unreadable(path, error) from None
     if is_folder and (splits := splits_of(path)):
         return _read_saved(path, splits, source or SOURCE, target or TARGET)
+    if is_folder and any(file.suffix == ".idx" and file.with_suffix(".bin").is_file() for file in path.iterdir()):
+        what = "made by fairseq-preprocess, and holds the numbers of words"
+        raise InputError(what, where=str(path), fix="give the texts that it was made of: --data train.en train.de")
     if is_folder or kind_of(path).lower() == ".zip":
         layout = layout_of(path, files_in(path), source, target, tests_alone=tests_alone)
         return _read_files(path, layout, source, target, columns)

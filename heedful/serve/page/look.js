@@ -59,6 +59,7 @@ async function showImage() {
   const [file] = byId("file").files;
   if (!file) throw new Error("Choose a picture first.");
   const model = select.value, shown = texts();
+  if (shown.shown?.length === 0) throw new Error("Type the texts to look for, one a line.");
   const view = async (more = {}, signal) => {
     const form = new FormData();
     form.append("file", file);

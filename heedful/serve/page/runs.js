@@ -1,5 +1,5 @@
 // All runs of a folder: scores side by side, curves over each other, live while one trains.
-import { button, byId, csv, download, get, later, latest, make, remember, state, trouble, twin } from "./common.js";
+import { button, byId, csv, download, get, later, latest, make, remember, scoreName, state, trouble, twin } from "./common.js";
 import { MOST, number, plot, standalone } from "./plot.js";
 import { askTwo } from "./two.js";
 
@@ -28,7 +28,7 @@ function columns() {
     ["steps", "steps", (run) => run.steps],
     ["minutes", "minutes", (run) => run.minutes],
     ["state", "state", (run) => (run.training ? "training" : run.trouble ?? (run.finished ? "finished" : "unfinished"))],
-    ...[...scores].sort((a, b) => b[1] - a[1]).map(([key]) => [key, key.replaceAll("_", " "), (run) => run.scores[key]]),
+    ...[...scores].sort((a, b) => b[1] - a[1]).map(([key]) => [key, scoreName(key), (run) => run.scores[key]]),
   ];
 }
 

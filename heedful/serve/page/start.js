@@ -1,6 +1,6 @@
 // A card for each model: what it does, its scores, and an example that runs with one click.
 import { told } from "./answers.js";
-import { ask, button, byId, language, latest, linkTo, make, models, trouble } from "./common.js";
+import { ask, button, byId, language, latest, linkTo, make, models, scoreName, trouble } from "./common.js";
 
 const VIEWS = {
   translate: (model) => "align" in model.verbs && model.languages,
@@ -13,7 +13,7 @@ const NAMES = { translate: "Translate", write: "Write", chat: "Chat", pictures: 
 
 function score(name, value) {
   const shown = Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(3);
-  return make("div", {}, make("dt", { textContent: name.replaceAll("_", " ") }), make("dd", { textContent: shown }));
+  return make("div", {}, make("dt", { textContent: scoreName(name) }), make("dd", { textContent: shown }));
 }
 
 function card(model) {

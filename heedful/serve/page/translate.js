@@ -58,7 +58,7 @@ function byLine(answers) {
 }
 
 function translate() {
-  remember({ model: select.value, text: source.value.slice(0, 2000), target: forced });
+  remember({ model: select.value, text: source.value, target: forced });
   asked();
 }
 
@@ -66,14 +66,20 @@ function words() {
   byId("sure").textContent = shown.calibrated ? `sure; the whole ${percent(shown.confidence)}` : "likely (not calibrated)";
   const buttons = shown.words.map((word, place) => {
     const doubt = word.confidence < 0.4 ? " unsure" : word.confidence < 0.8 ? " doubtful" : "";
-    const node = make("button", {
-      type: "button", className: `said${doubt}`, textContent: word.text, title: `${percent(word.confidence)} sure`, ariaPressed: "false",
+    // No <button>: words in one would not stand in the order of their script, and could not be selected from within.
+    const node = make("span", {
+      className: `said${doubt}`, textContent: word.text, title: `${percent(word.confidence)} sure`, role: "button", tabIndex: 0, ariaPressed: "false",
     });
     node.addEventListener("pointerenter", () => pointAt(place));
     node.addEventListener("pointerleave", () => pointAt(pinned));
     node.addEventListener("focus", () => pointAt(place));
     node.addEventListener("blur", () => pointAt(pinned));
-    node.addEventListener("click", () => choose(place));
+    node.addEventListener("click", () => getSelection().isCollapsed && choose(place));
+    node.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      choose(place);
+    });
     return node;
   });
   // Spaces as the text has them: none between characters of a script without spaces.

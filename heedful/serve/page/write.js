@@ -14,7 +14,7 @@ async function write() {
   running?.abort();
   const own = (running = new AbortController());
   [pieces, begun] = [[], prompt.value];
-  remember({ model: select.value, text: prompt.value.slice(0, 2000) });
+  remember({ model: select.value, text: prompt.value });
   written.replaceChildren(make("span", { className: "given", textContent: begun }));
   byId("chances").replaceChildren();
   byId("stop").disabled = false;

@@ -89,14 +89,17 @@ class Writer:
         self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: str | Sequence[str] = (), top: int = 0
     ) -> int:
         """A text to continue from these ids for at most so many tokens, drawn by the seed of its sampling; `top` of the
-        likeliest are told with each. Returns its number. Raises InputError for ids that are none of the model's, and
-        for settings that cannot be."""
+        likeliest are told with each. It ends before the first of `stop`, which may be one string too. Returns its
+        number. Raises InputError for ids that are none of the model's, and for settings that cannot be."""
         size = self._tokenizer.size
         if not ids or not all(0 <= index < size for index in ids):
             raise InputError("tokens that the model does not have", fix=f"give one or more, from 0 to {size - 1:,}")
         if tokens < 1:
             raise InputError(f"at most {tokens} new tokens", fix="ask for 1 or more")
-        text = _Written(self._added, [*ids], sampling, tokens, Reader(self._tokenizer, listed(stop), ids), top)
+        ends = listed(stop)
+        if "" in ends:
+            raise InputError("a text to stop at is empty", fix="leave it out")
+        text = _Written(self._added, [*ids], sampling, tokens, Reader(self._tokenizer, ends, ids), top)
         self._enter(text)
         self._added += 1
         self._texts[text.number] = text

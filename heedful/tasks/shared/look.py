@@ -10,7 +10,7 @@ from torch import Tensor
 from heedful.data.frame import rectangle
 from heedful.errors import InputError
 from heedful.look.draw import drawable, heatmap, overview, to_bytes, without_font
-from heedful.look.labels import summary
+from heedful.look.labels import summary, token_label
 from heedful.look.page import attention_view, page
 from heedful.look.record import record
 from heedful.models import LM
@@ -76,7 +76,8 @@ def look_reading(served: TextReader, text: str, kind: str, options: LayerOptions
     at = 0 if name == "first" else -1
     row = looked_at(looked, at)
     likeliest = sorted(row, key=lambda pair: -pair[1])[:5]
-    told = f"{looked.read[at]} looks at {', '.join(f'{token} {share:.2f}' for token, share in likeliest)}"
+    shares = ", ".join(f"{token_label(token)} {share:.2f}" for token, share in likeliest)
+    told = f"{token_label(looked.read[at])} looks at {shares}"
     facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
     return Looked(picture, told + font_note(looked, kind), facts | {"heads": head_labels(looked), name: row})
 

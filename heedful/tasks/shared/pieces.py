@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from heedful.data.tokenizer import Tokenizer
+from heedful.look.labels import token_label
 
 BYTES, UNREADABLE = re.compile("(<0x[0-9A-F]{2}>)+"), "\N{REPLACEMENT CHARACTER}"
 
@@ -19,3 +20,8 @@ def readable_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
         piece.removeprefix("▁") if piece.startswith(("▁", "<")) or i == 0 else f"·{piece}"
         for i, piece in enumerate(shown)
     ]
+
+
+def labelled_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+    """`readable_pieces`, each on one line and none of them blank."""
+    return [token_label(piece) for piece in readable_pieces(tokenizer, ids)]

@@ -17,7 +17,7 @@ from heedful.decode.draws import sampling_filters
 from heedful.decode.rules import Forbid
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError
-from heedful.tasks.shared.pieces import readable_pieces
+from heedful.tasks.shared.pieces import labelled_pieces
 
 MOST_STEPS, MOST_TOKENS = 64, 2000
 
@@ -87,6 +87,7 @@ def steps_of(
     shaped = _shaped(logits.float(), Sampling(**options.sampling), forbidden)
     spoken = chances[range(len(said)), list(said)].cumsum(0).tolist()
     entropies = -(chances.exp() * chances.clamp(min=-1e4)).sum(-1) / math.log(2)
+    shown = labelled_pieces(tokenizer, [*before, *said])[len(before) :]  # of bytes with the character that they begin
     made = []
     for t in range(options.first, min(len(said), options.first + options.most)):
         past = [*before, *said[:t]]
@@ -94,7 +95,7 @@ def steps_of(
         def candidate(token: int, t: int = t, past: list[int] = past) -> Candidate:
             return {
                 "token": token,
-                "piece": readable_pieces(tokenizer, [*past[-1:], token])[-1],
+                "piece": shown[t] if token == said[t] else labelled_pieces(tokenizer, [*past[-1:], token])[-1],
                 "text": tokenizer.decode_after(past, [token]),
                 "before": float(chances[t, token].exp()),
                 "after": float(shaped[t, token]),

@@ -7,7 +7,7 @@ from typing import Any, NotRequired
 from heedful.decode.trace import Traced
 from heedful.errors import InputError
 from heedful.run.task import Ask
-from heedful.tasks.shared.pieces import readable_pieces
+from heedful.tasks.shared.pieces import labelled_pieces
 from heedful.tasks.shared.steps import Stepped, StepsOptions, steps_of
 from heedful.tasks.translate.inside.look import watched
 from heedful.tasks.translate.searching import Searched, search_batch
@@ -64,7 +64,7 @@ def _steps(translator: Translator, text: str, options: TranslationSteps) -> Step
         nodes = through.tree(found, eos=translator.target.eos)
         before = [nodes[node.parent or 0].token for node in nodes]
         pieces = [
-            readable_pieces(translator.target, [parent, node.token])[-1]
+            labelled_pieces(translator.target, [parent, node.token])[-1]
             for parent, node in zip(before, nodes, strict=True)
         ]
         made["tree"] = [{**asdict(node), "piece": piece} for node, piece in zip(nodes, pieces, strict=True)]

@@ -1,0 +1,49 @@
+"""What people bring from other programs, or point at in place of a run, is told from what it is not."""
+
+import pytest
+
+from commands import heed
+
+OPENNMT = """
+save_data: run/example
+src_vocab: run/example.vocab.src
+data:
+  corpus_1: {path_src: train.en, path_tgt: train.de}
+"""
+JOEY = """
+name: small
+data: {train: data/train, src: {lang: en}, trg: {lang: de}}
+training: {batch_size: 4096}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, run_of):
+    (tmp_path / "onmt.yaml").write_text(OPENNMT)
+    (tmp_path / "joey.yaml").write_text(JOEY)
+    (tmp_path / "model_step_1000.pt").write_bytes(b"PK")
+    (tmp_path / "data-bin").mkdir()
+    for name in ("dict.de.txt", "dict.en.txt", "train.en-de.en.bin", "train.en-de.en.idx"):
+        (tmp_path / "data-bin" / name).write_text("the 12\n")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "mine").symlink_to(run_of("fill"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error", "fix"),
+    [
+        (["train", "onmt.yaml"], 2, "onmt.yaml: a configuration of OpenNMT-py, and no recipe", "docs/migration.md"),
+        (["train", "joey.yaml"], 2, "joey.yaml: a configuration of Joey NMT, and no recipe", "docs/migration.md"),
+        (["train", "--data", "data-bin", "--out", "x"], 2, "data-bin: made by fairseq-preprocess", "the texts"),
+        (["translate", "model_step_1000.pt", "a"], 3, "model_step_1000.pt: a file, and no folder", "check the path"),
+        (["import", "model_step_1000.pt", "--out", "x"], 3, "model_step_1000.pt: a file, and no folder", "Hub"),
+        (["translate", "runs", "a"], 3, "runs: a folder of runs, and none itself", "name one: runs/mine"),
+        (["serve", "runs", "--port", "0"], 3, "runs: a folder of runs, and none itself", "name one: runs/mine"),
+    ],
+)
+def test_what_is_no_run_and_no_recipe_is_told_by_what_it_is(folder, capsys, words, code, error, fix):
+    assert heed(*words) == code
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("error: ", "fix: "))]
+    assert said[0].startswith(f"error: {error}")
+    assert fix in said[1]
