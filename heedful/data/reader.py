@@ -15,7 +15,7 @@ class Reader:
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = (), before: Sequence[int] = ()) -> None:
         self.over = False  # whether a stop string has come: nothing more is to be read then
-        self._tokenizer, self._stop = tokenizer, [*stop]
+        self._tokenizer, self._stop = tokenizer, [word for word in stop if word]
         self._before = [*before]  # as many of the last decoded ids as have a text
         self._ids: list[int] = []  # not decoded yet
         self._text = ""  # not handed out yet

@@ -96,7 +96,7 @@ class Writer:
             raise InputError("tokens that the model does not have", fix=f"give one or more, from 0 to {size - 1:,}")
         if tokens < 1:
             raise InputError(f"at most {tokens} new tokens", fix="ask for 1 or more")
-        ends = listed(stop)
+        ends: Sequence[str] = listed(stop)
         if "" in ends:
             raise InputError("a text to stop at is empty", fix="leave it out")
         text = _Written(self._added, [*ids], sampling, tokens, Reader(self._tokenizer, ends, ids), top)
