@@ -16,11 +16,13 @@ OPTIONS = of_training(trained().values())
 
 
 def with_two_files(words: list[str]) -> list[str]:
-    """The words of `heed train`, where two files may follow --data, as the option is read: --data before each."""
-    at = words.index("--data") + 2 if "--data" in words else len(words)
-    if at >= len(words) or words[at].startswith("-") or words[at] in trained() or words[at].endswith(RECIPES):
-        return words
-    return [*words[:at], "--data", *words[at:]]
+    """The words of `heed train`, where two files may follow --data, --valid and --test, as these options are read: the
+    option before each."""
+    for option in ("--data", "--valid", "--test"):
+        at = words.index(option) + 2 if option in words else len(words)
+        if at < len(words) and not (words[at].startswith("-") or words[at] in trained() or words[at].endswith(RECIPES)):
+            words = [*words[:at], option, *words[at:]]
+    return words
 
 
 def train(

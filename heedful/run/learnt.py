@@ -16,7 +16,8 @@ def learnt_from(run: Path | None, paths: Iterable[Path]) -> list[Path]:
     if run is not None and (run / "data.json").is_file():
         facts = files.read_json(run / "data.json")
     said = facts.get("files", ()) if isinstance(facts, dict) else ()
-    known = {one["sha256"] for one in said if part_of(Path(one["path"])) == "train"}
+    apart = facts.get("apart", ()) if said else ()
+    known = {one["sha256"] for one in said if part_of(Path(one["path"])) == "train" and one["path"] not in apart}
     return [path for path in paths if known and path.is_file() and _sha256(path) in known]
 
 

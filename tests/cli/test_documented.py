@@ -10,6 +10,7 @@ import pytest
 
 from commands import heed
 from heedful import cli
+from heedful.cli.training import with_two_files
 from made import made_corpus
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +56,7 @@ def test_there_are_commands_to_try() -> None:
 @pytest.mark.parametrize(("where", "command"), WRITTEN, ids=lambda value: value[:60])
 def test_it_is_taken(where: str, command: str) -> None:
     """Names, options and values exist: nothing is run."""
-    name, *words = shlex.split(command)
+    name, *words = with_two_files(shlex.split(command)) if command.startswith("train ") else shlex.split(command)
     context = COMMANDS[name].make_context(name, words, resilient_parsing=False)
     assert context.params
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from heedful.data.parts import Parts, hold_out
+from heedful.data.parts import Parts, hold_out, stems
 from heedful.data.text.directions import ARROW, Direction, in_words
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import Origin, Pairs, joined
-from heedful.data.text.reading import Read, of_way, read_whole
+from heedful.data.text.reading import Read, of_way, read_whole, two_sides
 from heedful.errors import InputError, counted
 
 HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
@@ -28,6 +28,7 @@ class Corpus(Parts[Pairs]):
     other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
     taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines that tell which files were read, and how
     directions: tuple[Direction, ...] = field(default=(), kw_only=True)  # where there are several
+    apart: tuple[Path, ...] = field(default=(), kw_only=True)  # files that were given to validate and to test on
     # How often an epoch has what comes from there, if not once.
     weights: Mapping[Origin, float] = field(default_factory=dict, kw_only=True)
 
@@ -39,15 +40,43 @@ def read_parallel(
     target: str | None = None,
     columns: tuple[int, int] | None = None,
     tag: str = "",
+    valid: Sequence[str] = (),
+    test: Sequence[str] = (),
 ) -> Corpus:
-    """Read the pairs in `path`, whatever `read_whole` reads.
+    """Read the pairs in `path`, whatever `read_whole` reads; and in place of what it says to validate and to test on,
+    the paths `valid`, as one, and `test`, each as a test of its own, but two files of two sides as one.
 
     Where there is no validation text, about 2 % of the training pairs (at least 1, at most 2000) are held
     out, and as many for a test if there is none either. A hash of the lower-cased source decides: all
     translations of one sentence stay on one side, and every machine chooses the same.
     Raises InputError or MissingError.
     """
-    return _corpus(*read_whole(path, source=source, target=target, columns=columns, tag=tag))
+    read, weights = read_whole(path, source=source, target=target, columns=columns, tag=tag)
+    apart = list[Path]()
+    if read.directions and (valid or test):
+        fix = "give a folder, in which files are called train, valid and test"
+        raise InputError("pairs of several directions, and files to validate or test on", where=str(path), fix=fix)
+    if valid:
+        held = _read_apart(valid, read, source, target)
+        read, apart = replace(read, valid=held.train, told=[*read.told, *held.told]), [*held.files]
+    if test:
+        each = [test] if two_sides([(one, 1.0) for one in test]) else [[one] for one in test]
+        tests = [_read_apart(one, read, source, target) for one in each]
+        named = stems({own.files[0].name: own.train for own in tests})
+        if len(named) < len(tests):
+            raise InputError("two tests of one name", where=", ".join(test), fix="rename one")
+        read = replace(read, tests=named, told=[*read.told, *(line for own in tests for line in own.told)])
+        apart += [file for own in tests for file in own.files]
+    return _corpus(replace(read, files=[*read.files, *apart]), weights, tuple(apart))
+
+
+def _read_apart(paths: Sequence[str], like: Read, source: str | None, target: str | None) -> Read:
+    """What is kept apart from what is trained on, in the languages of that. Raises InputError or MissingError."""
+    said = _said(like.taken.source, like.taken.target)
+    read, _ = read_whole(paths, source=source or said[0], target=target or said[1])
+    if not len(read.train) or read.valid is not None or read.tests:
+        raise InputError("parts of data, expected one part", where=", ".join(paths), fix="give a file, or two")
+    return read
 
 
 def read_to_score(
@@ -71,7 +100,7 @@ def read_to_score(
     return _corpus(read, weights)
 
 
-def _corpus(read: Read, weights: Mapping[Origin, float] | None = None) -> Corpus:
+def _corpus(read: Read, weights: Mapping[Origin, float] | None = None, apart: tuple[Path, ...] = ()) -> Corpus:
     """Hold out what is not among the parts, and note what a person should know."""
     train, valid, tests, taken = read.train, read.valid, read.tests, read.taken
     lines = list(read.notes)
@@ -95,7 +124,7 @@ def _corpus(read: Read, weights: Mapping[Origin, float] | None = None) -> Corpus
     told = [_with_weight(line, weights or {}) for line in read.told]
     more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
     direction: dict[str, Any] = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
-    direction |= {"directions": tuple(read.directions)}
+    direction |= {"directions": tuple(read.directions), "apart": apart}
     shown = (*told[:MOST_TOLD], *more)
     files = tuple(read.files)
     return Corpus(train, valid, tests, train.name, files, tuple(lines), taken=shown, weights=weights or {}, **direction)
@@ -103,7 +132,11 @@ def _corpus(read: Read, weights: Mapping[Origin, float] | None = None) -> Corpus
 
 def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:
     """What other data of the same languages are to be read as: None, where the name of a column is none."""
-    source, target = (None if meaning(name) in (None, *SIDES) else name for name in (corpus.source, corpus.target))
+    return _said(corpus.source, corpus.target)
+
+
+def _said(*names: str) -> tuple[str | None, str | None]:
+    source, target = (None if meaning(name) in (None, *SIDES) else name for name in names)
     return source, target
 
 

@@ -22,6 +22,8 @@ TRANSLATE = Task(
     train_options={
         "source": TrainOption("data.source", "language, column or key to translate from"),
         "target": TrainOption("data.target", "language, column or key to translate to"),
+        "valid": TrainOption("data.valid", "a file to validate on; of two languages two", metavar="PATH", several=True),
+        "test": TrainOption("data.test", "a file to test on; of two languages two", metavar="PATH", several=True),
         "mix": TrainOption(
             "data.mix",
             "general pairs against forgetting; PATH:0.2 is where a fifth of each epoch is drawn from",

@@ -18,6 +18,12 @@ class PairsData(TokenizedData):
         description="a file, a folder, or whatever else `heed train --data` takes; or a list of such, each with a "
         "weight such as `b.tsv:0.2`, or of two files of two languages",
     )
+    valid: tuple[str, ...] = Field(
+        (), description="a file to validate on, or two of two languages, in place of what is held out (`--valid`)"
+    )
+    test: tuple[str, ...] = Field(
+        (), description="files to test on, each a test of its own, or two of two languages (`--test`)"
+    )
     mix: tuple[str, ...] = Field(
         (),
         description="general pairs against forgetting: of `memory.tmx:0.2` a fifth of each epoch is drawn (`--mix`)",

@@ -168,7 +168,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
     def read(self) -> Corpus:
         data = self.recipe.data
-        return read_parallel(data.path, source=data.source or None, target=data.target or None, tag=data.tag)
+        source, target = data.source or None, data.target or None
+        return read_parallel(data.path, source=source, target=target, tag=data.tag, valid=data.valid, test=data.test)
 
     def _mixed(self, fits: Sequence[bool], lengths: Sequence[int]) -> list[tuple[range, float]]:
         """The numbers of each mix's pairs among those that are kept, and its share, of parts of these lengths: the
@@ -286,6 +287,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return (
             ({"mix": mixed} if mixed else {})
             | written
+            | ({"apart": [*map(str, self.corpus.apart)]} if self.corpus.apart else {})
             | {
                 "source": self.corpus.source,
                 "target": self.corpus.target,
