@@ -5,6 +5,8 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,13 @@ class Corpus(Parts[Pairs]):
     # How often an epoch has what comes from there, if not once.
     weights: Mapping[Origin, float] = field(default_factory=dict, kw_only=True)
 
+    @property
+    def held_out(self) -> str:
+        """The fingerprint of all pairs that are not trained on, in whatever order they come."""
+        parts = (self.valid, *self.tests.values())
+        pairs = sorted(chain.from_iterable(zip(part.source, part.target, strict=True) for part in parts))
+        return sha256("\0".join(chain.from_iterable(pairs)).encode()).hexdigest()
+
 
 def read_parallel(
     path: str | Path | Sequence[str | Path],
@@ -53,19 +62,23 @@ def read_parallel(
 def read_to_score(
     path: str | Path | Sequence[str | Path],
     *,
-    learnt: Callable[[Sequence[Path]], bool],
+    was_held_out: Callable[[str], bool],
     source: str | None = None,
     target: str | None = None,
     tag: str = "",
 ) -> Corpus:
     """The same pairs for a translator that is measured on them. Where no file is called a test, all pairs are one, or
-    those of the validation text if there is one; but of files that the translator has `learnt` from, it is what
-    `read_parallel` holds out, as it did for the training. Raises InputError or MissingError."""
+    those of the validation text if there is one; but where what `read_parallel` holds out is, by its fingerprint,
+    what was held out for the training, it is that. Raises InputError or MissingError."""
     read, weights = read_whole(path, source=source, target=target, tag=tag, tests_alone=True)
     none = read.train.rows([])
+    if read.valid is None and not read.tests:
+        with suppress(InputError):  # of what is too little to hold anything out
+            if was_held_out((corpus := _corpus(read, weights)).held_out):
+                return corpus
     if read.tests and not len(read.train):
         read = replace(read, valid=read.valid or none)
-    elif not read.tests and (read.valid is not None or not learnt(read.files)):
+    elif not read.tests:
         only = read.valid or read.train
         read = replace(read, train=none, valid=none, tests={Path(only.name).name: only})
     return _corpus(read, weights)
@@ -97,8 +110,8 @@ def _corpus(read: Read, weights: Mapping[Origin, float] | None = None) -> Corpus
     direction: dict[str, Any] = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
     direction |= {"directions": tuple(read.directions)}
     shown = (*told[:MOST_TOLD], *more)
-    files = tuple(read.files)
-    return Corpus(train, valid, tests, train.name, files, tuple(lines), taken=shown, weights=weights or {}, **direction)
+    direction |= {"apart": tuple(read.apart), "weights": weights or {}}
+    return Corpus(train, valid, tests, train.name, tuple(read.files), tuple(lines), taken=shown, **direction)
 
 
 def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:
