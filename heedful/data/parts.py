@@ -28,6 +28,8 @@ class Parts(Generic[E]):
     name: str
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+    # Those of the files that are not trained on, where it is known otherwise than by their names.
+    apart: tuple[Path, ...] | None = field(default=None, kw_only=True)
 
     def scored(self) -> Mapping[str, E]:
         """The tests, or what is validated on where there are none."""
@@ -72,7 +74,8 @@ def read_parts(
     if not train:
         raise MissingError("no training file", where=str(path), fix=f"add train{kinds[0]}")
     train, valid, notes = held_out(train, valid, key, noun="example", where=path, most=MOST)
-    return Parts(train, valid, stems(tests), str(path), tuple(found), notes)
+    apart = None if path.is_dir() else ()
+    return Parts(train, valid, stems(tests), str(path), tuple(found), notes, apart=apart)
 
 
 def read_tests(path: str | Path, read: Callable[[Path], list[Row]], *, kinds: Sequence[str]) -> dict[str, list[Row]]:

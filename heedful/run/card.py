@@ -53,10 +53,13 @@ class CardText:
 
 
 def data_facts(data: Parts[Any], unit: str) -> dict[str, Any]:
-    """Of data.json: the files, and how many examples of this unit each part has."""
+    """Of data.json: the files, whether they were learnt from, and how many examples of this unit each part has."""
     counts = {"train": len(data.train), "valid": len(data.valid)} | {name: len(own) for name, own in data.tests.items()}
     plain = (path for path in data.files if path.is_file())  # and no folder
-    read = [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in plain]
+    read: list[dict[str, object]] = [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in plain]
+    if data.apart is not None:
+        apart = {*map(str, data.apart)}
+        read = [one | {"learnt": one["path"] not in apart} for one in read]
     return {"files": read, unit: counts}
 
 

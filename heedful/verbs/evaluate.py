@@ -6,7 +6,7 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.metrics.names import in_words
-from heedful.run.learnt import learnt_from
+from heedful.run.learnt import learnt_from, warning
 from heedful.run.task import Scored, Served, Task
 from heedful.tasks.load import load_model, row_of_model, row_of_run
 
@@ -29,8 +29,8 @@ def scored(served: Served, options: object) -> Iterator[Scored]:
     learnt = learnt_from(run, [path])
     for found in _evaluator(row_of_model(served))(served, options):
         if learnt and Path(found.name).name == path.name:
-            note = f"{path}: {run} has learnt from it: its scores on other data may be much lower"
-            found = found._replace(notes=(*found.notes, note))
+            notes = dict.fromkeys((*found.notes, warning(path, run)))  # a translator tells it too
+            found = found._replace(notes=(*notes,))
         told = ", ".join(in_words(key, value) for key, value in found.scores.items()) if found.told is None else None
         yield found._replace(told=told or found.told)
 

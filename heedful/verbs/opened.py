@@ -39,10 +39,11 @@ class Verbs:
                 raise no_single_path([*map(str, data)], "test")
             return _scores(served, data, settings)
         about = getattr(served, "about", {})
-        names = (about["source"], about["target"]) if "target" in about else LABELLED
+        pairs = "target" in about
+        names = (about["source"], about["target"]) if pairs else LABELLED
         with TemporaryDirectory() as folder:
             written = sorted(write_rows(data, Path(folder), names, only="test").iterdir())
-            each = {file.stem: _scores(served, file, settings) for file in written}
+            each = {file.stem: _scores(served, _as_a_test(file) if pairs else file, settings) for file in written}
         return {name: scores for name, found in each.items() for scores in found.values()}
 
     def check(self, run: Path, texts: Sequence[str]) -> Iterator[Law]:
@@ -73,6 +74,14 @@ def _scores(served: Served, data: object, settings: Mapping[str, object]) -> dic
     given = {**({} if data is None else {"data": str(data)}), **settings}
     options = from_json(scoring_options(row_of_model(served)), given, where="evaluate", largest=None)
     return {found.name: found.scores for found in scored(served, options)}
+
+
+def _as_a_test(file: Path) -> Path:
+    """A folder with pairs as a test: all of them are scored, whatever was learnt from."""
+    folder = file.with_suffix("")
+    folder.mkdir()
+    file.rename(folder / f"test{file.suffix}")
+    return folder
 
 
 def _look_options(served: Served, settings: Mapping[str, object]) -> object:

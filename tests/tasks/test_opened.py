@@ -104,6 +104,8 @@ def test_documents_are_translated_as_by_the_verb(model: heedful.Translator, tmp_
     assert heed("translate", model.run, *arguments, "--flag", 1.0, "--beam", 1) == 0
     for name in ("a.md", "b.txt"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    for one in (tmp_path / "b.txt", str(tmp_path / "b.txt")):
+        assert model.translate_files(one, tmp_path / "d.txt", flag=1.0, beam=1).out == str(tmp_path / "d.txt")
     alone = model.translate_files([tmp_path / "b.txt"], tmp_path / "c.txt", glossary={"de": "PIPI"})
     assert [Path(one.out).name for one in alone] == ["c.txt"]
     assert "PIPI" in (tmp_path / "c.txt").read_text()

@@ -11,9 +11,16 @@ import pytest
 from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.errors import InputError, MissingError
 from heedful.metrics.paired import compare
+from heedful.run.learnt import has_held_out, learnt_from
+from heedful.run.recipe import validated
+from heedful.store import files
 from heedful.tasks.translate.cli import TranslationScoring
+from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.evaluate import evaluate
+from heedful.verbs.memory import write_rows
+from heedful.verbs.opened import open_model
 
 
 @pytest.fixture
@@ -98,7 +105,8 @@ def test_all_of_what_the_run_has_not_learnt_is_scored_and_else_what_it_held_out(
     assert whole.notes == ()
     facts = json.loads((run / "data.json").read_text())
     known = {"path": "elsewhere/train.tsv", "sha256": sha256(path.read_bytes()).hexdigest()}
-    (run / "data.json").write_text(json.dumps(facts | {"files": [known]}))
+    held = {"files": [known], "held_out": read_parallel(path).held_out}
+    (run / "data.json").write_text(json.dumps(facts | held))
     (part,) = evaluate(run, options)
     assert part.name == "test"
     assert part.told is not None
@@ -109,6 +117,79 @@ def test_all_of_what_the_run_has_not_learnt_is_scored_and_else_what_it_held_out(
     (run / "data.json").write_text(json.dumps(facts | {"files": [known | {"path": "elsewhere/test.tsv"}]}))
     (tested,) = evaluate(run, options)
     assert tested.told == whole.told
+
+
+def begun_with(folder: Path, data: list[Path], name: str, **more: object) -> Path:
+    """A run's folder as it is before the first step, but for its model."""
+    given = {"path": [*map(str, data)], "vocab_size": 300, "source": "low", "target": "high"} | more
+    recipe = validated(TranslateRecipe, {"preset": "transformer-tiny", "data": given}, where="test")
+    (folder / name).mkdir()
+    files.write_json(folder / name / "data.json", TranslateJob(recipe).facts())
+    return folder / name
+
+
+def test_it_is_known_what_was_held_out_and_what_was_learnt(corpus: Corpus, tmp_path: Path) -> None:
+    """However the files are called, packed and ordered, and whatever they were learnt with."""
+    rows = [f"{a}\t{b}\n" for a, b in zip(corpus.train.source, corpus.train.target, strict=True)][:200]
+    one, other, folder = tmp_path / "test.tsv", tmp_path / "other.tsv", tmp_path / "folder"
+    folder.mkdir()
+    for path, own in (
+        (one, rows[:100]),
+        (other, rows[100:]),
+        (folder / "news.tsv", rows[:100]),
+        (folder / "newstest2013.tsv", rows[100:]),
+        (tmp_path / "turned.tsv", rows[99::-1]),
+    ):
+        path.write_text("".join(own))
+    alone, both = begun_with(tmp_path, [one], "alone"), begun_with(tmp_path, [one, other], "both")
+    student = begun_with(tmp_path, [one], "student", synthetic=[str(other)])
+    tuned = begun_with(tmp_path, [other], "tuned", mix=[f"{one}:0.2"])
+    apart = begun_with(tmp_path, [folder], "apart")
+    held = read_parallel(tmp_path / "turned.tsv").held_out
+    assert [has_held_out(run, held) for run in (alone, both, student, tuned, apart)] == [True, False, True, True, False]
+    learnt = [learnt_from(run, [one, other]) for run in (alone, both, student, tuned, apart)]
+    assert learnt == [[one], [one, other], [one, other], [one, other], [one]]
+    later = tmp_path / "later"
+    later.mkdir()
+    files.write_json(later / "data.json", {})
+    (later / "recipe.yaml").write_text(f"start_from: {alone}\n")
+    assert has_held_out(later, held)
+    assert learnt_from(later, [one, other]) == [one]
+
+
+def test_what_was_learnt_as_a_whole_is_scored_with_a_warning(
+    translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path
+) -> None:
+    """What would be held out of it now was learnt too, where it stood with other data."""
+    pairs = corpus.train.rows(range(40))
+    one, other, run = tmp_path / "one.tsv", tmp_path / "other.tsv", tmp_path / "run"
+    one.write_text("".join(f"{a}\t{b}\n" for a, b in zip(pairs.source, pairs.target, strict=True)))
+    other.write_text("".join(f"{a} x\t{b}\n" for a, b in zip(pairs.source, pairs.target, strict=True)))
+    shutil.copytree(translators[0], run)
+    shutil.copy(begun_with(tmp_path, [one, other], "begun") / "data.json", run)
+    options = TranslationScoring(data=str(one), beam=1)
+    for one_of_two in (evaluate(run, options), evaluate(translators[0], replace(options, against=str(run)))):
+        (whole,) = one_of_two
+        assert whole.name == "one.tsv"
+        assert whole.notes == (f"{one}: {run} has learnt from it: its scores on other data may be much lower",)
+    names = [tmp_path / name for name in ("a.low", "a.high")]
+    for path, side in zip(names, (pairs.source, pairs.target), strict=True):
+        path.write_text("".join(f"{line}\n" for line in side))
+    shutil.copy(begun_with(tmp_path, names, "sides") / "data.json", run)
+    (sides,) = evaluate(run, TranslationScoring(source=str(names[0]), target=str(names[1]), beam=1))
+    assert sides.notes == (f"{names[1]}: {run} has learnt from it: its scores on other data may be much lower",)
+
+
+def test_all_rows_in_memory_are_scored(translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path) -> None:
+    run, pairs = tmp_path / "run", corpus.train.rows(range(40))
+    rows = [*zip(pairs.source, pairs.target, strict=True)]
+    shutil.copytree(translators[0], run)
+    about = Translator.load(run).about
+    path = write_rows(rows, tmp_path / "own", (about["source"], about["target"]))
+    shutil.copy(begun_with(tmp_path, [path], "begun") / "data.json", run)
+    model = open_model(run, Translator)
+    (scores,) = model.evaluate(rows, {"beam": 1}).values()
+    assert scores["loss"] == pytest.approx(model.loss(pairs))
 
 
 def test_where_there_is_no_test_the_validation_pairs_are_scored(

@@ -5,6 +5,8 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +30,15 @@ class Corpus(Parts[Pairs]):
     other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
     taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines that tell which files were read, and how
     directions: tuple[Direction, ...] = field(default=(), kw_only=True)  # where there are several
-    apart: tuple[Path, ...] = field(default=(), kw_only=True)  # files that were given to validate and to test on
     # How often an epoch has what comes from there, if not once.
     weights: Mapping[Origin, float] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def held_out(self) -> str:
+        """The fingerprint of all pairs that are not trained on, in whatever order they come."""
+        parts = (self.valid, *self.tests.values())
+        pairs = sorted(chain.from_iterable(zip(part.source, part.target, strict=True) for part in parts))
+        return sha256("\0".join(chain.from_iterable(pairs)).encode()).hexdigest()
 
 
 def read_parallel(
@@ -67,7 +75,7 @@ def read_parallel(
             raise InputError("two tests of one name", where=", ".join(test), fix="rename one")
         read = replace(read, tests=named, told=[*read.told, *(line for own in tests for line in own.told)])
         apart += [file for own in tests for file in own.files]
-    return _corpus(replace(read, files=[*read.files, *apart]), weights, tuple(apart))
+    return _corpus(replace(read, files=[*read.files, *apart], apart=[*read.apart, *apart]), weights)
 
 
 def _read_apart(paths: Sequence[str], like: Read, source: str | None, target: str | None) -> Read:
@@ -82,25 +90,29 @@ def _read_apart(paths: Sequence[str], like: Read, source: str | None, target: st
 def read_to_score(
     path: str | Path | Sequence[str | Path],
     *,
-    learnt: Callable[[Sequence[Path]], bool],
+    was_held_out: Callable[[str], bool],
     source: str | None = None,
     target: str | None = None,
     tag: str = "",
 ) -> Corpus:
     """The same pairs for a translator that is measured on them. Where no file is called a test, all pairs are one, or
-    those of the validation text if there is one; but of files that the translator has `learnt` from, it is what
-    `read_parallel` holds out, as it did for the training. Raises InputError or MissingError."""
+    those of the validation text if there is one; but where what `read_parallel` holds out is, by its fingerprint,
+    what was held out for the training, it is that. Raises InputError or MissingError."""
     read, weights = read_whole(path, source=source, target=target, tag=tag, tests_alone=True)
     none = read.train.rows([])
+    if read.valid is None and not read.tests:
+        with suppress(InputError):  # of what is too little to hold anything out
+            if was_held_out((corpus := _corpus(read, weights)).held_out):
+                return corpus
     if read.tests and not len(read.train):
         read = replace(read, valid=read.valid or none)
-    elif not read.tests and (read.valid is not None or not learnt(read.files)):
+    elif not read.tests:
         only = read.valid or read.train
         read = replace(read, train=none, valid=none, tests={Path(only.name).name: only})
     return _corpus(read, weights)
 
 
-def _corpus(read: Read, weights: Mapping[Origin, float] | None = None, apart: tuple[Path, ...] = ()) -> Corpus:
+def _corpus(read: Read, weights: Mapping[Origin, float] | None = None) -> Corpus:
     """Hold out what is not among the parts, and note what a person should know."""
     train, valid, tests, taken = read.train, read.valid, read.tests, read.taken
     lines = list(read.notes)
@@ -124,10 +136,10 @@ def _corpus(read: Read, weights: Mapping[Origin, float] | None = None, apart: tu
     told = [_with_weight(line, weights or {}) for line in read.told]
     more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
     direction: dict[str, Any] = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
-    direction |= {"directions": tuple(read.directions), "apart": apart}
+    direction |= {"directions": tuple(read.directions)}
     shown = (*told[:MOST_TOLD], *more)
-    files = tuple(read.files)
-    return Corpus(train, valid, tests, train.name, files, tuple(lines), taken=shown, weights=weights or {}, **direction)
+    direction |= {"apart": tuple(read.apart), "weights": weights or {}}
+    return Corpus(train, valid, tests, train.name, tuple(read.files), tuple(lines), taken=shown, **direction)
 
 
 def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:

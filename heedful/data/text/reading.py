@@ -39,6 +39,7 @@ class Read:
     notes: Sequence[str] = ()
     told: Sequence[str] = ()
     directions: Sequence[Direction] = ()  # where there are several
+    apart: Sequence[Path] = ()  # those of the files that are for validation or a test
 
 
 class Given(NamedTuple):
@@ -299,7 +300,8 @@ def _united(read: Sequence[Read]) -> Read:
     name = " + ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     files = [file for own in read for file in own.files]
     notes, told = [note for own in read for note in own.notes], [line for own in read for line in own.told]
-    return Read(joined(parts, name), joined(valid, name) if valid else None, tests, read[0].taken, files, notes, told)
+    apart, held = [file for own in read for file in own.apart], joined(valid, name) if valid else None
+    return Read(joined(parts, name), held, tests, read[0].taken, files, notes, told, apart=apart)
 
 
 def _read(
@@ -388,7 +390,8 @@ def _read_files(
     valid = joined([read[files] for files in layout.valid], where) if layout.valid else None
     tests = {stem: read[files] for stem, files in layout.tests.items()}
     used = [path for files in read for path in files] if where.is_dir() else [where]
-    return Read(train, valid, tests, first, used, layout.notes, told)
+    apart = [path for files in (*layout.valid, *layout.tests.values()) for path in files] if where.is_dir() else []
+    return Read(train, valid, tests, first, used, layout.notes, told, apart=apart)
 
 
 def _read_one(

@@ -18,7 +18,7 @@ from heedful.errors import InputError, counted
 from heedful.metrics.names import LABELS
 from heedful.metrics.paired import Compared, compare
 from heedful.metrics.texts import Rouge, Scores
-from heedful.run.learnt import learnt_from
+from heedful.run.learnt import has_held_out, learnt_from, warning
 from heedful.run.task import Scored
 from heedful.store import files
 from heedful.tasks.shared.cli import on_one_line
@@ -87,22 +87,25 @@ def _calibrated(translator: Translator, pairs: Pairs) -> Scored:
 def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping[str, Pairs], Pairs, tuple[str, ...]]:
     """The test sets, what confidence is calibrated on, and what is to be told of how they were read."""
     source, target = options.source, options.target
+    runs = [one for one in (translator.run, options.against, *(options.together or ())) if one is not None]
     if options.data is not None:
         about = translator.about
         if KEY not in about:
             source, target = source or about["source"], target or about["target"]
-        runs = [one for one in (translator.run, options.against, *(options.together or ())) if one is not None]
-        learnt = list[str]()
+        held = list[str]()
 
-        def has_learnt(paths: Sequence[Path]) -> bool:
-            learnt.extend(str(run) for run in runs if learnt_from(Path(run), paths))
-            return bool(learnt)
+        def was_held_out(fingerprint: str) -> bool:
+            held.extend(str(run) for run in runs if has_held_out(Path(run), fingerprint))
+            return bool(held)
 
-        read = partial(read_to_score, options.data, learnt=has_learnt, source=source, target=target)
+        read = partial(read_to_score, options.data, was_held_out=was_held_out, source=source, target=target)
         corpus, told = with_tags(translator, lambda tag: read(tag=tag))
-        if learnt:
-            told = (*told, f"{options.data}: {learnt[0]} has learnt from it, and what it held out for a test is scored")
+        if held:
+            told = (*told, f"{options.data}: {held[0]} has learnt from it, and what it held out for a test is scored")
         tests, valid = corpus.tests, corpus.valid
+        others = [run for run in runs if str(run) not in held]
+        scored = dict.fromkeys(Path(file) for part in tests.values() for file in part.files)
+        told = (*told, *(line for file in scored for line in _warnings(others, [file])))
         if KEY in about and corpus.directions:
             tests = dict(by_direction(tests))
         elif KEY in about:
@@ -113,8 +116,13 @@ def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping
         pairs = read_pairs(source, target)
         if KEY in translator.about:
             pairs = _in_direction(translator.directed(*languages_of_files(source, target)), pairs)
-        return {Path(source).name: pairs}, pairs, ()
+        return {Path(source).name: pairs}, pairs, _warnings(runs, [Path(target), Path(source)])
     raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
+
+
+def _warnings(runs: Sequence[str | Path], paths: Sequence[Path]) -> tuple[str, ...]:
+    """Of the runs that have learnt from all these files: from one side alone they know no translations."""
+    return tuple(warning(paths[0], run) for run in runs if learnt_from(Path(run), paths) == paths)
 
 
 def _in_direction(translator: Translator, part: Pairs) -> Pairs:

@@ -23,7 +23,7 @@ from heedful.metrics.names import BEFORE, SPEED, TEACHER
 from heedful.metrics.texts import METRICS, rouge_scorer
 from heedful.models import TranslationModel, config_from
 from heedful.models.presets import TRANSLATORS, translator_config
-from heedful.run.card import CardText, Scores, fingerprint
+from heedful.run.card import CardText, Scores, data_facts, fingerprint
 from heedful.run.folder import read_textless_run, read_tokenizers, tokenizer_files
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
@@ -282,15 +282,20 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
     def own_facts(self) -> dict[str, object]:
         joint = self.source is self.target
-        mixed = [{"path": mix.corpus.name, "share": mix.share, "pairs": len(mix.corpus.train)} for mix in self.mixes]
+        mixed = [
+            {"path": mix.corpus.name, "share": mix.share, "held_out": mix.corpus.held_out}
+            | data_facts(mix.corpus, self.unit)
+            | {"pairs": len(mix.corpus.train)}
+            for mix in self.mixes
+        ]
         written = {"synthetic": self.synthetic} if self.synthetic else {}
         return (
             ({"mix": mixed} if mixed else {})
             | written
-            | ({"apart": [*map(str, self.corpus.apart)]} if self.corpus.apart else {})
             | {
                 "source": self.corpus.source,
                 "target": self.corpus.target,
+                "held_out": self.corpus.held_out,
                 "trained_on": len(self.pairs),
                 "example": self.valid.source[0] if len(self.valid) else "",
                 "vocabulary": {"source": self.source.size, "target": self.target.size, "joint": joint},

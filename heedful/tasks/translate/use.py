@@ -91,6 +91,7 @@ class Translator(Opened):
         warn([translation.warning for translation in found])
         return [translation.text for translation in found]
 
+    @one_or_many()
     def translate_files(
         self,
         documents: Sequence[str | Path],
