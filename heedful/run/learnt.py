@@ -20,6 +20,12 @@ def learnt_from(run: Path | None, paths: Iterable[Path]) -> list[Path]:
     return [path for path in paths if known and path.is_file() and _sha256(path) in known]
 
 
+def scored_whole(path: Path) -> list[Path]:
+    """The file that is named, or those of a folder of which none is called a part to validate on or a test."""
+    found = [file for file in path.iterdir() if file.is_file()] if path.is_dir() else [path]
+    return [] if path.is_dir() and any(part_of(file) != "train" for file in found) else found
+
+
 def _sha256(path: Path) -> str | None:
     try:
         return files.size_and_sha256(path)[1]

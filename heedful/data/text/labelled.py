@@ -80,7 +80,8 @@ def read_labelled(path: str | Path) -> Labelled:
         each = "; ".join(f"{name}: {', '.join(own[:6])}{', ...' * (len(own) > 6)}" for name, own in labels.items())
         notes.append(f"{path}: the training files have different labels, and all are learnt ({each})")
     notes.extend(parts.notes)
-    train, valid = _with_all_labels(parts.train, parts.valid) if parts.notes else (parts.train, parts.valid)
+    given = Path(path).is_dir() and any(part_of(file) == "valid" for file in parts.files)
+    train, valid = (parts.train, parts.valid) if given else _with_all_labels(parts.train, parts.valid)
     if back := len(parts.valid) - len(valid):
         notes.append(f"{path}: {back:,} of them are learnt after all: nothing else has their labels")
     return Labelled(train, valid, parts.tests, parts.name, parts.files, tuple(notes), answer=answer)
