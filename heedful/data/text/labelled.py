@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Literal
 
-from heedful.data.lines import json_lines, named_cells, read_lines, sanitise
+from heedful.data.lines import json_lines, json_type, named_cells, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, part_of, read_parts
 from heedful.data.tables import table_cells
 from heedful.errors import InputError, counted
@@ -235,7 +235,10 @@ def _example(row: dict[str, object], where: str) -> tuple[Answer, Example]:
     if "score" in row:
         return "score", Example(text, pair, score=_number(row["score"], where))
     label = row.get("label")
-    if not isinstance(label, str | int) or not str(label).strip():
+    if label is not None and not isinstance(label, str | int):
+        fix = 'write a text or a whole number, in a list called "labels" where there are several; of numbers a "score"'
+        raise InputError(f"the label {str(label)[:40]} is {json_type(label)}", where=where, fix=fix)
+    if label is None or not str(label).strip():
         raise InputError('no "label"', where=where, fix=EXAMPLE)
     return "label", Example(text, pair, label=_plain(label).strip())
 

@@ -1,6 +1,6 @@
 """Labelling the words of a sentence, with a model that has learnt to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import torch
@@ -91,6 +91,10 @@ class Tagger(TextModel[TokenClassifier]):
         return [torch.cat([none, *(next(found)[piece.positions] for piece in own)]) for own in sentences]
 
 
+def never_right(labels: Collection[str]) -> str:
+    return f"labels that no training word has, and which are never right: {', '.join(sorted(labels))}"
+
+
 class TaggedText(TypedDict):
     """An answer as a record."""
 
@@ -108,4 +112,5 @@ ASK = Ask(tag_texts, NoOptions)
 
 def score_tags(tagger: Tagger, options: DataOptions) -> Iterator[Scored]:
     for name, sentences in read_tests(options.path, read_sentences, kinds=KINDS).items():
-        yield Scored(name, tagger.measure(sentences))
+        new = {label for one in sentences for label in one.labels} - {*tagger.labels}
+        yield Scored(name, tagger.measure(sentences), notes=(never_right(new),) if new else ())

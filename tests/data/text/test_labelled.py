@@ -244,3 +244,11 @@ def test_what_is_learnt_and_measured_on_is_told(tmp_path):
         "test.jsonl: 2 of 2 share their text with what is learnt from",
     )
     assert (len(found.train), len(found.valid)) == (40, 4)
+
+
+@pytest.mark.parametrize(
+    ("label", "what"), [(1.0, "the label 1.0 is a number"), (["a"], "the label .* is a list"), (None, 'no "label"')]
+)
+def test_what_is_no_label_is_told_for_what_it_is(tmp_path, label, what):
+    with pytest.raises(InputError, match=what):
+        read_examples(write(tmp_path / "x.jsonl", [{"text": "a", "label": label}]))
