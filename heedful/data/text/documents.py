@@ -22,8 +22,8 @@ def read_documents(path: str | Path) -> Documents:
     if not path.is_dir():
         documents = _read(path)
         train, valid = _held_out(documents)
-        notes = (f"{path}: the last tenth is held out for validation", *learnt_too(train, {"valid": valid}, str))
-        return Documents(train, valid, {}, str(path), (path,), notes)
+        note = f"{path}: the last tenth is held out for validation"
+        return Documents(train, valid, {}, str(path), (path,), (note, *learnt_too(train, {"valid": valid}, str)))
     files = _files(path)
     train, valid, tests = sorted_in((file.name, _read(file)) for file in files)
     if not train:

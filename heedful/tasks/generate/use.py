@@ -260,7 +260,8 @@ class LanguageModel(TextModel[LM]):
 
     def measure(self, texts: Sequence[str], *, stride: int | None = None) -> Likelihood:
         """Of all texts together. Raises InputError where they have no token."""
-        each = self.likelihood(listed(texts), stride=stride)
+        texts = listed(texts)
+        each = self.likelihood(texts, stride=stride)
         found = Likelihood(*(sum(getattr(one, key) for one in each) for key in ("nats", "tokens", "bytes", "words")))
         if not found.tokens:
             raise InputError("no text to be scored", fix="give some text")

@@ -47,7 +47,7 @@ def one_or_many(
             bound = signature.bind(*given, **words)
             for one in listed(bound.arguments[first]) if of_texts else ():
                 if not isinstance(one, str):
-                    raise InputError(f"{method.__name__}: {one!r} is no text", fix="give a string, or a list of strings")
+                    raise InputError(f"{method.__name__}: {one!r} is no text", fix="give a string, or a list of them")
             alone = is_one(bound.arguments[first])
             for name in (first, *beside) if alone else ():
                 if name in bound.arguments and bound.arguments[name] is not None:

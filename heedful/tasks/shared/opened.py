@@ -41,7 +41,8 @@ class Opened:
         """The records that a server answers with, and `heed VERB RUN --json` prints: those of a text, or of the file of
         a picture; of a list, a list for each. `settings` are the "options" of such a request. Raises InputError, which
         names the verbs and the settings that there are."""
-        found = self._verbs().ask(self, verb, [*map(_text_or_file, listed(given))], settings or {})
+        inputs: Sequence[str | Path] = listed(given)
+        found = self._verbs().ask(self, verb, [*map(_text_or_file, inputs)], settings or {})
         return found[0] if is_one(given) else found
 
     def look(self, given: str | Path, settings: Settings | None = None, *, kind: str = "svg") -> Looked:
