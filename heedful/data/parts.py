@@ -13,6 +13,7 @@ from heedful.errors import InputError, MissingError, counted
 
 E = TypeVar("E")  # the examples of a part, a list or something with pictures in it
 Row = TypeVar("Row")
+Notes = tuple[str, ...]  # that a person should see
 SPLITS = re.compile(r"(?P<train>train)|(?P<valid>validation|valid|val|dev)|(?P<test>test)")
 FEWEST = 16  # examples that say anything about a model
 SHARE, MOST = 10, 2000  # where nothing is given to validate on, one in so many is held out, and no more texts
@@ -74,8 +75,20 @@ def read_parts(
     if not train:
         raise MissingError("no training file", where=str(path), fix=f"add train{kinds[0]}")
     train, valid, notes = held_out(train, valid, key, noun="example", where=path, most=MOST)
+    notes += learnt_too(train, {"valid": valid, **tests}, key)
     apart = None if path.is_dir() else ()
     return Parts(train, valid, stems(tests), str(path), tuple(found), notes, apart=apart)
+
+
+def learnt_too(train: Iterable[Row], others: Mapping[str, Collection[Row]], key: Callable[[Row], str]) -> Notes:
+    """Says how much of what is measured on shares its `key` with what is learnt from."""
+    known = set(map(key, train))
+    shared = {name: sum(key(row) in known for row in part) for name, part in others.items()}
+    return tuple(
+        f"{name}: {count:,} of {len(others[name]):,} share their text with what is learnt from"
+        for name, count in shared.items()
+        if count
+    )
 
 
 def read_tests(path: str | Path, read: Callable[[Path], list[Row]], *, kinds: Sequence[str]) -> dict[str, list[Row]]:

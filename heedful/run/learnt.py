@@ -43,6 +43,12 @@ def _facts(run: Path | None) -> Iterator[dict[str, Any]]:
         run = Path(start) if start else None
 
 
+def scored_whole(path: Path) -> list[Path]:
+    """The file that is named, or those of a folder of which none is called a part to validate on or a test."""
+    found = [file for file in path.iterdir() if file.is_file()] if path.is_dir() else [path]
+    return [] if path.is_dir() and any(part_of(file) != "train" for file in found) else found
+
+
 def _sha256(path: Path) -> str | None:
     try:
         return files.size_and_sha256(path)[1]

@@ -6,7 +6,7 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.metrics.names import in_words
-from heedful.run.learnt import learnt_from, warning
+from heedful.run.learnt import learnt_from, scored_whole, warning
 from heedful.run.task import Scored, Served, Task
 from heedful.tasks.load import load_model, row_of_model, row_of_run
 
@@ -22,11 +22,11 @@ def evaluate(
 
 
 def scored(served: Served, options: object) -> Iterator[Scored]:
-    """The same of a model that is loaded already. Of a file that is scored whole, it is told whether the run has learnt
-    from it."""
+    """The same of a model that is loaded already. Of a file that is scored whole, or a folder of such, it is told
+    whether the run has learnt from it."""
     path = Path(getattr(options, "data", None) or "")
     run: Path | None = getattr(served, "run", None)
-    learnt = learnt_from(run, [path])
+    learnt = learnt_from(run, scored_whole(path))
     for found in _evaluator(row_of_model(served))(served, options):
         if learnt and Path(found.name).name == path.name:
             notes = dict.fromkeys((*found.notes, warning(path, run)))  # a translator tells it too

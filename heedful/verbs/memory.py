@@ -134,9 +134,16 @@ def _objects(part: str, rows: Sequence[object], names: tuple[str, str]) -> Itera
         else:
             raise _refused(part, number, row, "expected a text, a pair of texts or an object")
         try:
-            yield json.dumps(made, ensure_ascii=False, allow_nan=False)
+            yield json.dumps(made, ensure_ascii=False, allow_nan=False, default=_numbers)
         except (TypeError, ValueError) as error:
             raise _refused(part, number, row, str(error)) from None
+
+
+def _numbers(value: Any) -> object:
+    """Those of numpy and of torch as numbers and lists. Raises TypeError for anything else."""
+    if not callable(listed := getattr(value, "tolist", None)):
+        raise TypeError(f"{type(value).__name__} is not JSON serializable")
+    return listed()
 
 
 def _refused(part: str, number: int, row: object, what: str) -> InputError:

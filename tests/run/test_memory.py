@@ -158,6 +158,14 @@ def test_a_column_of_texts_is_rows(tmp_path: Path) -> None:
     assert [found] == list(model.evaluate({"test": TEXTS[:9]}).values())
 
 
+def test_numbers_of_numpy_and_torch_are_labels(tmp_path: Path) -> None:
+    columns = [*numpy.arange(40) % 2], [*torch.arange(40) % 2]
+    for number, labels in enumerate(columns):
+        rows = [{"text": text, "label": label} for text, label in zip(TEXTS, labels, strict=False)]
+        train("classify", tmp_path / str(number), rows, *STACK, *VOCABULARY)
+        assert heedful.load(tmp_path / str(number)).spec.labels == ("0", "1")
+
+
 def test_texts_that_would_be_paths_are_told_how_to_be_texts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a list of 60 strings, which would be paths") as caught:
         train("generate", tmp_path / "run", TEXTS)

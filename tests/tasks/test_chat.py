@@ -1,6 +1,7 @@
 """A chat model from its conversations to its answers: only what the assistant says is learnt, and what it answers is
 what the same weights say elsewhere."""
 
+import inspect
 import json
 import shutil
 from dataclasses import replace
@@ -318,3 +319,14 @@ def test_a_line_is_a_turn_or_a_list_of_messages():
     assert messages_in(json.dumps([SYSTEM, turn("user", "hi")])) == [SYSTEM, turn("user", "hi")]
     with pytest.raises(InputError, match="the role None"):
         messages_in('[{"content": "hi"}]')
+
+
+@pytest.mark.parametrize("wrong", [turn("user", "say red 1"), ["say red 1", "red 1"]])
+def test_what_are_no_messages_is_told(model, wrong):
+    with pytest.raises(InputError, match="messages are a list of objects"):
+        inspect.unwrap(ChatModel.asked)(model, wrong, 3)  # without its annotations
+
+
+def test_each_of_several_may_be_a_text(model):
+    told = model.chat_each(["say red 1", TALKS[0][:1]], tokens=4, temperature=0.0)
+    assert told == model.chat_each([(turn("user", "say red 1"),), TALKS[0][:1]], tokens=4, temperature=0.0)

@@ -290,3 +290,12 @@ def test_examples_of_another_kind_are_not_scored(run, tmp_path):
     (tmp_path / "x.jsonl").write_text(json.dumps({"text": "ba de", **other[answer]}) + "\n")
     with pytest.raises(InputError, match=f"and the model gives a {answer}"):
         list(score_classifier(heedful.load(out), DataOptions(data=str(tmp_path / "x.jsonl"))))
+
+
+@pytest.mark.parametrize(
+    ("example", "what"), [(Example("a", label="x"), "1 label in all"), (Example("a", labels=()), "0 labels in all")]
+)
+def test_nothing_can_be_told_apart_by_one_label(example, what):
+    answer = "label" if example.label else "labels"
+    with pytest.raises(InputError, match=what):
+        ClassifyJob(recipe(), Labelled([example] * 9, [example], {}, "made", answer=answer))

@@ -4,6 +4,7 @@ starts from a run starts with its numbers."""
 import json
 import random
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -25,7 +26,7 @@ from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
-from heedful.verbs.train import train
+from heedful.verbs.train import planned, train
 from made import RUN_FILES, SYLLABLES, backwards, finished, goes_on_alike, made_corpus, made_recipe
 
 ROWS = {
@@ -253,3 +254,11 @@ def test_learned_places_have_an_end(tmp_path):
                 corpus=Corpus(pairs, pairs, {"test": short}, "made", source="low", target="high"),
             )
         )
+
+
+@pytest.mark.parametrize("start", [False, True])
+def test_what_suits_pairs_is_not_asked_of_running_text(start: bool, translators: tuple[Path, Path], tmp_path: Path):
+    (tmp_path / "text.txt").write_text("".join(TEXTS))
+    given = {"data.path": tmp_path / "text.txt", **({"start_from": str(translators[0])} if start else {})}
+    made, told = planned("denoise", tmp_path / "run", given)
+    assert (made.task, told) == ("denoise", [])

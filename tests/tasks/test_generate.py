@@ -2,6 +2,8 @@
 
 import json
 import math
+import shutil
+from hashlib import sha256
 
 import pytest
 import torch
@@ -16,12 +18,14 @@ from heedful.errors import InputError, MissingError
 from heedful.run.events import Finished, Measured
 from heedful.run.folder import parameters
 from heedful.run.recipe import Recipe, override
+from heedful.tasks.generate.cli import TextScoring
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.train import GenerateTask
 from heedful.tasks.recipes import build
 from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
+from heedful.verbs.evaluate import evaluate
 from heedful.verbs.exchange import export_model
 from heedful.verbs.train import train
 from made import RUN_FILES, goes_on_alike, made_corpus
@@ -240,3 +244,40 @@ def test_texts_come_back_whole(kind):
 
 def test_an_interrupted_run_ends_in_the_same_weights(tmp_path):
     goes_on_alike(recipe(**{"train.save_every": 4}), CORPUS, tmp_path, after=7)
+
+
+def test_of_a_folder_what_a_training_would_not_learn_from_is_scored(tmp_path):
+    names = ["train.txt", "valid_a.txt", "test.txt"]
+    for name in reversed(names):
+        (tmp_path / name).write_text(f"text of {name}\n")
+        if name == "test.txt":
+            assert read_text(tmp_path) == ["text of test.txt\n"], "without anything to learn from"
+    for name in reversed(names):
+        assert read_text(tmp_path) == [f"text of {name}\n"]
+        (tmp_path / name).unlink()
+
+
+def test_it_is_told_of_a_folder_that_was_learnt_from(run_of, tmp_path):
+    data, run = tmp_path / "data", tmp_path / "run"
+    shutil.copytree(run_of("gpt"), run)
+    data.mkdir()
+    (data / "a.txt").write_text("ba de gi\n")
+    facts = json.loads((run / "data.json").read_text())
+    known = {"path": "a.txt", "sha256": sha256(b"ba de gi\n").hexdigest()}
+    (run / "data.json").write_text(json.dumps(facts | {"files": [known]}))
+    (found,) = evaluate(run, TextScoring(data=str(data)))
+    assert found.notes == (f"{data}: {run} has learnt from it: its scores on other data may be much lower",)
+    (data / "valid.txt").write_text("ba de\n")
+    (found,) = evaluate(run, TextScoring(data=str(data)))
+    assert found.notes == ()
+
+
+def test_documents_that_are_learnt_and_measured_on_are_told(tmp_path):
+    rows = [{"text": f"row {i % 36}"} for i in range(40)]
+    (tmp_path / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    shared = "valid: 4 of 4 share their text with what is learnt from"
+    assert read_documents(tmp_path / "train.jsonl").notes[1:] == (shared,)
+    assert read_documents(tmp_path).notes[1:] == (shared,)
+    (tmp_path / "test.jsonl").write_text('{"text": "row 0"}\n{"text": "other"}\n')
+    (tmp_path / "dev.jsonl").write_text('{"text": "another"}\n')
+    assert read_documents(tmp_path).notes == ("test.jsonl: 1 of 2 share their text with what is learnt from",)

@@ -1,9 +1,11 @@
 """One in, one out; a list in, a list out."""
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch.utils._pytree import tree_flatten
@@ -12,6 +14,7 @@ import heedful
 from cases import PIXELS
 from heedful.data.images.files import to_image
 from heedful.errors import InputError
+from heedful.tasks.shared.opened import Opened
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +87,38 @@ def test_a_vector_of_one(run_of: Callable[[str], Path], picture: Path) -> None:
     model = heedful.load(run_of("gpt"))
     assert model.likelihood("ba de") == model.likelihood(["ba de"])[0]
     assert model.choose("ba", " de") == model.choose("ba", [" de"])
+
+
+@pytest.mark.parametrize(
+    "wrong", [None, numpy.array(["ba", "de"]), (text for text in ["ba"]), [{"role": "user", "content": "ba"}]]
+)
+def test_what_is_asked_is_a_text_or_a_file(wrong: Any, run_of: Callable[[str], Path]) -> None:
+    model = heedful.load(run_of("gpt"))
+    ask, look, attention = map(inspect.unwrap, (Opened.ask, Opened.look, Opened.attention))  # without their annotations
+    for each in (lambda: ask(model, "score", wrong), lambda: look(model, wrong), lambda: attention(model, wrong)):
+        with pytest.raises(InputError, match="expected a text or a path"):
+            each()
+
+
+@pytest.mark.parametrize(("name", "verb", "beside"), [("label", "classify", "pairs"), ("answer", "answer", "contexts")])
+def test_entries_of_a_question_are_one_for_each(
+    name: str, verb: str, beside: str, run_of: Callable[[str], Path]
+) -> None:
+    with pytest.raises(InputError, match=f"2 {beside} for 1 text"):
+        heedful.load(run_of(name)).ask(verb, ["ba"], {beside: ["ba", "de"]})
+
+
+def test_a_text_in_place_of_a_list_is_not_read_letter_by_letter(run_of: Callable[[str], Path]) -> None:
+    for name in ("gpt", "fill"):
+        model = heedful.load(run_of(name))
+        assert model.measure("ba de gi ko") == model.measure(["ba de gi ko"])
+    model = heedful.load(run_of("gpt"))
+    for contexts, choices in (("ba", ["de", "gi"]), (["ba"], "d"), (["ba"], ["de"])):
+        with pytest.raises(InputError, match="weigh: one text, expected lists"):
+            model.weigh(contexts, choices)
+    for sentences in ("ba de", ["ba de"]):
+        with pytest.raises(InputError, match="tag_words: a text, expected lists of words"):
+            heedful.load(run_of("tag")).tag_words(sentences)
 
 
 def same(one: Any, other: Any) -> bool:

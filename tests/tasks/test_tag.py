@@ -13,9 +13,11 @@ from heedful.models import make_model
 from heedful.run.events import Finished
 from heedful.run.recipe import override
 from heedful.tasks.recipes import build
+from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.tag.layout import NONE, TagLayout, tag_batch, tagged_pieces
 from heedful.tasks.tag.train import TagJob, TagTask
 from heedful.verbs.check import check
+from heedful.verbs.evaluate import evaluate
 from heedful.verbs.train import train
 from made import goes_on_alike
 
@@ -106,6 +108,13 @@ def test_a_label_that_was_not_learnt_is_never_right(run):
     both = model.measure([Sentence(("ba", "ba"), ("O", "new"))])
     assert both["accuracy"] <= 0.5
     assert known["loss"] > 0
+
+
+def test_labels_that_were_not_learnt_are_told_of_where_a_file_is_scored(run, tmp_path):
+    for label, notes in (("new", ("labels that no training word has, and which are never right: new",)), ("O", ())):
+        (tmp_path / "test.tsv").write_text(f"ba\t{label}\n")
+        (found,) = evaluate(run[0], DataOptions(data=str(tmp_path / "test.tsv")))
+        assert found.notes == notes
 
 
 def test_going_on_is_as_if_nothing_had_happened(tmp_path):

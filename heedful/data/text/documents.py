@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from heedful.data.lines import json_lines, read_lines, sanitise
-from heedful.data.parts import Parts, kind_of, sorted_in, stems
+from heedful.data.parts import Notes, Parts, kind_of, learnt_too, sorted_in, stems
 from heedful.errors import InputError, MissingError
 
 SHARE = 10  # where nothing is given to validate on, the last of so many parts is held out
@@ -23,27 +23,34 @@ def read_documents(path: str | Path) -> Documents:
         documents = _read(path)
         train, valid = _held_out(documents)
         note = f"{path}: the last tenth is held out for validation"
-        return Documents(train, valid, {}, str(path), (path,), (note,))
-    files = sorted(file for file in path.iterdir() if file.is_file() and kind_of(file) in (".txt", ".jsonl"))
-    if not files:
-        raise MissingError("no .txt and no .jsonl file", where=str(path), fix="give a folder with text in it")
+        return Documents(train, valid, {}, str(path), (path,), (note, *learnt_too(train, {"valid": valid}, str)))
+    files = _files(path)
     train, valid, tests = sorted_in((file.name, _read(file)) for file in files)
     if not train:
         raise InputError("no text to train on", where=str(path), fix="add train.txt")
-    notes: tuple[str, ...] = ()
+    notes: Notes = ()
     if not valid:
         train, valid = _held_out(train)
         notes = (f"{path}: the last tenth is held out for validation",)
+    notes += learnt_too(train, {"valid": valid, **tests}, str)
     return Documents(train, valid, stems(tests), str(path), tuple(files), notes)
 
 
 def read_text(path: str | Path) -> list[str]:
-    """The documents of one file, or of a folder's test files, or of all of it where none is so called."""
+    """The documents of one file, or of a folder's test files; where none is so called, of those to validate on, or else
+    of all. Raises InputError or MissingError."""
     path = Path(path)
     if not path.is_dir():
         return _read(path)
-    found = read_documents(path)
-    return [text for texts in found.tests.values() for text in texts] or [*found.train, *found.valid]
+    train, valid, tests = sorted_in((file.name, _read(file)) for file in _files(path))
+    return [text for texts in tests.values() for text in texts] or valid or train
+
+
+def _files(folder: Path) -> list[Path]:
+    files = sorted(file for file in folder.iterdir() if file.is_file() and kind_of(file) in (".txt", ".jsonl"))
+    if not files:
+        raise MissingError("no .txt and no .jsonl file", where=str(folder), fix="give a folder with text in it")
+    return files
 
 
 def _read(path: Path) -> list[str]:

@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Literal
 
-from heedful.data.lines import json_lines, named_cells, read_lines, sanitise
+from heedful.data.lines import json_lines, json_type, named_cells, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, part_of, read_parts
 from heedful.data.tables import table_cells
 from heedful.errors import InputError, counted
@@ -80,7 +80,8 @@ def read_labelled(path: str | Path) -> Labelled:
         each = "; ".join(f"{name}: {', '.join(own[:6])}{', ...' * (len(own) > 6)}" for name, own in labels.items())
         notes.append(f"{path}: the training files have different labels, and all are learnt ({each})")
     notes.extend(parts.notes)
-    train, valid = _with_all_labels(parts.train, parts.valid) if parts.notes else (parts.train, parts.valid)
+    given = Path(path).is_dir() and any(part_of(file) == "valid" for file in parts.files)
+    train, valid = (parts.train, parts.valid) if given else _with_all_labels(parts.train, parts.valid)
     if back := len(parts.valid) - len(valid):
         notes.append(f"{path}: {back:,} of them are learnt after all: nothing else has their labels")
     return Labelled(train, valid, parts.tests, parts.name, parts.files, tuple(notes), answer=answer)
@@ -234,7 +235,10 @@ def _example(row: dict[str, object], where: str) -> tuple[Answer, Example]:
     if "score" in row:
         return "score", Example(text, pair, score=_number(row["score"], where))
     label = row.get("label")
-    if not isinstance(label, str | int) or not str(label).strip():
+    if label is not None and not isinstance(label, str | int):
+        fix = 'write a text or a whole number, in a list called "labels" where there are several; of numbers a "score"'
+        raise InputError(f"the label {str(label)[:40]} is {json_type(label)}", where=where, fix=fix)
+    if label is None or not str(label).strip():
         raise InputError('no "label"', where=where, fix=EXAMPLE)
     return "label", Example(text, pair, label=_plain(label).strip())
 

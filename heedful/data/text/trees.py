@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.data.lines import read_lines
-from heedful.data.parts import MOST, Parts, held_out, named_part
+from heedful.data.parts import MOST, Parts, held_out, learnt_too, named_part
 from heedful.data.tokenizer import SPECIALS, UNK
 from heedful.errors import InputError, MissingError
 
@@ -88,6 +88,7 @@ def read_treebank(path: str | Path) -> Treebank:
         raise MissingError("no training trees", where=str(path), fix="add a file train.tree, or a folder train")
     train, valid, notes = held_out(parts["train"], parts["valid"], _sentence, noun="tree", where=path, most=MOST)
     tests = read_test_trees(path) if path.is_dir() else {}
+    notes += learnt_too(train, {"valid": valid, **tests}, _sentence)
     return Treebank(train, valid, tests, str(path), tuple(files), notes)
 
 

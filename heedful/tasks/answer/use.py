@@ -21,7 +21,7 @@ from heedful.run.task import Ask, Scored
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import warn
-from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.one_or_many import one_or_many, refuse_other_count
 from heedful.tasks.shared.reading import token_logits
 from heedful.tasks.shared.served import Reads, TextModel, spec_of
 
@@ -169,6 +169,7 @@ def answer_questions(
     answerer: Answerer, questions: Sequence[str], options: AnswerOptions
 ) -> Iterator[AnsweredQuestion]:
     """Raises InputError for a question without a text."""
+    refuse_other_count("contexts", options.contexts, questions)
     own = options.contexts or ("",) * len(questions)
     contexts = [one or options.context for one in own]
     if not all(contexts):

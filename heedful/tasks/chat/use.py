@@ -28,6 +28,7 @@ from heedful.tasks.chat.template import template_of
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.generate.writer import TextPiece, Writer
+from heedful.tasks.shared.one_or_many import is_one
 from heedful.tasks.shared.served import Reads
 
 Ids = list[int]
@@ -170,15 +171,15 @@ class ChatModel(LanguageModel):
 
     def chat_each(
         self,
-        conversations: Sequence[Sequence[Spoken]],
+        conversations: Sequence[str | Sequence[Spoken]],
         *,
         tokens: int = 200,
         stop: str | Sequence[str] = (),
         batch: int = 32,
         **sampling: Unpack[SamplingOptions],
     ) -> list[Reply]:
-        """`chat` of several, at most `batch` at a time, which change nothing about each other."""
-        how, asked = Sampling(**sampling), [self.asked(own, tokens) for own in conversations]
+        """`chat` of several, at most `batch` at a time, which change nothing about each other. Raises InputError."""
+        how, asked = Sampling(**sampling), [self.asked(as_messages(own), tokens) for own in conversations]
         made = [Reply("assistant", "", [], [], "", one.forgotten) for one in asked]
         if not asked:
             return []
@@ -229,6 +230,9 @@ class ChatModel(LanguageModel):
     def asked(self, messages: Sequence[Spoken], tokens: int) -> Asked:
         """What is read of a conversation that is to be answered, so that at most so many tokens have room behind it,
         or a fourth of the context. Raises TextError where nothing is to be answered, or it is too long."""
+        if is_one(messages) or not all(isinstance(one, Mapping) for one in messages):
+            what = "messages are a list of objects, each with a role and a content"
+            raise InputError(what, fix='give a text, or [{"role": "user", "content": "..."}]')
         if not messages or messages[-1]["role"] in ("assistant", "system"):
             what = "the last message is not the user's: there is nothing to answer"
             raise TextError(what, fix='end with {"role": "user", "content": "..."}')

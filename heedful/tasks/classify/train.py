@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from heedful.data.batches import shuffled_groups
 from heedful.data.text.labelled import Answer, Example, Labelled, read_labelled
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.metrics.labels import entropy
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.encoder import Encoder
@@ -80,6 +80,10 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
         corpus = self.corpus
         body = self.read_body(_texts(corpus.train), pooler=True)
         self.answers = _spec(corpus, symmetric=recipe.classify.symmetric)
+        least = {"label": 2, "labels": 1}.get(corpus.answer, 0)
+        if len(self.answers.labels) < least:
+            what = f"{counted(len(self.answers.labels), 'label')} in all of what is to be learnt from"
+            raise InputError(what, where=corpus.name, fix=f"give examples of {least} or more")
         answers = {"choice": None, "score": 1}.get(corpus.answer, len(self.answers.labels))
         layout = ClassifyLayout(self.tokenizer, self.answers, body)
         if isinstance(body, LMConfig):

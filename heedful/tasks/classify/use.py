@@ -20,7 +20,7 @@ from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, Encoded, classify_batch, label_loss
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_warning, warn
-from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.one_or_many import one_or_many, refuse_other_count
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, spec_of
 
 READ = 8192  # tokens that are read at a time
@@ -163,6 +163,7 @@ class ClassifyOptions:
 
 
 def classify_texts(classifier: TextClassifier, texts: Sequence[str], options: ClassifyOptions) -> Iterator[Classified]:
+    refuse_other_count("pairs", options.pairs, texts)
     pairs = [own or options.pair for own in options.pairs or ("",) * len(texts)]
     choices = [options.choices] * len(texts) if options.choices else ()
     for text, pair, found in zip(texts, pairs, classifier.search(texts, pairs=pairs, choices=choices), strict=True):

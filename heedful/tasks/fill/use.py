@@ -21,7 +21,7 @@ from heedful.models.encoder import Encoder
 from heedful.run.task import Ask, Scored
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import shorten
-from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.one_or_many import listed, one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers
 
 READ = 8192  # tokens that are read at a time
@@ -109,6 +109,7 @@ class Filler(TextModel[Encoder]):
         """Hides SHARE of the tokens, the same ones each time, and names them; of a model of pairs, makes such of the
         texts, and tells them apart."""
         nats, right, count = 0.0, 0, 0
+        texts = listed(texts)
         for n, rows in enumerate(self._rows(texts, PairSampler(self.tokenizer, "none"))):
             tokens, segments, _, words, chosen, _ = self.masker.hide_in(rows, "evaluate", n, mixed=False)
             named, true = self._named(tokens, segments, chosen), words[chosen]

@@ -20,7 +20,7 @@ from heedful.run.folder import read_run
 from heedful.tasks.generate.likelihood import Asked, Choice, Likelihood, asked_of, nats_of, weighed
 from heedful.tasks.generate.search import likelihood_score, refuse_drawing, refuse_unused_penalty, searched
 from heedful.tasks.generate.writer import TextPiece, Writer, window
-from heedful.tasks.shared.one_or_many import listed, one_or_many
+from heedful.tasks.shared.one_or_many import is_one, listed, one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another
 
 Ids = list[int]
@@ -260,6 +260,7 @@ class LanguageModel(TextModel[LM]):
 
     def measure(self, texts: Sequence[str], *, stride: int | None = None) -> Likelihood:
         """Of all texts together. Raises InputError where they have no token."""
+        texts = listed(texts)
         each = self.likelihood(texts, stride=stride)
         found = Likelihood(*(sum(getattr(one, key) for one in each) for key in ("nats", "tokens", "bytes", "words")))
         if not found.tokens:
@@ -280,8 +281,11 @@ class LanguageModel(TextModel[LM]):
     def weigh(self, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> list[list[Choice]]:
         """`choose` for many contexts, each with its own choices, which stay in the order given.
 
-        A context is read once for all its choices, in a batch with contexts of like length.
+        A context is read once for all its choices, in a batch with contexts of like length. Raises InputError, also for
+        a text in place of a list.
         """
+        if any(map(is_one, (contexts, choices, *choices))):
+            raise InputError("weigh: one text, expected lists", fix="give a list of contexts, and for each its choices")
         asked = [self._asked(context, own) for context, own in zip(contexts, choices, strict=True)]
         found = weighed(self.model, asked)
         return [

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
 S = TypeVar("S")
 A = TypeVar("A")
@@ -47,7 +47,7 @@ def one_or_many(
             bound = signature.bind(*given, **words)
             for one in listed(bound.arguments[first]) if of_texts else ():
                 if not isinstance(one, str):
-                    raise InputError(f"{method.__name__}: {one!r} is no text", fix="give strings")
+                    raise InputError(f"{method.__name__}: {one!r} is no text", fix="give a string, or a list of them")
             alone = is_one(bound.arguments[first])
             for name in (first, *beside) if alone else ():
                 if name in bound.arguments and bound.arguments[name] is not None:
@@ -65,6 +65,13 @@ def one_or_many(
         return cast("Method[S, A, P, R]", called)
 
     return decorate
+
+
+def refuse_other_count(name: str, own: Sequence[object], texts: Sequence[str]) -> None:
+    """Raises InputError for entries beside texts that are not one for each; there may be none."""
+    if own and len(own) != len(texts):
+        what = f"{len(own):,} {name} for {counted(len(texts), 'text')}"
+        raise InputError(what, fix=f"give one of {name} for each text, or one for all as {name.removesuffix('s')!r}")
 
 
 def is_one(given: object) -> bool:

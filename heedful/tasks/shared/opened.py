@@ -42,18 +42,18 @@ class Opened:
         a picture; of a list, a list for each. `settings` are the "options" of such a request. Raises InputError, which
         names the verbs and the settings that there are."""
         inputs: Sequence[str | Path] = listed(given)
-        found = self._verbs().ask(self, verb, [*map(str, inputs)], settings or {})
+        found = self._verbs().ask(self, verb, [*map(_text_or_file, inputs)], settings or {})
         return found[0] if is_one(given) else found
 
     def look(self, given: str | Path, settings: Settings | None = None, *, kind: str = "svg") -> Looked:
         """What was looked at in a text, or the file of a picture: a picture of it ("svg", "png", or an "html" page), in
         words, and as facts. `settings` are the options of `heed look`, such as {"layer": "*.0.*", "head": 1}. Raises
         InputError."""
-        return self._verbs().look(self, str(given), kind, settings or {})
+        return self._verbs().look(self, _text_or_file(given), kind, settings or {})
 
     def attention(self, given: str | Path, settings: Settings | None = None) -> Mapping[str, NamedWeights]:
         """The weights behind `look`, by their layers. Raises InputError."""
-        return self._verbs().attention(self, str(given), settings or {})
+        return self._verbs().attention(self, _text_or_file(given), settings or {})
 
     def evaluate(
         self,
@@ -99,6 +99,14 @@ class Opened:
         if self.run is None:
             raise InputError("this model belongs to no run that was opened", fix="open it by heedful.load(RUN)")
         return self.run
+
+
+def _text_or_file(given: object) -> str:
+    """Raises InputError for what is neither, such as an array of texts or a message of a conversation."""
+    if not isinstance(given, str | Path):
+        fix = "give a string, or a list of strings; the messages of a conversation are one: json.dumps(messages)"
+        raise InputError(f"{str(given)[:60]!r} is a {type(given).__name__}, expected a text or a path", fix=fix)
+    return str(given)
 
 
 def _in_words(value: object) -> str:

@@ -18,7 +18,7 @@ from heedful.tasks.shared.body import BodyJob
 from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.tasks.tag.layout import NONE, TagBatch, TaggedPiece, TagLayout, TagSpec, tag_batch, tagged_pieces
 from heedful.tasks.tag.recipe import TagRecipe
-from heedful.tasks.tag.use import Tagger
+from heedful.tasks.tag.use import Tagger, never_right
 from heedful.training.loss import Loss
 
 SHOWN = 8  # sentences of a sample
@@ -65,7 +65,7 @@ class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
             self.notes.append(f"{layout.parted:,} sentences are too long for the model, and read in parts")
         others = [one for part in (corpus.valid, *corpus.tests.values()) for one in part]
         if new := {label for one in others for label in one.labels} - {*labels}:
-            self.notes.append(f"labels that no training word has, and which are never right: {', '.join(sorted(new))}")
+            self.notes.append(never_right(new))
         self.rank = "span_f1" if has_spans(labels) else "accuracy"
         self.score_names = (self.rank,)
 

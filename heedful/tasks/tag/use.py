@@ -1,6 +1,6 @@
 """Labelling the words of a sentence, with a model that has learnt to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
 import torch
@@ -12,11 +12,12 @@ from heedful.data.lines import sanitise
 from heedful.data.parts import read_tests
 from heedful.data.text.tagged import KINDS, Sentence, read_sentences
 from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
 from heedful.metrics.labels import accuracy, f1, has_spans, span_scores
 from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import NOTHING, Ask, NoOptions, Scored
 from heedful.tasks.shared.cli import DataOptions
-from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.one_or_many import is_one, one_or_many
 from heedful.tasks.shared.reading import token_logits
 from heedful.tasks.shared.served import Reads, TextModel, spec_of
 from heedful.tasks.tag.layout import NONE, Piece, TagLayout, TagSpec
@@ -55,7 +56,9 @@ class Tagger(TextModel[TokenClassifier]):
         return self.tag_words([text.split() for text in texts])
 
     def tag_words(self, sentences: Sequence[Sequence[str]]) -> list[list[Word]]:
-        """The label of each word."""
+        """The label of each word. Raises InputError for a sentence that is not parted into words."""
+        if any(map(is_one, (sentences, *sentences))):
+            raise InputError("tag_words: a text, expected lists of words", fix="give texts to tag")
         sentences = [[*map(sanitise, words)] for words in sentences]
         made = []
         for words, logits in zip(sentences, self._logits(self.layout.encode(sentences)), strict=True):
@@ -88,6 +91,10 @@ class Tagger(TextModel[TokenClassifier]):
         return [torch.cat([none, *(next(found)[piece.positions] for piece in own)]) for own in sentences]
 
 
+def never_right(labels: Collection[str]) -> str:
+    return f"labels that no training word has, and which are never right: {', '.join(sorted(labels))}"
+
+
 class TaggedText(TypedDict):
     """An answer as a record."""
 
@@ -105,4 +112,5 @@ ASK = Ask(tag_texts, NoOptions)
 
 def score_tags(tagger: Tagger, options: DataOptions) -> Iterator[Scored]:
     for name, sentences in read_tests(options.path, read_sentences, kinds=KINDS).items():
-        yield Scored(name, tagger.measure(sentences))
+        new = {label for one in sentences for label in one.labels} - {*tagger.labels}
+        yield Scored(name, tagger.measure(sentences), notes=(never_right(new),) if new else ())

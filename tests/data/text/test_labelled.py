@@ -231,3 +231,24 @@ def test_a_label_of_one_example_is_learnt(tmp_path, several):
     assert {one.text.split()[0] for one in read.valid} == {"usual"}
     assert sum(one.text.startswith("rare") for one in read.train) == 20
     assert "of them are learnt after all: nothing else has their labels" in read.notes[-1]
+
+
+def test_what_is_learnt_and_measured_on_is_told(tmp_path):
+    rows = [{"text": f"text {i}", "label": str(i % 2)} for i in range(40)]
+    write(tmp_path / "train.jsonl", rows)
+    write(tmp_path / "dev.jsonl", [{"text": "new", "label": "2"}, *rows[:3]])
+    write(tmp_path / "test.jsonl", rows[:2])
+    found = read_labelled(tmp_path)
+    assert found.notes == (
+        "valid: 3 of 4 share their text with what is learnt from",
+        "test.jsonl: 2 of 2 share their text with what is learnt from",
+    )
+    assert (len(found.train), len(found.valid)) == (40, 4)
+
+
+@pytest.mark.parametrize(
+    ("label", "what"), [(1.0, "the label 1.0 is a number"), (["a"], "the label .* is a list"), (None, 'no "label"')]
+)
+def test_what_is_no_label_is_told_for_what_it_is(tmp_path, label, what):
+    with pytest.raises(InputError, match=what):
+        read_examples(write(tmp_path / "x.jsonl", [{"text": "a", "label": label}]))

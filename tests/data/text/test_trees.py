@@ -125,3 +125,10 @@ def test_a_file_of_empty_trees_is_refused(tmp_path):
     (tmp_path / "x.tree").write_text("(TOP (-NONE- *))\n")
     with pytest.raises(InputError, match="no tree with a word"):
         read_trees(tmp_path / "x.tree")
+
+
+def test_sentences_that_are_learnt_and_measured_on_are_told(tmp_path):
+    (tmp_path / "train.tree").write_text("(S (A b))\n(S (A c))")
+    (tmp_path / "dev.tree").write_text("(S (A d))")
+    (tmp_path / "test.tree").write_text("(NP (A b))\n(S (A e))")
+    assert read_treebank(tmp_path).notes == ("test: 1 of 2 share their text with what is learnt from",)
