@@ -149,3 +149,10 @@ def test_where_the_arrows_of_vectors_begin_is_seen():
     (axes,) = draw().axes
     assert axes.get_xlim()[0] < 0 < axes.get_xlim()[1]
     assert axes.get_ylim()[0] < 0 < axes.get_ylim()[1]
+
+
+def test_the_short_form_is_told(capsys: pytest.CaptureFixture[str]):
+    assert "settings: steps=2 (else None), short=True (else False)" in told(
+        capsys, "D1", "--short", "--set", "steps=2"
+    )
+    assert "short" not in told(capsys, "N1", "--short")
