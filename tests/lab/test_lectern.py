@@ -152,7 +152,5 @@ def test_where_the_arrows_of_vectors_begin_is_seen():
 
 
 def test_the_short_form_is_told(capsys: pytest.CaptureFixture[str]):
-    assert "settings: steps=2 (else None), short=True (else False)" in told(
-        capsys, "D1", "--short", "--set", "steps=2"
-    )
+    assert "settings: steps=2 (else None), short=True (else False)" in told(capsys, "D1", "--short", "--set", "steps=2")
     assert "short" not in told(capsys, "N1", "--short")
