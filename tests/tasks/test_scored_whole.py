@@ -7,8 +7,10 @@ import pytest
 from PIL import Image
 
 from commands import heed
+from heedful.data.images.files import Preparation
 from heedful.data.parts import scored_by_name
 from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.picture_job import seen_as
 from heedful.verbs.evaluate import evaluate
 
 SMALL = ["--preset=vit-nano28", "--set=model.d_model=16", "--set=train.steps=2", "--set=images.size=8"]
@@ -35,6 +37,7 @@ def test_all_of_a_file_or_folder_is_called_as_that_is(data: Path, tmp_path: Path
     (table,) = evaluate(tmp_path / "run", DataOptions(data=str(data / "own.csv")))
     assert table.name == "own.csv"
     assert "has learnt from it" in table.notes[0]
+    assert "the middle 8 x 8 pixels are seen, grey." in (tmp_path / "run" / "README.md").read_text()
     (folder,) = evaluate(tmp_path / "run", DataOptions(data=str(data / "own")))
     assert folder.name == "own"
     assert folder.scores == pytest.approx(table.scores)
@@ -46,3 +49,11 @@ def test_a_part_is_called_as_it_is(data: Path):
     assert scored_by_name({"test": 1}, data) == {"test": 1}
     assert scored_by_name({"own": 1}, data / "own.csv") == {"own.csv": 1}
     assert scored_by_name({"test": 1}, data / "own.csv") == {"test": 1}
+
+
+def test_a_card_says_that_a_picture_is_cut() -> None:
+    square = Preparation(resize=(16,), crop=(16, 16))
+    assert (
+        seen_as(square) == "Of each picture, its shorter edge resized to 16 pixels, the middle 16 x 16 pixels are seen"
+    )
+    assert seen_as(Preparation(resize=(48, 64))) == "Pictures are resized to 48 x 64 pixels"
