@@ -66,7 +66,8 @@ def lecture(
         if as_json:
             print(json.dumps(lectern.record(name, shown, figure), allow_nan=False), flush=True)
         else:
-            print(told(name, shown, figure, typed), flush=True)
+            chosen = {lectern.SHORT: "True"} if short and lectern.SHORT in lectern.settings_of(name) else {}
+            print(told(name, shown, figure, chosen | typed), flush=True)
 
 
 def pair_of(setting: str) -> tuple[str, str]:

@@ -146,6 +146,13 @@ def sorted_in(
     return parts["train"], parts["valid"], tests
 
 
+def scored_by_name(tests: Mapping[str, E], path: str | Path) -> dict[str, E]:
+    """What is to be scored, by name: all of a file, and of a folder that has no parts, is called as that is."""
+    path = Path(path).resolve()
+    whole = [*tests] == ["train"] or (path.is_file() and [*tests] == [path.stem])
+    return {path.name if whole else name: part for name, part in tests.items()}
+
+
 def stems(parts: Mapping[str, E]) -> dict[str, E]:
     """The parts by the names of their files, without suffixes but where these alone tell several apart."""
     short = Counter(name.split(".")[0] for name in parts)

@@ -127,6 +127,7 @@ def plane(
             shift = (6, 5 - 10 * height[name])
             axes.annotate(name, (at[0], at[1]), xytext=shift, textcoords="offset points", fontsize=9)
             if vectors:
+                axes.plot(0, 0, marker="none")  # where arrows begin is seen
                 arrow(at, (0, 0), "C0")
         for name, to in (moved or {}).items():
             begin = points[name.split(",")[0]]
@@ -140,8 +141,6 @@ def plane(
         low, high = axes.get_ylim()
         below = {name: 10 * lines / TALL * (high - low) for name, lines in height.items()}  # of a name and its point
         axes.set_ylim(min(low, *(at[1] - below[name] for name, at in points.items())), high)
-        if vectors:
-            axes.plot(0, 0, marker="none")
 
     return one_panel(fill)
 

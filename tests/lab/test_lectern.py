@@ -141,3 +141,16 @@ def test_the_command(capsys, tmp_path: Path):
 def test_what_is_of_an_exhibit_is_not_taken_without_one(words: tuple[str, ...], capsys):
     assert heed("lecture", *words) == 2
     assert "fix: name one: heed lecture N1 --" in capsys.readouterr().err
+
+
+def test_where_the_arrows_of_vectors_begin_is_seen():
+    draw = show("A3").draw
+    assert draw is not None
+    (axes,) = draw().axes
+    assert axes.get_xlim()[0] < 0 < axes.get_xlim()[1]
+    assert axes.get_ylim()[0] < 0 < axes.get_ylim()[1]
+
+
+def test_the_short_form_is_told(capsys: pytest.CaptureFixture[str]):
+    assert "settings: steps=2 (else None), short=True (else False)" in told(capsys, "D1", "--short", "--set", "steps=2")
+    assert "short" not in told(capsys, "N1", "--short")

@@ -8,7 +8,15 @@ from heedful.core import EVERYONE, attend
 from heedful.look.operations import counter
 from heedful.look.passes import Step, watched
 from heedful.look.passes_drawn import Passed, page, picture
-from heedful.models import make_model, preset
+from heedful.models import ViTConfig, make_model, preset
+from heedful.models.vision_presets import (
+    DETECTORS,
+    SEGMENTERS,
+    VISION_TRANSFORMERS,
+    detr_config,
+    segformer_config,
+    vit_config,
+)
 
 TINY = {"d_model": 16, "n_heads": 2, "n_layers": 2}
 
@@ -54,6 +62,23 @@ def test_operations_inside_of_a_fused_kernel_are_counted(gradients: bool) -> Non
     with torch.set_grad_enabled(gradients), counter() as counting:
         attend(q, k, v, mask=EVERYONE, scale=1.0)
     assert counting.get_total_flops() == 2 * (2 * 2 * 4 * 5 * 5 * 8)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        vit_config(VISION_TRANSFORMERS["vit-nano28"], n_classes=3, size=(16, 16)),
+        vit_config(VISION_TRANSFORMERS["deit-tiny-distilled"], n_classes=3, size=(32, 32)),
+        segformer_config(SEGMENTERS["segformer-nano"], n_classes=3),
+        detr_config(DETECTORS["detr-nano-affine"], n_classes=3, n_queries=4),
+    ],
+    ids=["vit", "deit", "segformer", "detr"],
+)
+def test_all_parameters_of_a_model_of_pictures_are_counted(config: object) -> None:
+    """Of a table of positions too, which is looked up without being called."""
+    model = make_model(config).eval()
+    steps = steps_of(model, torch.randn(1, config.patches.channels if isinstance(config, ViTConfig) else 3, 32, 32))
+    assert sum(step.parameters for step in steps) == sum(own.numel() for own in model.parameters())
 
 
 def test_the_model_is_as_it_was() -> None:

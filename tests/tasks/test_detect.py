@@ -18,6 +18,7 @@ from heedful.data.made import shapes
 from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.run.recipe import override
+from heedful.run.task import NOTHING
 from heedful.tasks.detect import look as look_detect
 from heedful.tasks.detect.train import DetectJob
 from heedful.tasks.detect.use import target_of
@@ -217,6 +218,8 @@ def test_what_a_query_looked_at(run, tmp_path):
     for name, more, code in (("look.html", [], 0), ("look.svg", [], 0), ("one.svg", ["--head", 1], 2)):
         assert heed("look", run[0], tmp_path / "scene.png", "--out", tmp_path / name, *more) == code
     assert "1: " in (tmp_path / "look.svg").read_text()
+    told = look_detect.look_things(model, str(tmp_path / "scene.png"), "png", NOTHING).facts["boxes"]
+    assert told[0]["box"] == pytest.approx(found[0].box, abs=1e-3)  # of the file's own pixels
     pictures = re.findall(
         r'<img src="data:image/png;base64,([^"]+)" alt="([^"]+)"', (tmp_path / "look.html").read_text()
     )

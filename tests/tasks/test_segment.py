@@ -8,7 +8,7 @@ from PIL import Image
 
 import heedful
 from commands import heed
-from heedful.data.images.masks import IGNORE, SHAPES, Classes, MaskedImages, MaskedPart
+from heedful.data.images.masks import IGNORE, SHAPES, Classes, MaskedImages, MaskedPart, doubt
 from heedful.data.made import shapes
 from heedful.errors import InputError
 from heedful.run.recipe import override
@@ -178,3 +178,21 @@ def test_a_picture_is_measured_a_class_at_a_time(run, monkeypatch: pytest.Monkey
     assert found.pop("loss") == pytest.approx(total / count, rel=1e-5)
     assert found == overlaps(counts, model.spec.labels)
     assert enlarged == [1] * (len(part) * len(model.spec.labels))
+
+
+@pytest.mark.parametrize("values", [(0, 1), (0, 1, 2), (0, 255)])
+def test_masks_of_255_that_would_leave_one_class_to_score_are_told(values: tuple[int, ...]) -> None:
+    """Masks of 0 and 255 have the class 255 where a model has learnt from such, and elsewhere what is not known."""
+    classes = Classes(tuple(f"c{value}" for value in values), values)
+    masks = torch.zeros(2, 1, 4, 4, dtype=torch.uint8)
+    half = masks.clone()
+    half[:, :, 2:] = 1 if 255 in values else IGNORE
+    told = doubt(MaskedPart(masks, half, ["a", "b"]), classes)
+    assert bool(told) == (255 not in values)
+    assert all("nothing but 'c0' is scored" in note for note in told)
+    half[0, 0, 0] = 1
+    assert doubt(MaskedPart(masks, half, ["a", "b"]), classes) == ()
+    plan = replace(corpus(), valid=replace(part("valid", 4), masks=half.repeat(2, 1, 16, 16)))
+    assert not any("is scored" in note for note in SegmentJob(recipe(), plan).notes)
+    plan = replace(plan, valid=replace(plan.valid, masks=torch.where(plan.valid.masks == 1, IGNORE, plan.valid.masks)))
+    assert any("nothing but 'ground' is scored" in note for note in SegmentJob(recipe(), plan).notes)

@@ -124,6 +124,19 @@ def read_test_masks(path: str | Path, classes: Classes, *, channels: int) -> dic
     return {name: _part(own, classes, channels) for name, own in tests.items()}
 
 
+def doubt(part: MaskedPart, classes: Classes) -> tuple[str, ...]:
+    """What is to be told of masks that have no numbers but one and 255, which is none of the classes."""
+    found = {number for index in range(len(part)) for number in part.masks[index].unique().tolist()}
+    if IGNORE not in found or len(found) != 2:
+        return ()
+    own = min(found)
+    others = ", ".join(str(value) for value in classes.values if value != classes.values[own])
+    return (
+        f"masks of {classes.values[own]} and {IGNORE} alone, and {IGNORE} says that it is not known: nothing but "
+        f"{classes.labels[own]!r} is scored; where {IGNORE} is a class, write its number ({others}) in its place",
+    )
+
+
 SHAPES = Classes(("ground", *shapes.KINDS), tuple(range(1 + len(shapes.KINDS))))
 
 

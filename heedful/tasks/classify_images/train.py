@@ -28,7 +28,7 @@ from heedful.run.recipe import row_of
 from heedful.store.model import read_model
 from heedful.tasks.classify_images.recipe import ClassifyImagesRecipe
 from heedful.tasks.classify_images.use import ImageClassifier, ImageLabelSpec, targets_of
-from heedful.tasks.shared.picture_job import PictureJob, augment_of, fitted
+from heedful.tasks.shared.picture_job import PictureJob, augment_of, fitted, seen_as
 from heedful.training.loss import Loss
 
 SHOWN = 8  # pictures of a sample
@@ -164,11 +164,10 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
             kept=f"step {best['step']:,}, the best on the validation pictures (accuracy {best['accuracy']:.4f})",
             use=[f"heed classify {folder} PICTURE.png", f"heed eval {folder} --data MORE"],
         )
-        size = " x ".join(map(str, preparation.size))
         return replace(
             told,
             after=f" Labels: {', '.join(self.answers.labels)}.",
-            how=f"Pictures are resized to {size} pixels{', grey' if preparation.channels == 1 else ''}.",
+            how=f"{seen_as(preparation)}{', grey' if preparation.channels == 1 else ''}.",
             limits=f"{told.limits} Its probabilities are not calibrated.",
         )
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from heedful.data.images.files import Preparation, where_of
 from heedful.data.images.labelled import Part, read_test_images
+from heedful.data.parts import scored_by_name
 from heedful.errors import InputError
 from heedful.metrics.labels import accuracy, f1
 from heedful.models.vit import ViT
@@ -121,7 +122,8 @@ ASK = Ask(classify_pictures, NoOptions, reads="pictures")
 
 
 def score_image_classifier(classifier: ImageClassifier, options: DataOptions) -> Iterator[Scored]:
-    for name, part in read_test_images(options.path, channels=classifier.spec.preparation.channels).items():
+    tests = read_test_images(options.path, channels=classifier.spec.preparation.channels)
+    for name, part in scored_by_name(tests, options.path).items():
         yield Scored(name, classifier.measure(part))
 
 

@@ -22,11 +22,13 @@ MOST = 8  # queries, the surest first
 
 @dataclass(frozen=True)
 class ThingsLook:
-    """A picture as the model sees it, h x w pixels of N channels; what was found in it, boxes in those pixels; and, for
-    each, what its query looked at in the last layer, the mean over heads, in R rows and C columns of features."""
+    """A picture as the model sees it, h x w pixels of N channels, and the rows and columns of its file; what was found
+    in it, boxes in the pixels that the model sees; and, for each, what its query looked at in the last layer, the mean
+    over heads, in R rows and C columns of features."""
 
     file: str
     picture: UInt8[Tensor, "N h w"]
+    size: tuple[int, int]
     found: list[ScoredBox]
     maps: list[Float[Tensor, "R C"]]
 
@@ -34,7 +36,8 @@ class ThingsLook:
 def look_at_things(detector: Detector, file: str | Path, *, threshold: float = 0.5) -> ThingsLook:
     """Of what is found with at least this probability, else of what is likeliest. Raises InputError or MissingError."""
     prepared, model = detector.spec.preparation, detector.model
-    picture = prepared.fitted(read_image(file, channels=prepared.channels), where=str(file))
+    whole = read_image(file, channels=prepared.channels)
+    picture, size = prepared.fitted(whole, where=str(file)), (whole.shape[1], whole.shape[2])
     pixels = prepared.normalised(prepared.scaled(picture[None])).to(model.class_head.weight)
     name = f"decoder.blocks.{len(model.decoder.blocks) - 1}.cross_attention"
     with torch.inference_mode(), record(model, name) as recording:
@@ -44,7 +47,7 @@ def look_at_things(detector: Detector, file: str | Path, *, threshold: float = 0
     listed = detector.found(logits[-1, 0], boxes[-1, 0], (picture.shape[1], picture.shape[2]))
     order = sorted(range(len(listed)), key=lambda query: -listed[query].score)
     sure = [query for query in order if listed[query].score >= threshold][:MOST] or order[:1]
-    return ThingsLook(str(file), picture, [listed[query] for query in sure], [weights[query] for query in sure])
+    return ThingsLook(str(file), picture, size, [listed[query] for query in sure], [weights[query] for query in sure])
 
 
 def draw_things(looked: ThingsLook, kind: str) -> bytes:
@@ -85,7 +88,12 @@ def _frame(pixels: UInt8[Tensor, "3 a b"], left: int, top: int, right: int, bott
 def look_things(detector: Detector, file: str, kind: str, options: NoOptions) -> Looked:
     looked = look_at_things(detector, file)
     told = [f"  {one.label} {one.score:.3f}" for one in looked.found]
-    boxes = [one._asdict() for one in looked.found]
+    down, across = (own / seen for own, seen in zip(looked.size, looked.picture.shape[1:], strict=True))
+    scale = (across, down, across, down)  # as `Detector.detect` gives them, in the file's own pixels
+    boxes = [
+        {**one._asdict(), "box": [times * edge for times, edge in zip(scale, one.box, strict=True)]}
+        for one in looked.found
+    ]
     return Looked(draw_things(looked, kind), "\n".join([file, *told]), {"input": file, "boxes": boxes})
 
 

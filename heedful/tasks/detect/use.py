@@ -15,6 +15,7 @@ from torch import Tensor
 from heedful.data.images.boxes import BoxedPart, Things, read_test_boxes
 from heedful.data.images.files import Images, Preparation
 from heedful.data.images.views import View, whole
+from heedful.data.parts import scored_by_name
 from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.models.detr import DETR, Found
@@ -140,7 +141,8 @@ ASK = Ask(detect_things, DetectOptions, reads="pictures")
 
 
 def score_detector(detector: Detector, options: DataOptions) -> Iterator[Scored]:
-    for name, part in read_test_boxes(options.path, channels=detector.spec.preparation.channels).items():
+    tests = read_test_boxes(options.path, channels=detector.spec.preparation.channels)
+    for name, part in scored_by_name(tests, options.path).items():
         yield Scored(name, detector.measure(part))
 
 

@@ -21,6 +21,7 @@ from heedful.data.batches import TextBatch
 from heedful.data.images.files import Images, Preparation, to_image
 from heedful.data.images.labelled import read_test_images
 from heedful.data.images.palette import Palette
+from heedful.data.parts import scored_by_name
 from heedful.decode.search import sample
 from heedful.decode.settings import Sampling, SamplingOptions, refuse_fractions
 from heedful.errors import InputError, NonFiniteError
@@ -161,7 +162,8 @@ ASK = Ask(paint_pictures, PaintOptions, gathers=lambda options: False, reads="pi
 
 def score_painter(painter: Painter, options: DataOptions) -> Iterator[Scored]:
     channels = painter.spec.preparation.channels
-    for name, part in read_test_images(options.path, channels=channels, labelled=False).items():
+    tests = read_test_images(options.path, channels=channels, labelled=False)
+    for name, part in scored_by_name(tests, options.path).items():
         yield Scored(name, {**painter.measure(part.images), "pictures": len(part)})
 
 

@@ -10,7 +10,7 @@ import torch
 
 from heedful.core.config import to_json
 from heedful.data.images.files import Preparation, survey
-from heedful.data.images.masks import IGNORE, MaskedImages, MaskedPart, read_masked_images
+from heedful.data.images.masks import IGNORE, MaskedImages, MaskedPart, doubt, read_masked_images
 from heedful.errors import InputError
 from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.vision_presets import SEGMENTERS, segformer_config
@@ -63,6 +63,7 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
         for part in (corpus.valid, *corpus.tests.values()):
             survey(part.images)
             _read(part)
+            self.notes += doubt(part, classes)
         if self.start is None:
             row = row_of(SEGMENTERS, recipe)
             self.config = segformer_config(row, n_classes=len(classes.labels), channels=corpus.channels)

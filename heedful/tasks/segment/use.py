@@ -14,7 +14,8 @@ from jaxtyping import Float, Int, Integer, UInt8
 from torch import Tensor
 
 from heedful.data.images.files import Images, Preparation, to_image
-from heedful.data.images.masks import IGNORE, Classes, MaskedPart, read_test_masks
+from heedful.data.images.masks import IGNORE, Classes, MaskedPart, doubt, read_test_masks
+from heedful.data.parts import scored_by_name
 from heedful.errors import InputError
 from heedful.look.sheet import data_url
 from heedful.metrics.names import in_words
@@ -180,12 +181,13 @@ ASK = Ask(segment_pictures, SegmentOptions, reads="pictures")
 
 def score_segmenter(segmenter: Segmenter, options: DataOptions) -> Iterator[Scored]:
     spec = segmenter.spec
-    for name, part in read_test_masks(options.path, spec.classes, channels=spec.preparation.channels).items():
+    tests = read_test_masks(options.path, spec.classes, channels=spec.preparation.channels)
+    for name, part in scored_by_name(tests, options.path).items():
         scores: dict[str, Any] = segmenter.measure(part)
         told = ", ".join(in_words(key, value) for key, value in scores.items())
         labels = [f"iou {label}" for label in spec.labels]
         each = {name.removeprefix("iou "): scores.pop(name) for name in labels if name in scores}
-        yield Scored(name, scores | {"iou": each}, told)
+        yield Scored(name, scores | {"iou": each}, told, doubt(part, spec.classes))
 
 
 def segmenter_facts(saved: Saved) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class PictureJob(Job[R, C, M]):
             what=what,
             learnt_on=learnt_on,
             table=score_table("pictures", scores),
-            how=f"Pictures are resized to {' x '.join(map(str, self.answers.preparation.size))} pixels.",
+            how=f"{seen_as(self.answers.preparation)}.",
             kept=kept,
             use=use,
             limits="It has seen only the pictures above: on others expect worse than the table says.",
@@ -107,6 +107,16 @@ class PictureJob(Job[R, C, M]):
 
     def notes_on_data(self) -> Sequence[str]:
         return self.notes
+
+
+def seen_as(seen: Preparation) -> str:
+    """What a model sees of a picture, in words."""
+    size = " x ".join(map(str, seen.size))
+    if len(seen.resize) == 1 and seen.crop:
+        return (
+            f"Of each picture, its shorter edge resized to {seen.resize[0]} pixels, the middle {size} pixels are seen"
+        )
+    return f"Pictures are resized to {size} pixels"
 
 
 def make_viewer(images: Images, preparation: Preparation, plan: ImagesSection, seed: int) -> Viewer:
