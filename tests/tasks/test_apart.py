@@ -73,6 +73,14 @@ def test_columns_are_those_of_the_training_text(write: Callable[..., list[str]],
     assert (corpus.valid.source, corpus.valid.target) == (["ba"], ["BA"])
 
 
+def test_their_column_of_tags_is_read(tmp_path: Path) -> None:
+    for name in ("t", "v"):
+        rows = "".join(f"ba {name} {i}\tBA {i}\t{'formal' if i % 2 else 'plain'}\n" for i in range(4))
+        (tmp_path / f"{name}.tsv").write_text(f"en\tde\tkind\n{rows}")
+    corpus = read_parallel(tmp_path / "t.tsv", tag="kind", valid=[str(tmp_path / "v.tsv")])
+    assert [*corpus.valid.tags] == ["plain", "formal"] * 2
+
+
 def test_what_cannot_be_read_so_is_refused(write: Callable[..., list[str]], tmp_path: Path) -> None:
     train, held = write("t", range(40)), write("v", range(40, 50))
     with pytest.raises(MissingError, match="nowhere"):

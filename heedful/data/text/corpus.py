@@ -65,11 +65,11 @@ def read_parallel(
         fix = "give a folder, in which files are called train, valid and test"
         raise InputError("pairs of several directions, and files to validate or test on", where=str(path), fix=fix)
     if valid:
-        held = _read_apart(valid, read, source, target)
+        held = _read_apart(valid, read, source, target, tag)
         read, apart = replace(read, valid=held.train, told=[*read.told, *held.told]), [*held.files]
     if test:
         each = [test] if two_sides([(one, 1.0) for one in test]) else [[one] for one in test]
-        tests = [_read_apart(one, read, source, target) for one in each]
+        tests = [_read_apart(one, read, source, target, tag) for one in each]
         named = stems({own.files[0].name: own.train for own in tests})
         if len(named) < len(tests):
             raise InputError("two tests of one name", where=", ".join(test), fix="rename one")
@@ -78,10 +78,10 @@ def read_parallel(
     return _corpus(replace(read, files=[*read.files, *apart], apart=[*read.apart, *apart]), weights)
 
 
-def _read_apart(paths: Sequence[str], like: Read, source: str | None, target: str | None) -> Read:
+def _read_apart(paths: Sequence[str], like: Read, source: str | None, target: str | None, tag: str) -> Read:
     """What is kept apart from what is trained on, in the languages of that. Raises InputError or MissingError."""
     said = _said(like.taken.source, like.taken.target)
-    read, _ = read_whole(paths, source=source or said[0], target=target or said[1])
+    read, _ = read_whole(paths, source=source or said[0], target=target or said[1], tag=tag)
     if not len(read.train) or read.valid is not None or read.tests:
         raise InputError("parts of data, expected one part", where=", ".join(paths), fix="give a file, or two")
     return read

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from documents import BODY, BROKEN, DOCUMENTS, PO, SRT, VTT, XLIFF, XLIFF2, run, word
 from heedful.data.documents.passages import Document, Mark
-from heedful.data.documents.read import read_document
 from heedful.data.text.formats.po import read_po
 from heedful.data.text.formats.xliff import read_xliff
 from heedful.errors import InputError
@@ -26,16 +25,6 @@ def shouted(document: Document) -> bytes:
     return document.written(
         [part if isinstance(part, Mark) else part.upper() for part in each.placed] for each in document.passages
     )
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    def make(name: str, data: bytes | str) -> Document:
-        path = tmp_path / name
-        path.write_bytes(data.encode() if isinstance(data, str) else data)
-        return read_document(path, "de")
-
-    return make
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -4,26 +4,14 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 
 from documents import BODY, XLIFF, run, word
 from heedful.data.documents.passages import Document, Mark
-from heedful.data.documents.read import read_document
 from heedful.errors import InputError
 
 Read = Callable[[str, str | bytes], Document]
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Read:
-    def make(name: str, data: bytes | str) -> Document:
-        path = tmp_path / name
-        path.write_bytes(data.encode() if isinstance(data, str) else data)
-        return read_document(path, "de")
-
-    return make
 
 
 def texts(document: Document) -> list[str]:
