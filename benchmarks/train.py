@@ -9,6 +9,7 @@ translate  3 + 3 layers, 256 wide, 8,000 joint tokens, Multi30k English to Germa
 a          4 layers, 128 wide, 64 characters of context, 12 rows (`tinyshakespeare`); no dropout
 b          6 layers, 384 wide, 256 characters of context, 16 rows; no dropout
 b-dropout  the same with dropout 0.2
+gpt2       12 layers, 768 wide, 1,024 tokens of context, 16 rows (`wikitext2`, 16,000 tokens); no dropout; for a GPU
 
 Peers are `torch.nn.Transformer`, Hugging Face's Marian and GPT-2, and nanoGPT's model written anew, in float32 and
 under autocast to bf16, each with AdamW (fused) and clipping. Beside the figure of ours
@@ -78,6 +79,18 @@ SETTINGS = {
     "a": Setting(GenerateJob, "tinyshakespeare", characters(12, **NANO, context_length=64), GPT),
     "b": Setting(GenerateJob, "tinyshakespeare", characters(16, **MINI, context_length=256), GPT),
     "b-dropout": Setting(GenerateJob, "tinyshakespeare", characters(16, **MINI, context_length=256, dropout=0.2), GPT),
+    "gpt2": Setting(
+        GenerateJob,
+        "wikitext2",
+        heedful.recipe(
+            "generate",
+            preset="gpt2",
+            model={"dropout": 0.0},
+            data={"vocab_size": 16000},
+            train={"tokens": 16 * 1024, "lr": 6e-4, "warmup": 100, "average": 0},
+        ),
+        GPT,
+    ),
 }
 
 

@@ -1,11 +1,12 @@
-"""A pretend accelerator: a device that computes on the CPU, and where tensors of two devices never meet, as with CUDA.
+"""An accelerator: the machine's own where it has one, else a pretend one, which computes on the CPU, and where tensors
+of two devices never meet, as with CUDA.
 
-It borrows torch's device "lazy", which nothing stands behind here: gradients on it are computed in the thread that asks
-for them, and nothing is registered, so that tests beside do not notice.
+The pretend one borrows torch's device "lazy", which nothing stands behind here: gradients on it are computed in the
+thread that asks for them, and nothing is registered, so that tests beside do not notice.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 from unittest import mock
@@ -15,6 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 DEVICE = torch.device("lazy:0")
+THERE = torch.device("cuda:0") if torch.cuda.is_available() else DEVICE
 MOVES = {"_to_copy", "copy_", "_foreach_copy_"}  # from one device to another
 PACKED = {"_pack_padded_sequence", "_pad_packed_sequence", "_pack_padded_sequence_backward"}  # with lengths on the CPU
 INDEXED = {"index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"}  # by indices from any device
@@ -141,8 +143,13 @@ def _misplaced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list
     return here
 
 
+def accelerator() -> AbstractContextManager[str]:
+    """Within it tensors and modules can be on an accelerator, which has the name that it gives."""
+    return nullcontext("cuda") if torch.cuda.is_available() else pretended()
+
+
 @contextmanager
-def accelerator() -> Iterator[str]:
+def pretended() -> Iterator[str]:
     """Within it tensors and modules can be on the pretend device, which has the name that it gives."""
     swaps, lifts = torch.__future__.get_swap_module_params_on_conversion(), torch._C._only_lift_cpu_tensors()
     torch.__future__.set_swap_module_params_on_conversion(True)  # keeps tied weights tied, as CUDA does

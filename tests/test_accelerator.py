@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from accelerator import DEVICE, Away, accelerator
+from accelerator import DEVICE, Away, pretended
 
 REFUSED = {
     "a sum": lambda away, here: away + here,
@@ -28,7 +28,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_devices_do_not_meet(name):
-    with accelerator() as device:
+    with pretended() as device:
         here, away = torch.ones(3), torch.ones(3, device=device)
         with pytest.raises((RuntimeError, TypeError, UserWarning)):
             REFUSED[name](away, here)
@@ -36,7 +36,7 @@ def test_devices_do_not_meet(name):
 
 @pytest.mark.parametrize("context", [torch.inference_mode, torch.no_grad, torch.enable_grad])
 def test_what_may_be_on_the_cpu(context):
-    with accelerator() as device, context():
+    with pretended() as device, context():
         x = torch.tensor([1.0, 2.0, 3.0], device=device)
         made = [torch.arange(3, device=device), torch.as_tensor(1, device=device), torch.ones(3).to(x), x.new_zeros(3)]
         made += [x * torch.tensor(2.0), x[torch.tensor([0, 2])], x.to(device), torch.full_like(x, 1), x.flatten()[1:]]
@@ -61,7 +61,7 @@ def test_tied_weights_stay_tied_and_gradients_come_back():
         return model[0].weight.grad
 
     wanted = gradient("cpu")
-    with accelerator() as device:
+    with pretended() as device:
         found = gradient(device)
         assert found.device == DEVICE
         torch.testing.assert_close(found.cpu(), wanted)
@@ -69,7 +69,7 @@ def test_tied_weights_stay_tied_and_gradients_come_back():
 
 def test_nothing_is_left_behind():
     before = torch.__future__.get_swap_module_params_on_conversion(), torch._C._only_lift_cpu_tensors()
-    with pytest.raises(ZeroDivisionError), accelerator():
+    with pytest.raises(ZeroDivisionError), pretended():
         raise ZeroDivisionError
     assert (torch.__future__.get_swap_module_params_on_conversion(), torch._C._only_lift_cpu_tensors()) == before
     with pytest.raises(NotImplementedError):
