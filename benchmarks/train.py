@@ -9,7 +9,7 @@ translate  3 + 3 layers, 256 wide, 8,000 joint tokens, Multi30k English to Germa
 a          4 layers, 128 wide, 64 characters of context, 12 rows (`tinyshakespeare`); no dropout
 b          6 layers, 384 wide, 256 characters of context, 16 rows; no dropout
 b-dropout  the same with dropout 0.2
-gpt2       12 layers, 768 wide, 1,024 tokens of context, 16 rows (`wikitext2`, 16,000 tokens); no dropout; for a GPU
+gpt2       12 layers, 768 wide, 1,024 tokens of context, 16 rows (16,000 tokens); no dropout; for a GPU
 
 Peers are `torch.nn.Transformer`, Hugging Face's Marian and GPT-2, and nanoGPT's model written anew, in float32 and
 under autocast to bf16, each with AdamW (fused) and clipping. Beside the figure of ours
@@ -81,7 +81,7 @@ SETTINGS = {
     "b-dropout": Setting(GenerateJob, "tinyshakespeare", characters(16, **MINI, context_length=256, dropout=0.2), GPT),
     "gpt2": Setting(
         GenerateJob,
-        "wikitext2",
+        "tinyshakespeare",
         heedful.recipe(
             "generate",
             preset="gpt2",

@@ -37,10 +37,13 @@ class Contestant:
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(other, self.make, self.arguments, threads, self.keeps))
         self._process.start()
-        self._pipe.recv()
+        self._ready = False
 
     def turn(self, asked: Any) -> tuple[Any, float]:
-        """The answer, and the seconds that it took."""
+        """The answer, and the seconds that it took. The first turn waits until it is made: all get ready together."""
+        if not self._ready:
+            self._pipe.recv()
+            self._ready = True
         self._pipe.send(asked)
         return self._pipe.recv()
 

@@ -94,11 +94,13 @@ def attend(
         return F.scaled_dot_product_attention(
             q, k, v, is_causal=True, scale=scale, dropout_p=dropout, enable_gqa=grouped
         )
-    visible = mask.dense(T, S, q.device)
+    opened = mask.opened(T, S, q.device)
+    visible = mask.dense(T, S, q.device) if opened is None else opened.visible
     if bias is not None:
         bias = bias.to(q.dtype)
         visible = bias if visible is None else bias.masked_fill(~visible, -torch.inf)
-    return F.scaled_dot_product_attention(q, k, v, visible, dropout, scale=scale, enable_gqa=grouped)
+    found = F.scaled_dot_product_attention(q, k, v, visible, dropout, scale=scale, enable_gqa=grouped)
+    return found if opened is None else found.masked_fill(opened.blind, 0.0)
 
 
 def _for_each_query_head(kv: Float[Tensor, "B G S D"], n_heads: int) -> Float[Tensor, "B H S D"]:

@@ -17,6 +17,17 @@ def adds_masks(device: torch.device) -> bool:
     return device.type == "cpu"
 
 
+def knows_blind_queries(device: torch.device) -> bool:
+    """Whether torch's fused kernel may be given a query that sees no key: it finds zeros, and gives no gradient. cuDNN's,
+    which torch takes for bf16 on recent graphics processors, has NaN as gradients of it."""
+    return device.type == "cpu"
+
+
+def runs_ahead(device: torch.device) -> bool:
+    """Whether the host goes on while the device computes, so that what is waited for takes longer than its arithmetic."""
+    return device.type != "cpu"
+
+
 def slow_random_numbers(x: Tensor) -> bool:
     """Whether random numbers are drawn one after another, so that it pays to use all bits of each."""
     return x.device.type == "cpu"

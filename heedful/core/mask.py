@@ -37,6 +37,7 @@ class Mask:
     start: int | None = None  # the position of the first query, where keys are a fixed buffer
     _dense: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
     _additive: dict[tuple[object, ...], "AdditiveMask | None"] = field(default_factory=dict, init=False, repr=False)
+    _opened: dict[tuple[object, ...], "OpenedMask | None"] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for given in (self.valid, self.allowed):
@@ -73,6 +74,17 @@ class Mask:
             visible = self.dense(T, S, device)
             self._additive[key] = None if visible is None else additive_mask(visible, dtype)
         return self._additive[key]
+
+    def opened(self, T: int, S: int, device: torch.device) -> "OpenedMask | None":
+        """`dense` without a query that sees nobody; None where a kernel may meet one, or none is possible."""
+        own = (self.positions, self.valid, self.segments, self.allowed)
+        if all(given is None for given in own) or kernels.knows_blind_queries(device):
+            return None
+        key = (T, S, device)
+        if key not in self._opened:
+            visible = self.dense(T, S, device)
+            self._opened[key] = None if visible is None else opened_mask(visible)
+        return self._opened[key]
 
     def within(self, window: int, queries: Tensor | None, keys: Tensor | None) -> "Mask":
         """The same for a `window`, of queries and keys at these positions (None: as they lie in their rows)."""
@@ -128,6 +140,19 @@ def additive_mask(visible: Bool[Tensor, "*B T S"], dtype: torch.dtype) -> Additi
     has_key = visible.any(dim=-1, keepdim=True)
     bias = torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible & has_key, -torch.inf)
     return AdditiveMask(bias, None if has_key.all() else has_key.to(dtype))
+
+
+class OpenedMask(NamedTuple):
+    """A mask in which a query that would see nobody sees every key, and which those are: what they find is to be
+    set to zero."""
+
+    visible: Bool[Tensor, "*B T S"]
+    blind: Bool[Tensor, "*B T 1"]
+
+
+def opened_mask(visible: Bool[Tensor, "*B T S"]) -> OpenedMask:
+    blind = ~visible.any(dim=-1, keepdim=True)
+    return OpenedMask(visible | blind, blind)
 
 
 def _refuse_numbers(given: Tensor) -> None:

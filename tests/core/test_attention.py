@@ -1,11 +1,14 @@
 """Two functions, one law: `attend` is `attention_weights @ v` in value and gradient, whatever the mask, the bias and
 the grouping; and the layer is those functions between four linear maps."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heedful.core import kernels
 from heedful.core.attention import KV, Attention, AttentionConfig, Heads, attend, attention_weights, masked_softmax
 from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.mask import EVERYONE, Mask
@@ -101,6 +104,31 @@ def test_fused_is_explicit(kind: str, G: int, monkeypatch: pytest.MonkeyPatch) -
             for out in (explicit, with_grad, kernel):
                 for ours, theirs in zip(gradients(out, pull, *of), right, strict=True):
                     close(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_who_sees_nobody_never_reaches_a_kernel_that_does_not_know_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fused(q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None = None, *rest: Any, **how: Any) -> Tensor:
+        seen = visible if visible is None or visible.dtype == torch.bool else visible > -torch.inf
+        assert seen is None or seen.any(-1).all()
+        return real(q, k, v, visible, *rest, **how)
+
+    real, mask = torch.nn.functional.scaled_dot_product_attention, make_mask(kind, T, S)
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", fused)
+    monkeypatch.setattr(kernels, "knows_blind_queries", lambda device: False)
+    for shape in BIASES:
+        q, k, v = (torch.randn(B, n, s, d, requires_grad=True) for n, s, d in ((H, T, D), (2, S, D), (2, S, E)))
+        bias = None if shape is None else torch.randn(*shape, T, S)
+        pull = torch.randn(B, H, T, E)
+        expected, _ = plainly(q, k, v, mask, bias)
+        with monkeypatch.context() as patch:
+            patch.setattr(torch, "is_grad_enabled", lambda: False)
+            found = attend(q, k, v, mask=mask, bias=bias, scale=SCALE)
+        close(found, expected)
+        for ours, theirs in zip(gradients(found, pull, q, k, v), gradients(expected, pull, q, k, v), strict=True):
+            close(ours, theirs)
 
 
 @pytest.mark.parametrize("kind", ["everyone", "causal", "blind", "several"])
