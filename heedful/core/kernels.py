@@ -3,6 +3,10 @@
 import torch
 from torch import Tensor
 
+# Float32 is float32 on every device: by itself torch lets cuDNN round what convolutions and recurrent layers multiply
+# to ten bits (TF32), which it does not do to products of matrices.
+torch.backends.cudnn.allow_tf32 = False
+
 
 def explicit_attention(q: Tensor, *, plain: bool) -> bool:
     """Whether weights are better made one by one than by torch's fused kernel: on a CPU, where gradients are wanted, as
@@ -18,13 +22,13 @@ def adds_masks(device: torch.device) -> bool:
 
 
 def knows_blind_queries(device: torch.device) -> bool:
-    """Whether torch's fused kernel may be given a query that sees no key: it finds zeros, and gives no gradient. cuDNN's,
-    which torch takes for bf16 on recent graphics processors, has NaN as gradients of it."""
+    """Whether torch's fused kernel may be given a query that sees no key: it finds zeros, and gives no gradient. That
+    of cuDNN, which torch takes for bf16 on recent graphics processors, finds something, and has NaN as its gradient."""
     return device.type == "cpu"
 
 
 def runs_ahead(device: torch.device) -> bool:
-    """Whether the host goes on while the device computes, so that what is waited for takes longer than its arithmetic."""
+    """Whether the host continues while the device computes, so that waiting takes longer than the arithmetic."""
     return device.type != "cpu"
 
 

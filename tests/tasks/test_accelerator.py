@@ -1,6 +1,7 @@
-"""Every task on an accelerator, the pretend one where the machine has none: it learns and says what it does on a CPU."""
+"""Every task on an accelerator, a pretend one where the machine has none: it learns and says what it does on a CPU."""
 
 import json
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import pytest
@@ -29,6 +30,8 @@ def close(found: Any, wanted: Any, within: float = 1e-4) -> None:
         if isinstance(leaf, torch.Tensor):
             assert leaf.device.type == "cpu"
             torch.testing.assert_close(leaf, other, rtol=within, atol=within)
+        elif is_dataclass(leaf):
+            close(asdict(leaf), asdict(other), within)
         else:
             assert leaf == (pytest.approx(other, rel=within, abs=within) if isinstance(other, float) else other)
 
