@@ -33,7 +33,6 @@ LONGEST = {"test_types.py", "test_accelerator.py", "learn", "faults"}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="the long runs too, and the others at full volume")
-    parser.addoption("--device", default="cpu", help="where tensors are made: for core, models, decode and parity")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -139,9 +138,7 @@ def root() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def seeded(pytestconfig: pytest.Config) -> None:
-    if (device := pytestconfig.getoption("--device")) != "cpu":
-        torch.set_default_device(device)
+def seeded() -> None:
     random.seed(0)
     numpy.random.seed(0)
     torch.manual_seed(0)
