@@ -156,3 +156,7 @@ def test_scores_of_an_exam() -> None:
 )
 def test_what_is_learnt_in_a_second_agrees(name: str) -> None:
     assert show(name, short=True).verdict == "agrees"
+
+
+def test_a_class_that_was_never_shown_is_found_by_its_text() -> None:
+    assert show("K1").verdict == "agrees"
