@@ -50,7 +50,7 @@ class Decoding(Sampling):
     early_stopping: bool = True  # a beam is over when it is full of what has ended; else when nothing live is better
     n_best: int = 1
     groups: int = 1  # of the beam, which are to say different things (Vijayakumar et al. 2018)
-    diversity: float = 0.5  # nats that a token costs for each group before that chose it at this step
+    diversity: float = 0.5  # nats that a token costs for each beam of earlier groups that chose it at this step
     longest: int | None = None  # new tokens; None: twice the source's and 12 more
     shortest: int = 0
     no_repeat: int = 0  # no n-gram of this size twice; 0: any may
