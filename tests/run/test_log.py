@@ -2,8 +2,9 @@
 
 import json
 import sys
+from itertools import accumulate, chain, repeat
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -73,3 +74,15 @@ def test_of_how_many_checkpoints_a_mean_is_is_no_score(tmp_path: Path, monkeypat
     monkeypatch.setattr(curve, "to_bytes", lambda figure, kind: b"")
     assert curve.training_curve(tmp_path) == b""
     assert drawn == [["bleu"]]
+
+
+def test_the_speed_of_steps_that_take_unlike_times_is_of_all_of_them(
+    tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where answers are made before some steps: the mean of each step's speed would be many times as high."""
+    ticks = accumulate(chain.from_iterable(repeat([0.001] * 15 + [10.0])))
+    monkeypatch.setattr("heedful.training.loop.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    events = train(made_recipe(steps=12), tmp_path / "run", corpus=corpus)
+    steps = [event for event in events if isinstance(event, Trained)]
+    last = steps[-1]
+    assert last.rate == pytest.approx(sum(one.step.count for one in steps) / last.step.seconds)
