@@ -220,7 +220,7 @@ def _gradients(
         loss.total.backward()
         state.optimizer.collect()
         total += loss.total.detach()
-        extra += torch.as_tensor(loss.extra).detach()
+        extra += loss.extra.detach() if isinstance(loss.extra, Tensor) else loss.extra
         count += loss.count
         beside = added(beside, loss.beside)
     return float(total), float(extra), count, beside
