@@ -16,7 +16,7 @@ class Sampling:
     top_k: int = 0  # only the so many most probable; 0: any
     top_p: float = 1.0  # only the most probable, until they sum up to this
     min_p: float = 0.0  # only those at least this share as probable as the most probable
-    repetition_penalty: float = 1.0  # of tokens that were said before; 1: none
+    repetition_penalty: float = 1.0  # of tokens that were said before, those of a prompt aside; 1: none
     seed: int = 0
 
     def __post_init__(self) -> None:
