@@ -16,7 +16,7 @@ class Sampling:
     top_k: int = 0  # only the so many most probable; 0: any
     top_p: float = 1.0  # only the most probable, until they sum up to this
     min_p: float = 0.0  # only those at least this share as probable as the most probable
-    repetition_penalty: float = 1.0  # of tokens that were said before; 1: none
+    repetition_penalty: float = 1.0  # of tokens that were said before, those of a prompt aside; 1: none
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class Decoding(Sampling):
     early_stopping: bool = True  # a beam is over when it is full of what has ended; else when nothing live is better
     n_best: int = 1
     groups: int = 1  # of the beam, which are to say different things (Vijayakumar et al. 2018)
-    diversity: float = 0.5  # nats that a token costs for each group before that chose it at this step
+    diversity: float = 0.5  # nats that a token costs for each beam of earlier groups that chose it at this step
     longest: int | None = None  # new tokens; None: twice the source's and 12 more
     shortest: int = 0
     no_repeat: int = 0  # no n-gram of this size twice; 0: any may

@@ -15,10 +15,13 @@ class ScoredBox(NamedTuple):
     box: Box
 
 
-def average_precision(found: Sequence[Sequence[ScoredBox]], right: Sequence[Things]) -> dict[str, float]:
+def average_precision(
+    found: Sequence[Sequence[ScoredBox]], right: Sequence[Things], crowds: Sequence[Things] = ()
+) -> dict[str, float]:
     """`map`, the mean over labels, and over overlaps (intersection over union) from 0.5 to 0.95, of the average
     precision of at most 100 boxes a picture; `map50` and `map75` at one overlap; `recall`, the mean of what is found at
-    all (Lin et al. 2014, as pycocotools counts). Raises InputError where there is no box to find.
+    all (Lin et al. 2014, as pycocotools counts). What is found in the `crowds` of a picture, where it has some, is
+    neither right nor wrong. Raises InputError where there is no box to find.
     """
     from pycocotools.cocoeval import COCOeval
 
@@ -28,7 +31,7 @@ def average_precision(found: Sequence[Sequence[ScoredBox]], right: Sequence[Thin
     known = set(labels)
     said = [[one for one in own if one.label in known] for own in found]
     with contextlib.redirect_stdout(io.StringIO()):
-        measure = COCOeval(_coco(right, labels), _coco(said, labels), "bbox")
+        measure = COCOeval(_coco(right, labels, crowds), _coco(said, labels), "bbox")
         measure.evaluate()
         measure.accumulate()
         measure.summarize()
@@ -36,11 +39,12 @@ def average_precision(found: Sequence[Sequence[ScoredBox]], right: Sequence[Thin
     return {name: float(measure.stats[place]) for name, place in names.items()}
 
 
-def _coco(boxes: Sequence[Sequence[Any]], labels: Sequence[str]) -> Any:
+def _coco(boxes: Sequence[Sequence[Any]], labels: Sequence[str], crowds: Sequence[Things] = ()) -> Any:
     from pycocotools.coco import COCO
 
     made = COCO()
-    numbered = [(picture, one) for picture, own in enumerate(boxes, 1) for one in own]
+    numbered = [(picture, one, 0) for picture, own in enumerate(boxes, 1) for one in own]
+    numbered += [(picture, one, 1) for picture, own in enumerate(crowds, 1) for one in own if one.label in labels]
     made.dataset = {
         "images": [{"id": picture} for picture in range(1, len(boxes) + 1)],
         "categories": [{"id": number, "name": label} for number, label in enumerate(labels, 1)],
@@ -51,10 +55,10 @@ def _coco(boxes: Sequence[Sequence[Any]], labels: Sequence[str]) -> Any:
                 "category_id": 1 + labels.index(one.label),
                 "bbox": [left, upper, right - left, lower - upper],
                 "area": (right - left) * (lower - upper),
-                "iscrowd": 0,
+                "iscrowd": crowd,
                 "score": getattr(one, "score", 1.0),
             }
-            for number, (picture, one) in enumerate(numbered, 1)
+            for number, (picture, one, crowd) in enumerate(numbered, 1)
             for left, upper, right, lower in [one.box]
         ],
     }

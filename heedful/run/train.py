@@ -155,21 +155,23 @@ class _Run:
             tolerant=plan.non_finite != "stop",
             signal=lambda: self.signals.number,
         )
-        rates: list[float] = []
+        recent: list[tuple[int, float]] = []  # how much the loss of a step was a mean over, and how long the step took
         before = state.seconds
         skipped = 0
         for step in self._with_ranks(steps):
             if isinstance(step, Skipped):
                 skipped += 1
                 yield from self._put_right(step, skipped)
+                before = state.seconds
                 continue
             skipped = 0
             progress = self.progress
-            rates = [*rates[-19:], step.count / max(1e-9, step.seconds - before)]
+            recent = [*recent[-19:], (step.count, step.seconds - before)]
             before = step.seconds
             progress.add(step)
-            left = self._left(step, len(rates))
-            yield Trained(step, step.lr * plan.lr, sum(rates) / len(rates), self.counted, left)
+            left = self._left(step, len(recent))
+            counts, seconds = map(sum, zip(*recent, strict=True))
+            yield Trained(step, step.lr * plan.lr, counts / max(1e-9, seconds), self.counted, left)
             if step.step % LOG_EVERY == 0:
                 self._log(step)
             stopped = False

@@ -94,14 +94,15 @@ def set_loss(
     distances and overlaps of pairs by the number of things.
 
     `count` is the number of things, or 1 where there is none, and `total` that many times the loss: batches that are
-    added up count by their things, as in the paper.
+    added up count by their things, as in the paper. What is answered is the last layer: the others are `extra`.
     """
     things = max(1, sum(len(target.classes) for target in targets))
-    total = boxes.new_zeros((), dtype=torch.float32)
+    total = extra = boxes.new_zeros((), dtype=torch.float32)
     for layer_logits, layer_boxes in zip(logits, boxes, strict=True):
+        extra = total
         classes, distance, lost = _parts(layer_logits, layer_boxes, targets, config)
         total = total + things * classes + config.distance * distance + config.overlap * lost
-    return Loss(total, things)
+    return Loss(total, things, extra=extra)
 
 
 def _parts(

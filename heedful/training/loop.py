@@ -115,7 +115,7 @@ class Step:
 
     step: int
     epoch: int
-    loss: float  # the mean over what the batch counts, in nats
+    loss: float  # the mean over what the batch counts, in nats, without what is learnt beside
     count: int
     norm: float  # of the gradient, before clipping
     lr: float  # the share of the peak
@@ -154,14 +154,15 @@ def fit(
     begin = time.perf_counter()
     while (found := _next_batches(task, state, budget, accumulate)) is not None:
         group, progress = found
-        total, count, beside = _gradients(task, state, group, ranks)
+        total, extra, count, beside = _gradients(task, state, group, ranks)
         now = time.perf_counter()
         spent, begin = now - begin, now
-        everyone = ranks.gather([total, float(count), float(signal()), state.seconds + spent])
+        everyone = ranks.gather([total, extra, float(count), float(signal()), state.seconds + spent])
         state.optimizer.sum(ranks)
-        count = int(sum(each[1] for each in everyone))
+        total, extra, counts = (sum(each[i] for each in everyone) for i in range(3))
+        count = int(counts)
         parts = max(count, 1)  # a batch may hold nothing that is learnt
-        mean = sum(each[0] for each in everyone) / parts
+        mean = total / parts
         norm = state.optimizer.norm(parts)
         if not math.isfinite(mean) or not math.isfinite(norm):
             error = non_finite(state, mean)
@@ -179,9 +180,10 @@ def fit(
         state.batch += len(group)
         state.tokens += count
         now = time.perf_counter()
-        state.seconds = everyone[0][3] + now - begin
-        asked = int(max(each[2] for each in everyone))
-        yield Step(state.step, state.epoch, mean, count, norm, share, progress, state.seconds, asked, beside)
+        state.seconds = everyone[0][4] + now - begin
+        asked = int(max(each[3] for each in everyone))
+        loss = (total - extra) / parts
+        yield Step(state.step, state.epoch, loss, count, norm, share, progress, state.seconds, asked, beside)
         begin = time.perf_counter()
 
 
@@ -203,11 +205,11 @@ def _next_batches(task: Trainable, state: State, budget: Budget, accumulate: int
 
 def _gradients(
     task: Trainable, state: State, group: Sequence[Any], ranks: Ranks
-) -> tuple[float, int, Mapping[str, Sum]]:
-    """Adds up the gradients of this rank's rows of the batches; their loss, how many it is a sum over, and what it
-    tells beside."""
+) -> tuple[float, float, int, Mapping[str, Sum]]:
+    """Adds up the gradients of this rank's rows of the batches; their loss, what of it is extra, how many it is a sum
+    over, and what it tells beside."""
     beside: dict[str, Sum] = {}
-    total, count = torch.zeros((), device=next(state.model.parameters()).device), 0
+    (total, extra), count = torch.zeros(2, device=next(state.model.parameters()).device), 0
     torch.manual_seed(counter_seed(state.seed, "step", state.step, ranks.rank))
     for number, batch in enumerate(group, state.batch):
         own = range(ranks.rank, row_count(batch), ranks.size)
@@ -218,9 +220,10 @@ def _gradients(
         loss.total.backward()
         state.optimizer.collect()
         total += loss.total.detach()
+        extra += loss.extra.detach() if isinstance(loss.extra, Tensor) else loss.extra
         count += loss.count
         beside = added(beside, loss.beside)
-    return float(total), count, beside
+    return float(total), float(extra), count, beside
 
 
 def non_finite(state: State, loss: float) -> NonFiniteError:

@@ -38,6 +38,7 @@ class Loss:
     total: Float[Tensor, ""]  # summed over what it counts, in nats
     count: int  # what to divide by: tokens, for text
     beside: Mapping[str, Sum] = field(default_factory=dict)  # by the names that metrics.jsonl has for their means
+    extra: Float[Tensor, ""] | float = 0.0  # of the total: learnt beside what is measured, and not told as the loss
 
 
 def added(one: Mapping[str, Sum], other: Mapping[str, Sum]) -> dict[str, Sum]:

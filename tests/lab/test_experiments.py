@@ -18,6 +18,7 @@ from heedful.lab.language.exam import score
 from heedful.lab.language.scaling import fitted
 from heedful.lab.lectern import show
 from heedful.lab.recurrent.lists import things
+from heedful.lab.toys.evened import on_pair
 from heedful.lab.toys.reader import about_it
 from heedful.lab.toys.shapes_1d import LENGTH, NOISE, Net, Pairs, pictures
 from heedful.lab.toys.street import crossing, feeling
@@ -38,6 +39,15 @@ def test_heights_are_averaged_within_pairs(pairs: Pairs) -> None:
                 at = round(float(centres[one]))
                 assert abs(source[at] - heights[one]) <= NOISE + 1e-4
                 assert abs(target[at] - heights[two].mean()) <= NOISE + 1e-4
+
+
+def test_weight_on_two_shapes_is_counted_once() -> None:
+    shapes = torch.tensor([[20.0, 9.0, 5.0], [26.0, 3.0, 5.0]])  # 18 to 22 and 24 to 28
+    weights = torch.full((LENGTH, LENGTH), 1 / LENGTH)
+    assert on_pair(weights, shapes) == pytest.approx(10 / LENGTH)
+    weights = torch.zeros(LENGTH, LENGTH)
+    weights[20, 22], weights[26, 23] = 1, 1  # in the mate, and between the two
+    assert on_pair(weights, shapes) == pytest.approx(0.5)
 
 
 def test_nets_of_the_toys_have_the_sizes_of_the_deck() -> None:
@@ -156,3 +166,7 @@ def test_scores_of_an_exam() -> None:
 )
 def test_what_is_learnt_in_a_second_agrees(name: str) -> None:
     assert show(name, short=True).verdict == "agrees"
+
+
+def test_a_class_that_was_never_shown_is_found_by_its_text() -> None:
+    assert show("K1").verdict == "agrees"

@@ -57,6 +57,14 @@ def test_a_run_is_followed_until_it_has_ended(page: Page, served: str, runs_fold
     expect(page.locator("#list tr", has_text="now").locator("td.state")).to_have_text("finished")
 
 
+def test_a_curve_is_of_what_was_measured(page: Page, served: str, runs_folder: Path, copied: list[Path]) -> None:
+    run = begun(runs_folder, "mean", copied)
+    measured(run, step=1, epoch=0, seconds=2.0, train_loss=5.0)
+    measured(run, step=1, valid_loss=4.0, averaged=3)  # of the mean of three checkpoints
+    page.goto(f"{served}/runs#runs=mean")
+    expect(page.locator("#measure option")).to_have_text(["train loss", "valid loss"])
+
+
 def test_nothing_is_asked_again_where_no_run_trains(page: Page, served: str) -> None:
     page.goto(f"{served}/runs")
     expect(page.locator("#list tbody tr").first).to_be_visible()

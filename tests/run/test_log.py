@@ -2,15 +2,16 @@
 
 import json
 import sys
+from itertools import accumulate, chain, repeat
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from heedful.data.text.corpus import Corpus
 from heedful.errors import MissingError
-from heedful.run import log
+from heedful.run import curve, log
 from heedful.run.events import Trained
 from heedful.verbs.train import train
 from made import made_recipe
@@ -63,3 +64,25 @@ def test_what_is_not_installed_is_said_first(tmp_path: Path, corpus: Corpus, mon
     with pytest.raises(MissingError, match="TensorBoard is not installed"):
         next(train(made_recipe(tensorboard=True), tmp_path / "run", corpus=corpus))
     assert not (tmp_path / "run").exists()
+
+
+def test_of_how_many_checkpoints_a_mean_is_is_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"step": 2, "valid_loss": 3.0, "bleu": 1.0}, {"step": 2, "valid_loss": 2.9, "bleu": 1.1, "averaged": 5}]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    drawn: list[list[str]] = []
+    monkeypatch.setattr(curve, "curves", lambda rows, *, scores, title: drawn.append(scores))
+    monkeypatch.setattr(curve, "to_bytes", lambda figure, kind: b"")
+    assert curve.training_curve(tmp_path) == b""
+    assert drawn == [["bleu"]]
+
+
+def test_the_speed_of_steps_that_take_unlike_times_is_of_all_of_them(
+    tmp_path: Path, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where answers are made before some steps: the mean of each step's speed would be many times as high."""
+    ticks = accumulate(chain.from_iterable(repeat([0.001] * 15 + [10.0])))
+    monkeypatch.setattr("heedful.training.loop.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    events = train(made_recipe(steps=12), tmp_path / "run", corpus=corpus)
+    steps = [event for event in events if isinstance(event, Trained)]
+    last = steps[-1]
+    assert last.rate == pytest.approx(sum(one.step.count for one in steps) / last.step.seconds)

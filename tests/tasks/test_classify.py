@@ -180,12 +180,13 @@ def test_the_auxiliary_loss_is_that_of_the_language_model():
     ((ids, _),) = examples[0].sequences
     with torch.no_grad():
         plain, more = (
-            ClassifyTask(examples, plan, answer="label", auxiliary=weight).loss(model, classify_batch(examples)).total
+            ClassifyTask(examples, plan, answer="label", auxiliary=weight).loss(model, classify_batch(examples))
             for weight in (0.0, 0.5)
         )
         logits = model.lm(torch.tensor([ids[:-1]]))[0]
     nats = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]), reduction="sum")
-    assert float(more - plain) == pytest.approx(0.5 * float(nats) / len(ids), rel=1e-4)
+    assert float(more.total - plain.total) == pytest.approx(0.5 * float(nats) / len(ids), rel=1e-4)
+    assert float(more.total - more.extra) == pytest.approx(float(plain.total), rel=1e-5)
 
 
 @pytest.fixture(scope="module")

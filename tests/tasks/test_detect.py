@@ -150,6 +150,23 @@ def test_average_precision_by_hand(found, expected):
         assert scores[name] == pytest.approx(value, abs=1e-6), name
 
 
+def test_what_is_found_in_a_crowd_is_not_wrong():
+    """Of COCO's crowds pycocotools says so, by the share of the found box that is inside."""
+    inside, around = (21.0, 21.0, 24.0, 24.0), ((Thing("a", OTHER), Thing("b", OTHER)),)
+    found = [[ScoredBox("a", 0.9, inside), ScoredBox("a", 0.8, SQUARE)]]
+    assert average_precision(found, [(Thing("a", SQUARE),)])["map"] == pytest.approx(0.5)
+    assert average_precision(found, [(Thing("a", SQUARE),)], around)["map"] == pytest.approx(1)
+
+
+def test_crowds_stay_with_their_pictures():
+    made = corpus()
+    crowds = [made.valid.things[0], *[()] * 5]
+    crowded = BoxedPart(made.valid.images, made.valid.things, made.valid.names, crowds)
+    job = DetectJob(recipe(), BoxedImages(made.train, crowded, {}, "made", channels=3, size=(64, 64)))
+    assert job.portion(crowded, 1.0).crowds == crowds
+    assert job.portion(made.valid, 0.5).crowds == []
+
+
 def test_labels_that_were_not_learnt_and_options_that_say_nothing():
     named = corpus()
     strange = BoxedPart(named.valid.images, [(Thing("star", SQUARE),)] * 6, named.valid.names)

@@ -247,6 +247,7 @@ def test_the_loss_of_pairs_weighs_as_much_as_that_of_words():
     logits = model.next_sentence(model.hidden(batch.tokens, batch.segments, batch.types)[at])
     own = F.cross_entropy(logits, batch.pairs[at], reduction="sum")
     torch.testing.assert_close(found.total, words.total + made.weight * own)
+    torch.testing.assert_close(found.extra, made.weight * own)
     assert found.count == words.count
     assert made.weight * int(at.sum()) == pytest.approx(found.count, rel=0.1)
 

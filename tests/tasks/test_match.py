@@ -13,7 +13,7 @@ from heedful.errors import InputError, MissingError
 from heedful.models import make_model
 from heedful.run.recipe import override
 from heedful.tasks.match.look import draw_texts, look_at_texts
-from heedful.tasks.match.train import CaptionBatch, MatchJob
+from heedful.tasks.match.train import CaptionBatch, MatchJob, bounded
 from heedful.tasks.match.use import Matcher, MatchSpec
 from heedful.tasks.recipes import build
 from heedful.training.loss import contrastive
@@ -185,9 +185,17 @@ def test_a_temperature_that_is_too_low_counts_as_the_lowest(tmp_path):
             model.log_scale.fill_(scale).log_()
         losses.append(job.task(model).loss(model, batch).total)
     torch.testing.assert_close(losses[0], losses[1])
-    assert torch.autograd.grad(losses[1], model.log_scale)[0] == 0
     job.write(tmp_path / "run", model)
     assert float(Matcher.load(tmp_path / "run").model.log_scale.detach().exp()) == pytest.approx(100, rel=1e-5)
+
+
+@pytest.mark.parametrize(("scale", "raised", "lowered"), [(50.0, -1.0, 1.0), (101.0, 0.0, 1.0)])
+def test_a_temperature_that_is_too_low_can_rise_again(scale, raised, lowered):
+    """Where a loss would have it lower still it stays, and where higher it is not held."""
+    for sign, expected in ((-1.0, raised), (1.0, lowered)):
+        log_scale = torch.tensor(scale).log().requires_grad_()
+        (sign * bounded(log_scale)).backward()
+        assert log_scale.grad == expected
 
 
 def test_equal_vectors_find_nothing():

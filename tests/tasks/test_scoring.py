@@ -42,6 +42,21 @@ def test_translations_are_written(
     assert "ter" not in found.scores
 
 
+def test_long_texts_are_scored_as_they_are_translated(
+    translators: tuple[Path, Path], sides: TranslationScoring, corpus: Corpus, tmp_path: Path
+) -> None:
+    """In parts, as `heed translate` does it."""
+    assert sides.source is not None
+    lines = [". ".join(corpus.tests["test"].source[i : i + 9]) + "." for i in range(12)]
+    Path(sides.source).write_text("".join(f"{line}\n" for line in lines))
+    out = tmp_path / "made.txt"
+    (found,) = evaluate(translators[0], replace(sides, out=str(out)))
+    with pytest.warns(UserWarning, match=r"translated in \d+ parts"):
+        made = Translator.load(translators[0]).translate(lines, beam=2)
+    assert out.read_text().splitlines() == made
+    assert "sources longer than all that was learnt from, translated in parts: 12" in found.notes
+
+
 def test_pairs_that_are_left_out_are_told(translators: tuple[Path, Path], sides: TranslationScoring) -> None:
     assert sides.source is not None
     source = Path(sides.source)

@@ -1,11 +1,13 @@
 """How likely given translations are: what a search adds up, whatever is asked at once."""
 
+import json
 import math
 from pathlib import Path
 
 import pytest
 import torch
 
+from commands import heed
 from heedful.data.text.corpus import Corpus
 from heedful.data.tokenizer import train_tokenizer
 from heedful.decode.forced import log_probabilities as forced
@@ -104,6 +106,24 @@ def test_the_best_of_two_models_comes_first(translators: tuple[Path, Path], back
         assert [each["score"] for each in one["hypotheses"]] == pytest.approx([means[text] for text in best], rel=1e-3)
         assert (one["text"], one["score"]) == (best[0], one["hypotheses"][0]["score"])
     assert [one["text"] for one in after] != [one["text"] for one in before]
+
+
+@pytest.mark.parametrize("penalty", [0.0, 2.0])
+def test_both_models_are_scored_by_one_length_penalty(
+    translators: tuple[Path, Path], penalty: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, other = map(Translator.load, translators)
+    options = TranslateOptions(decoding={"beam": 4, "n_best": 4, "length_penalty": penalty})
+    (before,) = translate_texts(own, TEXTS[:1], options)
+    scores = {each["text"]: each["score"] for each in before["hypotheses"] if each["text"].strip()}
+    judged = weigh(other, [(TEXTS[0], text) for text in scores])
+    theirs = {one["target"]: one["logprob"] / one["tokens"] ** penalty for one in judged}
+    wanted = {text: (score + theirs[text]) / 2 for text, score in scores.items()}
+    words = ["translate", translators[0], "--rerank", translators[1], "--beam", "4", "--n-best", "4", "--json"]
+    assert heed(*words, "--length-penalty", penalty, TEXTS[0]) == 0
+    found = json.loads(capsys.readouterr().out)["hypotheses"]
+    assert {each["text"]: each["score"] for each in found} == pytest.approx(wanted, rel=1e-3)
+    assert [each["text"] for each in found] == sorted(wanted, key=lambda text: -wanted[text])
 
 
 def test_an_empty_translation_is_not_chosen_and_every_score_is_a_number(translators: tuple[Path, Path]) -> None:

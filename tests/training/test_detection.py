@@ -75,7 +75,9 @@ def test_order_says_nothing() -> None:
 def test_layers_are_summed() -> None:
     logits, found, targets = torch.randn(3, 2, Q, K), boxes(3, 2, Q), [target(3), target(2)]
     each = [set_loss(logits[i : i + 1], found[i : i + 1], targets).total for i in range(3)]
-    torch.testing.assert_close(set_loss(logits, found, targets).total, sum(each))
+    loss = set_loss(logits, found, targets)
+    torch.testing.assert_close(loss.total, sum(each))
+    torch.testing.assert_close(loss.total - loss.extra, each[-1])
 
 
 def test_what_is_found_rightly_costs_nothing() -> None:

@@ -84,6 +84,23 @@ def test_accumulated_batches_equal_one_big_batch():
     torch.testing.assert_close(weights(parts), weights(whole), rtol=1e-6, atol=1e-7)
 
 
+class Burdened(Line):
+    """Learns beside the line that weights are small."""
+
+    def loss(self, model, batch):
+        own, extra = super().loss(model, batch), 3 * sum(each.square().sum() for each in model.parameters())
+        return Loss(own.total + extra, own.count, extra=extra)
+
+
+def test_what_is_learnt_beside_is_not_told_as_the_loss():
+    plain, other = state(dropout=0.0), state(dropout=0.0)
+    one = next(fit(Line(), plain, Budget(steps=1), accumulate=2))
+    more = next(fit(Burdened(), other, Budget(steps=1), accumulate=2))
+    assert more.loss == pytest.approx(one.loss, rel=1e-6)
+    assert more.norm != pytest.approx(one.norm, rel=0.01)
+    assert not torch.equal(weights(plain), weights(other))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("stop", range(1, 9))
 def test_an_interrupted_training_goes_on_bit_for_bit(dtype, stop):

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from os.path import isfile  # unlike Path's, False for what is too long for a name
 from pathlib import Path
@@ -40,11 +40,13 @@ Things = tuple[Thing, ...]
 
 @dataclass(frozen=True)
 class BoxedPart:
-    """Pictures, the things in each, and what it is called."""
+    """Pictures, the things in each, and what it is called. `crowds`, where there are some, are boxes around many things
+    at once, of each picture: none to find, and what is found in them is not wrong."""
 
     images: Images
     things: list[Things]
     names: list[str]
+    crowds: list[Things] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.things)
@@ -65,7 +67,7 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
     - "shapes" or "shapes:N": scenes made on the spot (`heedful.data.made.shapes`).
 
     Pictures are looked for beside the annotations, in the folders there, and beside annotations/. A box is clipped to
-    its picture, and one without an inside is left out: notes say so. Crowds (COCO's iscrowd) are left out. Without a
+    its picture, and one without an inside is left out: notes say so. Crowds (COCO's iscrowd) are not learnt. Without a
     part to validate on, a tenth of the pictures is held out, chosen by a hash of the names. `channels`: 1, 3, or None
     for 1 where all pictures are grey. Raises InputError or MissingError.
     """
@@ -118,11 +120,13 @@ class _Row:
     file: ImageFile
     header: tuple[int, int, int]  # channels, rows, columns
     things: Things
+    crowds: Things = ()
 
 
 def _part(rows: Sequence[_Row], channels: int) -> BoxedPart:
     files = [row.file for row in rows]
-    return BoxedPart(ImageFiles(files, channels=channels), [row.things for row in rows], [str(one) for one in files])
+    things, crowds = [row.things for row in rows], [row.crowds for row in rows]
+    return BoxedPart(ImageFiles(files, channels=channels), things, [*map(str, files)], crowds if any(crowds) else [])
 
 
 def _part_of(name: str) -> str:
@@ -145,7 +149,7 @@ class _Reader:
         told = {
             "boxes reach beyond their picture and are clipped": self.clipped,
             "boxes without an inside are left out": self.empty,
-            "crowds are left out": self.crowds,
+            "crowds are not learnt": self.crowds,
             "files beside instances_*.json are not read": self.beside,
         }
         return [f"{path}: {len(names):,} {what}: {_listed(names)}" for what, names in told.items() if names]
@@ -224,6 +228,7 @@ class _Reader:
         if len(images) < len(data["images"]):
             raise InputError("two images have one id", where=str(file))
         own: dict[Any, list[tuple[str, Box]]] = {key: [] for key in images}
+        crowds: dict[Any, list[tuple[str, Box]]] = {key: [] for key in images}
         for each in _objects(data, "annotations", ("image_id", "category_id", "bbox"), file):
             where = f"{file}: annotation {each.get('id', '?')}"
             if each["image_id"] not in images or each["category_id"] not in categories:
@@ -232,20 +237,23 @@ class _Reader:
             if not isinstance(each["bbox"], list) or len(each["bbox"]) != 4:
                 raise InputError(f"bbox {each['bbox']!r:.80}", where=where, fix="write [left, upper, width, height]")
             left, upper, width, height = _numbers(each["bbox"], where)
-            if each.get("iscrowd"):
-                self.crowds.append(str(images[each["image_id"]]["file_name"]))
-                continue
             empty = width <= 0 or height <= 0
             box = (0.0, 0.0, 0.0, 0.0) if empty else (left, upper, left + width, upper + height)
-            own[each["image_id"]].append((str(categories[each["category_id"]]), box))
+            if each.get("iscrowd"):
+                self.crowds.append(str(images[each["image_id"]]["file_name"]))
+            boxes = crowds if each.get("iscrowd") else own
+            boxes[each["image_id"]].append((str(categories[each["category_id"]]), box))
         find = _Finder(file.parent, file.stem)
         rows = []
         for key, image in images.items():
             where = f"{file}: image {key}"
             picture = find(str(image["file_name"]), where=where)
             header = _header(picture, [image.get("width"), image.get("height")], where=where)
-            things = [self._thing(label, box, header, where=str(picture)) for label, box in own[key]]
-            rows.append(_Row(picture, header, tuple(chain.from_iterable(things))))
+            things, many = (
+                tuple(chain.from_iterable(self._thing(*one, header, where=str(picture)) for one in boxes[key]))
+                for boxes in (own, crowds)
+            )
+            rows.append(_Row(picture, header, things, many))
         return rows
 
     def _thing(self, label: str, box: Box, header: tuple[int, int, int], *, where: str) -> list[Thing]:

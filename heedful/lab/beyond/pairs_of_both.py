@@ -13,7 +13,7 @@ from heedful.models.clip import CLIP
 from heedful.models.vision_presets import ClipSize, clip_config
 from heedful.training.loss import contrastive
 
-STEPS = 300
+STEPS = 600  # after half as many, what it says of new combinations hangs on how it began
 CORNERS = ("top left", "top right", "bottom left", "bottom right")
 TEXTS = [f"{colour} {corner}" for colour in COLOURS for corner in CORNERS]
 NEW = [f"{colour} {corner}" for colour, corner in zip(COLOURS, CORNERS, strict=True)]  # never shown with its text

@@ -4,6 +4,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from heedful.lab.drawn import Drawing, curves, figure_of
 from heedful.lab.exhibit import Line, Says, Shown, beside, holds, unsaid
@@ -75,19 +76,25 @@ def by_side_with_positions(says: Says, *, steps: int | None = None, short: bool 
     return Shown(lines, drawn(found))
 
 
+def on_pair(weights: Tensor, shapes: Tensor) -> float:
+    """How much the middles of two shapes (2, 3) look at either of them: the mean of both rows of weights (L, L)."""
+    centre, _, width = shapes.T
+    at = torch.arange(len(weights))
+    covered = ((at - centre[:, None]).abs() <= width[:, None] / 2).any(0)
+    return float(weights[centre.round().long()][:, covered].sum(1).mean())
+
+
 def looked_into(says: Says, *, steps: int | None = None, short: bool = False, picture: int = 0) -> Shown:
     """One picture of the first toy: what goes in, what should come out, what does, and who looks where."""
     found = toy("shape", True, False, steps, short)
     source, target = (part[picture : picture + 1] for part in found.test[:2])
-    centres = found.test.shapes[picture, :, 0].round().int().tolist()
+    shapes = found.test.shapes[picture]
+    centres = shapes[:, 0].round().int().tolist()
     with torch.no_grad():
         output, weights = found.net(source), found.net.weights(source)[0]
-    mates = {"triangle": centres[:2], "box": centres[2:]}
     seen = {
-        f"weight on its own shape and its mate, {name}": round(
-            sum(float(weights[one, max(0, at - 6) : at + 7].sum()) for at in two for one in two) / 2, 4
-        )
-        for name, two in mates.items()
+        f"weight on its own shape and its mate, {name}": round(on_pair(weights, two), 4)
+        for name, two in (("triangle", shapes[:2]), ("box", shapes[2:]))
     }
 
     def fill(figure: "Figure") -> None:

@@ -4,7 +4,7 @@ import { MOST, number, plot, standalone } from "./plot.js";
 import { askTwo } from "./two.js";
 
 const WORDS = ["task", "state"]; // columns of texts
-const HIDDEN = ["step", "epoch", "seconds", "minutes"];
+const HIDDEN = ["step", "epoch", "seconds", "minutes", "averaged"];
 const AGAIN = 2000; // milliseconds, while a run trains
 let runs = null, sorted = { by: "name", down: false }, asking = false;
 let drawnRuns = [], cursor = null; // what the picture shows, and where it is read

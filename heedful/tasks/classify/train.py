@@ -58,14 +58,15 @@ class ClassifyTask:
         hidden = model.hidden(tokens, segments, types)
         smoothing = self.plan.smoothing or 0.0
         total = label_loss(model.answer(hidden, segments), target, self.answer, smoothing=smoothing)
-        if self.auxiliary:
-            assert model.lm is not None
-            real, head = segments[:, :, 1:] > 0, model.lm.head
-            following = tokens[:, :, 1:][real]
-            total = total + self.auxiliary * linear_cross_entropy(
-                hidden[:, :, :-1][real], head.weight, head.bias, following, softcap=model.lm.config.softcap
-            )
-        return Loss(total, len(batch.tokens))
+        if not self.auxiliary:
+            return Loss(total, len(batch.tokens))
+        assert model.lm is not None
+        real, head = segments[:, :, 1:] > 0, model.lm.head
+        following = tokens[:, :, 1:][real]
+        extra = self.auxiliary * linear_cross_entropy(
+            hidden[:, :, :-1][real], head.weight, head.bias, following, softcap=model.lm.config.softcap
+        )
+        return Loss(total + extra, len(batch.tokens), extra=extra)
 
 
 class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):

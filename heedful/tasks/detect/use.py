@@ -91,7 +91,7 @@ class Detector(PictureModel[DETR]):
             loss = set_loss(logits.logits[-1:], logits.boxes[-1:], targets)
             total, count = total + float(loss.total), count + loss.count
             found += self._found(logits, sizes)
-        return {"loss": total / count, **average_precision(found, part.things)}
+        return {"loss": total / count, **average_precision(found, part.things, part.crowds)}
 
     def found(
         self, logits: Float[Tensor, "Q classes"], boxes: Float[Tensor, "Q 4"], size: tuple[int, int]

@@ -64,10 +64,11 @@ class FillTask:
         hidden = model.hidden(tokens, segments, types)
         named, smoothing = model.transform(hidden[chosen]), self.plan.smoothing or 0.0
         total = linear_cross_entropy(named, head.weight, head.bias, words[chosen], smoothing=smoothing)
-        if self.sampler.kind != "none":
-            logits = model.next_sentence(hidden[pairs >= 0]).float()
-            total = total + self.weight * F.cross_entropy(logits, pairs[pairs >= 0], reduction="sum")
-        return Loss(total, int(batch.chosen.sum()))
+        if self.sampler.kind == "none":
+            return Loss(total, int(batch.chosen.sum()))
+        logits = model.next_sentence(hidden[pairs >= 0]).float()
+        extra = self.weight * F.cross_entropy(logits, pairs[pairs >= 0], reduction="sum")
+        return Loss(total + extra, int(batch.chosen.sum()), extra=extra)
 
 
 class FillJob(TextJob[FillRecipe, Encoder]):

@@ -58,7 +58,7 @@ class TextSearch:
     min_p: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Only those at least this share as probable as the best.")
     ] = 0.0
-    repetition_penalty: Annotated[float, typer.Option(min=1.0, help="Of tokens that were said before; 1: none.")] = 1.0
+    repetition_penalty: Annotated[float, typer.Option(min=1.0, help="Of new tokens said before; 1: none.")] = 1.0
     seed: Seed = 0
     beam: Annotated[
         int | None,

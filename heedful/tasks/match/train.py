@@ -42,6 +42,15 @@ class CaptionBatch(NamedTuple):
     texts: list[int]
 
 
+def bounded(log_scale: Float[Tensor, ""]) -> Float[Tensor, ""]:
+    """At most LARGEST_SCALE. One that its last step has brought above that can come down again, and not go farther."""
+    beyond = (log_scale.detach() - LARGEST_SCALE).clamp(min=0)
+    held = log_scale - beyond
+    if held.requires_grad and beyond > 0:
+        held.register_hook(lambda gradient: gradient.clamp(min=0))
+    return held
+
+
 class MatchTask:
     """Batches of pictures, each with one of its texts, which an epoch draws for it.
 
@@ -78,7 +87,7 @@ class MatchTask:
         device = model.log_scale.device
         images = model.encode_image(self.pixels(batch).to(model.image_out.weight))
         texts = model.encode_text(self.layout.rows([self.ids[i] for i in batch.texts]).to(device))
-        similarity = model.log_scale.clamp(max=LARGEST_SCALE).exp() * images @ texts.mT
+        similarity = bounded(model.log_scale).exp() * images @ texts.mT
         return contrastive(similarity, self.same(batch).to(device))
 
     def pixels(self, batch: CaptionBatch) -> Float[Tensor, "I N H W"]:

@@ -46,7 +46,7 @@ def some_pictures(part: Any, numbers: list[int]) -> Any:
     """These pictures of a part, and what is known of them."""
     own = {one.name: getattr(part, one.name) for one in fields(part)}
     picked = {
-        name: [values[i] for i in numbers] if isinstance(values, list) else SomeImages(values, numbers)
+        name: [values[i] for i in numbers if values] if isinstance(values, list) else SomeImages(values, numbers)
         for name, values in own.items()
     }
     return replace(part, **picked)

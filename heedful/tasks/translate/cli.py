@@ -258,9 +258,9 @@ def write_texts(
     several = n_best if model.rerank is not None else max(n_best, settings["samples"])
     if model.rerank is not None:
         device = str(next(translator.model.parameters()).device)
-        judge = Judge(load_translator(model.rerank, device=device), translator)
-        width = max(n_best, settings.get("beam", translator.decoding().beam))
-        settings["n_best"] = 1 if settings["samples"] else width
+        other, decoding = load_translator(model.rerank, device=device), translator.decoding(**settings)
+        judge = Judge(other, translator, length_penalty=decoding.length_penalty)
+        settings["n_best"] = 1 if settings["samples"] else max(n_best, decoding.beam)
         if max(settings["n_best"], settings["samples"]) < 2:
             raise InputError("one translation of each, and nothing to choose among", fix="give --beam 5, or more")
     terms = () if wishes.glossary is None else tuple((own.source, "|".join(own.forms)) for own in wishes.glossary.terms)

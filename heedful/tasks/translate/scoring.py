@@ -166,6 +166,8 @@ def _name(translator: Translator, options: TranslationScoring) -> str:
 def _notes(pairs: Pairs, made: list[Translation]) -> Iterator[str]:
     if pairs.dropped:
         yield f"{pairs.name}: {counted(pairs.dropped, 'pair')} left out, a side is empty"
+    if parted := sum(one.parts > 1 for one in made):
+        yield f"sources longer than all that was learnt from, translated in parts: {parted:,}"
     if cut := sum(one.cut > 0 for one in made):
         yield f"sources that were too long, their last tokens not read: {cut:,}"
 

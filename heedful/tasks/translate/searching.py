@@ -59,8 +59,9 @@ class Searched(NamedTuple):
 class Translation(NamedTuple):
     """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
     divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read; `warning`
-    says so, or that the source is longer than all that the model was trained on. `terms` are those of a glossary that
-    the source has, and `said` the words and probabilities of each hypothesis, where they were asked for."""
+    says so, or that the source is longer than all that the model was trained on, and was translated in `parts`.
+    `terms` are those of a glossary that the source has, and `said` the words and probabilities of each hypothesis,
+    where they were asked for."""
 
     source: str
     text: str
@@ -70,6 +71,7 @@ class Translation(NamedTuple):
     warning: str = ""
     terms: tuple[UsedTerm, ...] = ()
     said: tuple[Likelihood, ...] = ()
+    parts: int = 1
 
 
 def search_texts(

@@ -231,8 +231,9 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
                 if models[TEACHER] is not None:
                     model.search(part.source[:WARM])  # what is done once alone is not counted
                 begin = time.perf_counter()
-                found = self.score(model, part)
-                seconds = time.perf_counter() - begin
+                made = model.search_pairs(part)
+                seconds = time.perf_counter() - begin  # of translating, without what scoring takes
+                found = known(model.metric.score([one.text for one in made], part.references))
                 own |= {f"{key}{ending}": found[key] for key in (self.score_names if ending else found)}
                 if models[TEACHER] is not None and ending != BEFORE:
                     own[f"{SPEED}{ending}"] = len(part) / seconds
@@ -336,9 +337,6 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         shown = zip(made[:8], self.valid.target, strict=False)
         lines = [f"source     {t.source}\nmodel      {t.text}\nreference  {reference}\n" for t, reference in shown]
         return Measurement(translator.loss(self.valid), found, found[self.metric.rank], "\n".join(lines))
-
-    def score(self, best: Translator, part: Pairs) -> Mapping[str, Any]:
-        return known(best.measure(part)[0])
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return card_text(self, folder, scores, best)

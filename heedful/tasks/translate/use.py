@@ -303,14 +303,15 @@ class Translator(Opened):
     def search_pairs(
         self, pairs: Pairs, *, confidence: bool = False, **settings: Unpack[DecodingOptions]
     ) -> list[Translation]:
-        """The translations of the sources, each in the direction and of the kind of its pair."""
+        """The translations of the sources, as `translate` makes them, each in the direction and of the kind of its
+        pair."""
         kinds = pairs.by_kind()
         if not kinds:
-            return self.search(pairs.source, confidence=confidence, **settings)
+            return search_in_parts(self, pairs.source, confidence=confidence, **settings)
         made: dict[int, Translation] = {}
         for (direction, tag), rows in kinds.items():
             own = self.directed(*direction, tag)
-            found = own.search([pairs.source[i] for i in rows], confidence=confidence, **settings)
+            found = search_in_parts(own, [pairs.source[i] for i in rows], confidence=confidence, **settings)
             made |= dict(zip(rows, found, strict=True))
         return [made[i] for i in range(len(pairs))]
 

@@ -105,6 +105,8 @@ def test_boxes_are_clipped_and_empty_ones_left_out(tmp_path):
     coco(tmp_path / "valid.json", [[1, 1, 2, 2]])
     read = read_boxed_images(tmp_path)
     assert [[one.box for one in own] for own in read.train.things] == [[(0, 1, 5, 10)], [], [], [(1, 1, 5, 5)], []]
+    assert read.train.crowds == [(), (), (), (), (Thing("cell", (2.0, 2.0, 11.0, 10.0)),)]
+    assert read.valid.crowds == []
     for note, what in zip(read.notes, (r"1 boxes reach beyond .*0\.png", "2 boxes without", "1 crowds"), strict=True):
         assert re.search(what, note)
 

@@ -91,4 +91,5 @@ def _joined(text: str, spans: Sequence[Span], found: Sequence[Translation]) -> T
     warnings = [f"translated in {len(found)} parts, as it is longer than all that was learnt from"]
     warnings += [f"part {number}: {one.warning}" for number, one in enumerate(found, 1) if one.warning]
     terms = tuple(term for one in found for term in one.terms)
-    return Translation(text, *listed[0], listed, sum(one.cut for one in found), "; ".join(warnings), terms, tuple(told))
+    cut, warning = sum(one.cut for one in found), "; ".join(warnings)
+    return Translation(text, *listed[0], listed, cut, warning, terms, tuple(told), len(found))

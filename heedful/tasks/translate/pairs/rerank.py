@@ -12,23 +12,24 @@ from heedful.tasks.translate.use import Translator
 
 class Judge:
     """The other model, and whether it reads what is to be judged, in place of saying it: it then says the source as the
-    first one read it."""
+    first one read it. Its scores are made as those of the first: by the length to the power `length_penalty`."""
 
-    def __init__(self, translator: Translator, own: Translator) -> None:
+    def __init__(self, translator: Translator, own: Translator, *, length_penalty: float = 1.0) -> None:
         """Raises InputError for models of other languages."""
         theirs, ours = languages_of(translator.about), languages_of(own.about)
         self.translator, self.backwards = translator, theirs is not None and theirs[::-1] == ours
-        self.as_read = own.as_read
+        self.as_read, self.length_penalty = own.as_read, length_penalty
         if theirs != ours and not self.backwards:
             both = (" to ".join(each) if each else "texts to summaries" for each in (theirs, ours))
             what = "the second model is for {}, the first for {}".format(*both)
             raise InputError(what, where="--rerank", fix="take one of the same two languages")
 
     def scores(self, source: str, texts: list[str]) -> list[float | None]:
-        """Nats a token of each translation, or of the source given each; None of an empty one."""
+        """Of each translation, or of the source given each; None of an empty one."""
         filled = [text for text in texts if text.strip()] if source.strip() else []
         pairs = [(text, self.as_read(source)) if self.backwards else (source, text) for text in filled]
-        found = iter([one["per_token"] for one in weigh(self.translator, pairs)])
+        weighed = weigh(self.translator, pairs)
+        found = iter([one["logprob"] / one["tokens"] ** self.length_penalty for one in weighed])
         return [next(found) if text in filled else None for text in texts]
 
 

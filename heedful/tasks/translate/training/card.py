@@ -35,14 +35,13 @@ def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[s
         cells += [f"{100 * float(each['exact']):.1f} %"] if "exact" in each else []
         cells += [f"{each[f'{own}{end}']:.1f}" for own, end in besides]
         rows.append(f"| {name} | {len(tested[name]):,} | {' | '.join(cells)} |")
-    signatures = " and ".join(f"`{first[key]}`" for key in ("signature", "chrf_signature") if key in first)
     sure = "" if job.calibration is None else f" {job.calibration.told}"
     return CardText(
         what=what,
         learnt_on=f"{len(corpus.train) - job.synthetic:,} pairs, from `{corpus.train.name}`{_mixed_in(job)}",
         after=_written(job, f"{rank}{TEACHER}" in first) + _tags(job),
         table=[f"| test set | pairs | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns), *rows],
-        how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {signatures}."
+        how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {_signatures(scores)}."
         + _speeds(first)
         + sure,
         kept=f"step {best['step']:,}, the best on the validation pairs ({LABELS[rank]} {best[rank]:.1f}, greedy)",
@@ -55,6 +54,15 @@ def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[s
         + " It reads texts in CAPITALS in small letters."
         * bool(job.capitals),
     )
+
+
+def _signatures(scores: Scores) -> str:
+    """How the test sets were scored; of which each, where that is not the same of all."""
+    told: dict[str, list[str]] = {}
+    for name, each in scores.items():
+        own = " and ".join(f"`{each[key]}`" for key in ("signature", "chrf_signature") if key in each)
+        told.setdefault(own, []).append(name)
+    return next(iter(told)) if len(told) == 1 else "; ".join(f"{own} ({', '.join(sets)})" for own, sets in told.items())
 
 
 def _written(job: "TranslateJob", scored: bool) -> str:
