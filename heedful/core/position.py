@@ -13,6 +13,7 @@ B batch, T queries, S keys, H heads, D head width, C model width.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import torch
@@ -142,10 +143,8 @@ class RelativeBuckets(Position):
             distance = offset.abs()
         else:
             distance = (-offset).clamp(min=0)
-        exact = buckets // 2
-        ratio = torch.log(distance.clamp(min=1) / exact) / math.log(self.config.furthest / exact)
-        far = (exact + (ratio * (buckets - exact)).long()).clamp(max=buckets - 1)
-        return after + torch.where(distance < exact, distance, far)
+        furthest = self.config.furthest
+        return after + _buckets(buckets, furthest, offset.device)[distance.clamp(max=furthest)]
 
 
 class Shaw(Position):
@@ -186,6 +185,18 @@ def make_position(config: PositionConfig, *, n_heads: int, head_dim: int, scale:
             return RelativeBuckets(n_heads, config)
         case "shaw":
             return Shaw(head_dim, config.furthest, scale)
+
+
+@lru_cache(maxsize=16)
+@torch.inference_mode(mode=False)
+def _buckets(buckets: int, furthest: int, device: torch.device) -> Int[Tensor, "D"]:
+    """Of the distances 0 to `furthest`, told apart in float32 on the CPU for every device: some lie on the border of two
+    buckets, where the logarithm of another device may fall on the other side."""
+    distance = torch.arange(furthest + 1)
+    exact = buckets // 2
+    ratio = torch.log(distance.clamp(min=1) / exact) / math.log(furthest / exact)
+    far = (exact + (ratio * (buckets - exact)).long()).clamp(max=buckets - 1)
+    return torch.where(distance < exact, distance, far).to(device)
 
 
 def _offset(queries: Tensor | None, keys: Tensor | None) -> Int[Tensor, "#B T S"]:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers.models.t5.modeling_t5 import T5Attention
 
+from accelerator import THERE, accelerator
 from heedful.core.attention import Attention, AttentionConfig
 from heedful.core.mask import EVERYONE
 from heedful.core.position import (
@@ -145,6 +146,21 @@ def test_buckets_by_hand() -> None:
     back = scheme.bucket(torch.tensor([0, -1, -2, -5, -6, -7, -19, -20, -999]))
     assert back.tolist() == [0, 1, 2, 2, 2, 3, 3, 3, 3]
     assert scheme.bucket(torch.tensor([1, 2, 6, 7, 999])).tolist() == [5, 6, 6, 7, 7]
+
+
+def test_every_device_has_the_same_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 16 buckets for distances up to 128, 8 * 16^(1/4) = 16 lies on a border, which another logarithm may miss."""
+    scheme = RelativeBuckets(H, PositionConfig(kind="buckets", buckets=32, furthest=128, two_sided=True))
+    offsets = torch.arange(-300, 300)
+    wanted = scheme.bucket(offsets)
+    log = torch.log
+    monkeypatch.setattr(torch, "log", lambda x: log(x) if x.device.type == "cpu" else log(x) * (1 - 1e-6))
+    with accelerator() as device:
+        there = scheme.bucket(offsets.to(device))
+        assert there.device == THERE
+        assert torch.equal(there.cpu(), wanted)
+    assert wanted[300 - 16] == 10
+    assert wanted[300 - 15] == 9
 
 
 @pytest.mark.parametrize(("buckets", "furthest"), [(32, 8), (3, 128)])
