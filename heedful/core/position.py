@@ -190,8 +190,8 @@ def make_position(config: PositionConfig, *, n_heads: int, head_dim: int, scale:
 @lru_cache(maxsize=16)
 @torch.inference_mode(mode=False)
 def _buckets(buckets: int, furthest: int, device: torch.device) -> Int[Tensor, "D"]:
-    """Of the distances 0 to `furthest`, told apart in float32 on the CPU for every device: some lie between two buckets,
-    where the logarithm of another device may fall on the other side."""
+    """Of the distances 0 to `furthest`, told apart in float32 on the CPU for every device: some lie between two
+    buckets, where the logarithm of another device may fall on the other side."""
     distance = torch.arange(furthest + 1)
     exact = buckets // 2
     ratio = torch.log(distance.clamp(min=1) / exact) / math.log(furthest / exact)
