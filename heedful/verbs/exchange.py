@@ -23,6 +23,7 @@ from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.exchange.hub import read_chat, search_said, write_chat
 from heedful.models import config_of, kind_of_config, make_model
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.run.card import CARD
 from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_adapters
 from heedful.run.task import Hub, HubFiles, Served
 from heedful.store import files
@@ -133,7 +134,8 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     engine = row.engines[to]()
     difference = engine.export(run, served, out, quantize=quantize)
     names = tuple(sorted(path.name for path in out.iterdir()))
-    loads = f"ctranslate2.{engine.kind}({str(out)!r})" if to == "ctranslate2" else f"python {out / 'translate.py'}"
+    told = f"ctranslate2.{engine.kind}({str(out)!r}), given texts as {out / CARD} says"
+    loads = told if to == "ctranslate2" else f"python {out / 'translate.py'}"
     return Exported(engine.library, to, str(out), names, loads, difference, tuple(engine.lost(served)))
 
 
