@@ -16,6 +16,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, StorageError
 from heedful.exchange import ct2
 from heedful.models import config_of
+from heedful.run.card import CARD, card_with
 from heedful.run.folder import NUMBERS, SPECIAL_TOKENS, filled_then_renamed, tokenizer_files
 from heedful.store import files
 from heedful.store.model import CONFIG, MODEL
@@ -52,14 +53,17 @@ class Convertible(NamedTuple):
 Compare = Callable[[Path, Convertible], tuple[Tensor, Tensor]]
 
 
-def export_verified(run: Path, made: Convertible, compare: Compare, out: Path, *, quantize: str | None = None) -> float:
-    """Makes the folder `out` of a run; the largest difference of a log-probability, in nats. Raises InputError,
-    MissingError or StorageError."""
+def export_verified(
+    run: Path, made: Convertible, compare: Compare, out: Path, *, use: Callable[[], str], quantize: str | None = None
+) -> float:
+    """Makes the folder `out` of a run, whose card tells its `use`; the largest difference of a log-probability, in
+    nats. Raises InputError, MissingError or StorageError."""
     ct2.library()
     if quantize not in (None, *ct2.QUANTIZATIONS):
         raise unknown_key(quantize, list(ct2.QUANTIZATIONS), where="--quantize")
     ct2.refuse(made.model.config, where=str(run))
     with filled_then_renamed(out) as growing:
+        files.write_bytes(growing / CARD, card_with(run, use()))
         return write(growing, made, compare, run, quantize=quantize)
 
 

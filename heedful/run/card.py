@@ -22,6 +22,7 @@ BESIDE = (
     " `recipe.yaml` is the whole recipe, `environment.json` the machine, `data.json` the data, `metrics.jsonl` every "
     "measurement."
 )
+CARD = "README.md"
 LIBRARIES = ("heedful", "torch", "tokenizers", "safetensors", "sacrebleu", "numpy")
 
 
@@ -126,3 +127,11 @@ def model_card(folder: Path, told: CardText, *, start: str, minutes: float, note
     if notes:
         lines += ["", "## Notes on the data", "", *(f"- {note}" for note in notes)]
     return "\n".join(lines) + "\n"
+
+
+def card_with(run: Path, use: str) -> bytes:
+    """The card of a run as what is made of it has it: without what stands beside it there alone, and with its use."""
+    told = files.read_bytes(run / CARD, limit=files.JSON_LIMIT) if (run / CARD).is_file() else b"# A model"
+    for absent in (f"{CURVE}\n\n", BESIDE):
+        told = told.replace(absent.encode(), b"")
+    return told.rstrip() + b"\n" + use.encode()

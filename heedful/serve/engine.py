@@ -175,9 +175,14 @@ class Engine:
 
     async def embed(self, inputs: Sequence[str]) -> list[list[float]]:
         """A vector of each text. Raises InputError for a model that makes none."""
+        vectors, _ = await self.embedded(inputs)
+        return vectors
+
+    async def embedded(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
+        """The same, and a warning for each that was not read as a whole, or ""."""
         if self.row.embedder is None:
             raise InputError(f"{self.name} makes no vectors of texts", fix="ask a model that reads texts")
-        return await self.alone(lambda: self._vectors(inputs)) if inputs else []
+        return await self.alone(lambda: self._vectors(inputs)) if inputs else ([], [])
 
     def close(self) -> None:
         """Nothing more is answered; the threads end after what they are at, and with the process."""
@@ -428,12 +433,11 @@ class Engine:
         hand_over(ready)
         self.meters.tokens.labels(self.name).inc(tokens)
 
-    def _vectors(self, inputs: Sequence[str]) -> list[list[float]]:
+    def _vectors(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
         embedder = embedder_in(self.row, self.served)
         read = embedder.text_vectors if isinstance(embedder, TextSide) else embedder.vectors_of
-        vectors, _ = read(inputs)
-        made: list[list[float]] = vectors.tolist()
-        return made
+        vectors, warned = read(inputs)
+        return vectors.tolist(), warned
 
 
 def open_engine(

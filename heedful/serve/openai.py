@@ -44,6 +44,16 @@ class TextVectors(Protocol):
 
 
 @runtime_checkable
+class WordTable(Protocol):
+    """An embedder of words that have a vector each."""
+
+    words: Any
+    numbers: Any
+
+    def vectors_of(self, texts: Sequence[str]) -> tuple[Any, list[str]]: ...
+
+
+@runtime_checkable
 class Translator(Protocol):
     """The vocabularies of a translator."""
 
@@ -360,7 +370,8 @@ def _embed(hosted: Hosted, asked: Embedding) -> dict[str, Any]:
     vectors, warned, read = _vectors(embedder, inputs)
     for number, warning in enumerate(warned):
         if warning:
-            raise Problem(400, f"input {number + 1}: {warning}", param="input", code="context_length_exceeded")
+            code = None if isinstance(embedder, WordTable) else "context_length_exceeded"
+            raise Problem(400, f"input {number + 1}: {warning}", param="input", code=code)
     size = vectors.shape[1]
     if asked.dimensions not in (None, size):
         raise Problem(400, f"dimensions: the vectors of this model have {size}", param="dimensions")
@@ -377,7 +388,7 @@ def _embed(hosted: Hosted, asked: Embedding) -> dict[str, Any]:
 
 
 def _vectors(embedder: Embedder, inputs: Sequence[str] | Sequence[list[int]]) -> tuple[Any, list[str], int]:
-    """Vectors, a warning or "" for each, and how many tokens were read."""
+    """Vectors, a warning or "" for each, and how many tokens were read: of a table of words, words."""
     texts = [each for each in inputs if isinstance(each, str)]
     match embedder:
         case TextVectors() if texts:
@@ -388,6 +399,8 @@ def _vectors(embedder: Embedder, inputs: Sequence[str] | Sequence[list[int]]) ->
             return embedder.vectors(rows), [], sum(map(len, inputs))
         case TextSide() if texts:
             return *embedder.text_vectors(texts), sum(map(len, embedder.tokenizer.encode(texts)))
+        case WordTable() if texts:
+            return *embedder.vectors_of(texts), sum(len(text.split()) for text in texts)
     raise Problem(400, "input: this model reads no tokens: give texts", param="input")
 
 

@@ -389,10 +389,11 @@ def _embedding(models: Models) -> Any:
         if not isinstance(model, Engine):
             raise Refused(400, f"{model.name} does not {EMBED}")
         try:
-            vectors = await model.embed(inputs)
+            vectors, warned = await model.embedded(inputs)
         except HeedError as error:
             raise refused(error) from None
-        return JSONResponse({"model": model.name, "vectors": plain(vectors)})
+        told = {"warnings": warned} if any(warned) else {}
+        return JSONResponse({"model": model.name, "vectors": plain(vectors), **told})
 
     return embed
 

@@ -23,6 +23,7 @@ from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.exchange.hub import read_chat, search_said, write_chat
 from heedful.models import config_of, kind_of_config, make_model
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.run.card import CARD
 from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_adapters
 from heedful.run.task import Hub, HubFiles, Served
 from heedful.store import files
@@ -32,6 +33,7 @@ from heedful.tasks.load import row_of_run
 from heedful.tasks.recipes import saved_recipe
 
 TARGETS = ("hf", "peft", "ctranslate2", "onnx")
+EMBEDDINGS = "embed.tokens.weight"  # of a language model, learnt as a whole where it has new tokens
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,8 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     engine = row.engines[to]()
     difference = engine.export(run, served, out, quantize=quantize)
     names = tuple(sorted(path.name for path in out.iterdir()))
-    loads = f"ctranslate2.{engine.kind}({str(out)!r})" if to == "ctranslate2" else f"python {out / 'translate.py'}"
+    told = f"ctranslate2.{engine.kind}({str(out)!r}), given texts as {out / CARD} says"
+    loads = told if to == "ctranslate2" else f"python {out / 'translate.py'}"
     return Exported(engine.library, to, str(out), names, loads, difference, tuple(engine.lost(served)))
 
 
@@ -168,20 +171,26 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
     base = Path(saved_recipe(run).start_from)
     own = parameters(served.model)
     _, begun = read_model(base)
+    heads = [name for name in learnt if name in own and EMBEDDINGS not in learnt]
+    if heads:
+        what = f"it has a head of its own ({heads[0]}), without which its adapters are no model"
+        raise InputError(what, where=str(run), fix="heed export --to hf, which has the adapters added to the weights")
     whole = merged({**{name: begun[name] for name in own if name in begun}, **learnt}, config)
     wrong = [name for name in own if name not in whole or not whole[name].equal(own[name])]
     if wrong:
         what = f"{wrong[0]} is not that of {base} and the adapters: more was learnt, or one of them has changed"
         raise InputError(what, where=str(run), fix="heed export --to hf, which has the adapters added to the weights")
     family, recast, *_ = _family_of(families, run, served, hub)
-    found = adapters_to_peft(learnt, family.rules(recast.config), family=family.name)
+    tensors = recast.tensors({**own, **learnt})
+    rules = family.rules(recast.config)
+    found = adapters_to_peft({name: tensors[name] for name in learnt}, rules, family=family.name)
     told = config_to_peft(config, found, base=str(base), kind=family.loads(recast.config))
     with filled_then_renamed(out) as growing:
         files.write_bytes(growing / peft.CONFIG, files.json_bytes(told, where=out / peft.CONFIG))
         files.write_bytes(growing / peft.WEIGHTS, packed(found.tensors))
     loads = f"peft.PeftModel.from_pretrained(model, {str(out)!r}), model being that of heed export {base} --to hf"
     if found.whole:
-        loads += f" after model.resize_token_embeddings({len(own['embed.tokens.weight'])})"
+        loads += f" after model.resize_token_embeddings({len(own[EMBEDDINGS])})"
     return Exported(family.name, "peft", str(out), (peft.CONFIG, peft.WEIGHTS), loads)
 
 

@@ -1,6 +1,7 @@
 """Low-rank adapters: nothing is changed at first, nothing else learns, what is saved is the sum, and PEFT reads it."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,19 @@ def test_a_new_head_is_learnt_as_a_whole(base: Path, tmp_path: Path) -> None:
     assert "out.weight" in kept
     assert "lm.embed.tokens.weight" not in kept
     assert heedful.load(tmp_path / "run").classify([LINES[0]])
+    with pytest.raises(InputError, match="it has a head of its own"):
+        export_model(tmp_path / "run", tmp_path / "adapters", to="peft")
+
+
+def test_a_pooler_that_an_encoder_did_not_have_is_learnt_too(run_of: Callable[[str], Path], tmp_path: Path) -> None:
+    (tmp_path / "rows.tsv").write_text("".join(f"{line[:6]}\t{'ab'[n % 2]}\n" for n in range(12) for line in LINES))
+    given = {"start_from": run_of("fill"), "data.path": tmp_path / "rows.tsv", "train.lora": 2}
+    plan, _ = planned("classify", tmp_path / "run", given, settings=["train.steps=2", "train.eval_every=2"])
+    assert [*train(plan, tmp_path / "run")]
+    kept = safetensors.torch.load_file(tmp_path / "run" / "checkpoints" / "step-2" / "weights.safetensors")
+    whole = {name for name in kept if not name.endswith((DOWN, UP))}
+    assert whole == {"encoder.pooler.bias", "encoder.pooler.weight", "out.bias", "out.weight"}
+    assert float(kept["encoder.pooler.bias"].abs().max()) > 0  # it began as zeros
 
 
 @pytest.mark.parametrize("settings", [("start_from=''",), ("train.optimizer=muon",)])
@@ -231,6 +245,30 @@ def test_peft_reads_the_adapters_and_has_the_same_gradients(base: Path, tuned: P
             float((gradient - each).abs().max() / each.abs().max()) for each in other if each.shape == gradient.shape
         ]
         assert min(alike) < 1e-5  # their norms stay in float32
+
+
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # which peft asks for
+def test_the_adapters_of_a_translator_follow_the_order_of_its_features_there(tmp_path: Path) -> None:
+    from peft import PeftModel
+    from transformers import AutoModelForSeq2SeqLM
+
+    pairs = [f"{line} {number}\t{line[::-1]} {number}\n" for number in range(12) for line in LINES]
+    (tmp_path / "pairs.tsv").write_text("".join(pairs))
+    size = ["model.d_model=16", "model.d_ff=24", "model.n_heads=2", "model.encoder_layers=1", "model.decoder_layers=1"]
+    plan = ["train.steps=3", "train.tokens=200", "train.lr=0.05", "train.warmup=1", "train.precision=fp32"]
+    for name, settings, more in (("base", size, {}), ("run", [], {"start_from": tmp_path / "base", "train.lora": 2})):
+        path = {"data.path": tmp_path / "pairs.tsv", "data.source": "1", "data.target": "2"}
+        made, _ = planned("translate", tmp_path / name, {**path, **more}, settings=[*settings, *plan])
+        assert [*train(made, tmp_path / name)]
+    for name, to in (("base", "hf"), ("run", "hf"), ("run", "peft")):
+        export_model(tmp_path / name, tmp_path / f"{name}-{to}", to=to)
+
+    base, whole = (AutoModelForSeq2SeqLM.from_pretrained(tmp_path / f"{name}-hf") for name in ("base", "run"))
+    ids = {"input_ids": torch.tensor([[5, 6, 7, 3]]), "decoder_input_ids": torch.tensor([[2, 8, 9]])}
+    before, expected = (model.eval()(**ids).logits.detach() for model in (base, whole))
+    found = PeftModel.from_pretrained(base, tmp_path / "run-peft").eval()(**ids).logits.detach()
+    assert float((before - expected).abs().max()) > 1e-2
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
 
 
 def test_what_the_hub_keeps_in_one_matrix_has_no_adapters_there(documents: Documents, tmp_path: Path) -> None:

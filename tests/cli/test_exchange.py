@@ -14,7 +14,9 @@ from safetensors.torch import load_file, save_file
 import heedful
 from commands import heed
 from heedful.tasks.recipes import saved_recipe
+from heedful.tasks.translate.use import Translator
 from hub import LINES, gpt2_folder
+from saved import save_run
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +165,13 @@ def test_a_folder_without_a_chat_template_gets_none(run: Path, tmp_path: Path) -
     assert heed("export", run, "--out", tmp_path / "back") == 0
     assert not list(tmp_path.glob("back/chat_template*"))
     assert "chat_template" not in json.loads((tmp_path / "back" / "tokenizer_config.json").read_text())
+
+
+def test_a_translator_that_comes_back_knows_its_languages(run_of: Callable[[str], Path], tmp_path: Path) -> None:
+    begun = heedful.load(run_of("transformer"), Translator)
+    about = {"task": "translate", "source": "en", "target": "fr"}
+    save_run(tmp_path / "run", begun.model, begun.source, begun.target, about)
+    assert heed("export", tmp_path / "run", "--out", tmp_path / "hub") == 0
+    assert heed("import", tmp_path / "hub", "--out", tmp_path / "again") == 0
+    back = json.loads((tmp_path / "again/task.json").read_text())
+    assert (back["source"], back["target"]) == ("en", "fr")

@@ -4,7 +4,10 @@ What that library is given has to give the same log-probabilities, and its searc
 """
 
 import json
+import re
+import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange import ct2
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, lm_config, translator_config
+from heedful.tasks.generate.ctranslate2 import convertible_lm
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.translate.exchange.ctranslate2 import CTranslate2, compare_translator, convertible
 from heedful.tasks.translate.load import load_translator
@@ -306,6 +310,33 @@ def test_language_models(name: str, tokenizer: Tokenizer, tmp_path: Path) -> Non
         with torch.no_grad():
             assert torch.allclose(logits[: len(row)], model.model(torch.tensor([row]))[0], atol=CLOSE)
     assert [law.name for law in check(run) if not law.holds] == []
+
+
+@pytest.mark.parametrize("name", ["ended", "marian", "gpt"])
+def test_its_card_says_how_the_library_alone_is_given_a_text(
+    name: str, run: Path, run_of: Callable[[str], Path], tmp_path: Path
+) -> None:
+    if name == "marian":
+        marian_folder(tmp_path / "hub")
+        import_model(tmp_path / "hub", tmp_path / "run")
+    run = {"ended": run, "marian": tmp_path / "run"}.get(name) or run_of(name)
+    made = export_model(run, tmp_path / "out", to="ctranslate2")
+    assert made.loads.endswith("README.md says")
+    card = (tmp_path / "out/README.md").read_text("utf-8")
+    code = card.partition("## By CTranslate2")[2].partition("```python\n")[2].partition("```")[0]
+    given = re.sub(r'text = ".*"', 'text = "ba de"', code) + "print(tokens)"
+    told = subprocess.run([sys.executable, "-c", given], cwd=tmp_path / "out", capture_output=True, check=True)
+    said, tokens = told.stdout.decode().removesuffix("\n").rsplit("\n", 1)
+    model = heedful.load(run)
+    if isinstance(model, LanguageModel):
+        read = [*model.before, *model.tokenizer.encode_whole(["ba de"])[0]]
+        assert tokens == str([convertible_lm(model).words().target[index] for index in read])
+        assert said == "ba de" + model.generate("ba de", temperature=0.0, tokens=10)[0].text
+    else:
+        read = model.framed(model.source.encode(["ba de"])[0])
+        assert tokens == str([convertible(model).words().source[index] for index in read])
+        if name == "ended":
+            assert said.startswith(load_translator(run, engine="ctranslate2").translate("ba de"))
 
 
 def sandwich(config: Any) -> Any:

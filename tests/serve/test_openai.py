@@ -453,6 +453,16 @@ def test_texts_for_pictures_are_no_paths(
         assert (tokens.status_code, "reads no tokens" in tokens.text) == (400, True)
 
 
+def test_vectors_of_words_are_embeddings_too(run_of: Callable[[str], Path]) -> None:
+    with running(make_app(hosted(run_of("vectors")))) as address:
+        found = ask(address, "embeddings", model="vectors", input=["ba gi", "ba"]).json()
+        exact, _ = opened(run_of("vectors")).vectors_of(["ba gi", "ba"])
+        torch.testing.assert_close(torch.tensor([each["embedding"] for each in found["data"]]), exact)
+        assert found["usage"]["prompt_tokens"] == 3
+        unknown = ask(address, "embeddings", model="vectors", input="zzzz").json()["error"]
+        assert (unknown["message"], unknown["code"]) == ("input 1: no word of it has a vector", None)
+
+
 def test_base64_is_little_endian_float32(address: str) -> None:
     body = {"model": "encoder", "input": "ba de"}
     plain = ask(address, "embeddings", **body).json()["data"][0]["embedding"]

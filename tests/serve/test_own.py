@@ -130,6 +130,9 @@ def test_vectors(client: TestClient, engines: dict[str, Engine]) -> None:
     found = client.post("/api/embed", json={"model": "fill", "inputs": ["ba de", "gi"]}).json()
     wanted, _ = engines["fill"].row.embedder().load(engines["fill"].run).vectors_of(["ba de", "gi"])
     assert found == {"model": "fill", "vectors": like(wanted.tolist())}
+    assert found.keys() == {"model", "vectors"}
+    cut = client.post("/api/embed", json={"model": "fill", "inputs": ["ba de", "ba " * 500]}).json()
+    assert [warning[:8] for warning in cut["warnings"]] == ["", "too long"]
     assert client.post("/api/embed", json={"model": "fill", "text": " "}).status_code == 400
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from heedful.apply.lora import DOWN
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
@@ -130,11 +131,11 @@ _WRITE = ("out", "down", "norm", "in_norm", "out_norm", "branch_norm")  # to the
 
 
 def _turned(name: str, tensor: Tensor, order: Tensor) -> Tensor:
-    """The same with the model's features in another order."""
+    """The same with the model's features in another order; of an adapter the half that reads them, or writes them."""
     *_, module, kind = name.split(".")
     if module in _WRITE:
-        return tensor[order]
-    return tensor[:, order] if module in _READ and kind == "weight" else tensor
+        return tensor if f".{kind}" == DOWN else tensor[order]
+    return tensor[:, order] if module in _READ and f".{kind}" in (".weight", DOWN) else tensor
 
 
 def _with_biases(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -1,6 +1,6 @@
 """Training a classifier of texts, from scratch, from a language model or from an encoder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -10,8 +10,9 @@ from heedful.data.batches import shuffled_groups
 from heedful.data.text.labelled import Answer, Example, Labelled, read_labelled
 from heedful.errors import InputError, counted
 from heedful.metrics.labels import entropy
+from heedful.models import config_from
 from heedful.models.classifier import Classifier, ClassifierConfig
-from heedful.models.encoder import Encoder
+from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.run.card import CardText, Scores, score_table
 from heedful.run.job import Measurement
@@ -106,6 +107,12 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
 
     def read(self) -> Labelled:
         return read_labelled(self.recipe.data.path)
+
+    def new_heads(self) -> Collection[str]:
+        """The head, and a pooler where the encoder had none."""
+        begun = None if self.start is None else config_from(self.start.model)
+        lacks = isinstance(begun, EncoderConfig) and not begun.pooler
+        return (*super().new_heads(), *(["encoder.pooler"] if lacks else []))
 
     def describe(self) -> str:
         spec = self.answers

@@ -22,6 +22,27 @@ from heedful.tasks.shared.probes import random_sentences
 
 Ids = list[int]
 
+USE = """
+## By CTranslate2
+
+    pip install ctranslate2 tokenizers
+
+```python
+import ctranslate2
+from tokenizers import Tokenizer
+
+text = "A text that"
+generator = ctranslate2.Generator(".")  # this folder
+tokenizer = Tokenizer.from_file("tokenizer.json")
+tokenizer.encode_special_tokens = {not_spelled}
+tokens = [*{before}, *tokenizer.encode(text, add_special_tokens=False).tokens]
+found = generator.generate_batch(
+    [tokens], max_length=10, include_prompt_in_result=False, end_token={ends}, suppress_sequences={never}
+)
+print(text + tokenizer.decode(found[0].sequences_ids[0]))
+```
+"""
+
 
 def convertible_lm(model: LanguageModel) -> Convertible:
     return Convertible(model.model, model.tokenizer, model.tokenizer, model.end, model.about)
@@ -37,7 +58,19 @@ def compare_lm(folder: Path, made: Convertible) -> tuple[Tensor, Tensor]:
 
 
 def export_lm(run: Path, model: LanguageModel, out: Path, *, quantize: str | None = None) -> float:
-    return export_verified(run, convertible_lm(model), compare_lm, out, quantize=quantize)
+    made = convertible_lm(model)
+    return export_verified(run, made, compare_lm, out, use=lambda: use_of(model), quantize=quantize)
+
+
+def use_of(model: LanguageModel) -> str:
+    """How the library alone continues a text."""
+    named = convertible_lm(model).words().target
+    return USE.format(
+        not_spelled=not model.tokenizer.special.spelled,
+        before=[named[index] for index in model.before],
+        ends=[named[index] for index in model.ends],
+        never=[[named[index]] for index in model.forbidden] or None,
+    )
 
 
 def greedy_by_ctranslate2(

@@ -31,10 +31,35 @@ from heedful.run.task import Engine, Law
 from heedful.store import files
 from heedful.store.lock import one_after_another
 from heedful.tasks.shared.probes import random_sentences
+from heedful.tasks.translate.capitals import capitals_lost
 from heedful.tasks.translate.confidence import read_calibration
+from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.use import Translator
 
 CACHE = "ctranslate2"  # in a run's folder
+TOKENIZER, SOURCE, TARGET = "tokenizer.json", "tokenizer.source.json", "tokenizer.target.json"
+USE = """
+## By CTranslate2
+
+    pip install ctranslate2 tokenizers
+
+```python
+import ctranslate2
+from tokenizers import Tokenizer
+
+text = "A sentence."
+translator = ctranslate2.Translator(".")  # this folder
+source, target = (Tokenizer.from_file(name) for name in {names})
+source.encode_special_tokens = {not_spelled}
+tokens = source.encode({space!r} + text, add_special_tokens=False).tokens
+tokens = [*{before}, *tokens, *{after}]
+found = translator.translate_batch([tokens], {prefix}{search}, suppress_sequences={never})
+said = [token for token in found[0].hypotheses[0] if token not in {controls}]
+print(target.decoder.decode(said).removeprefix({space!r}))
+```
+
+A text without these tokens around it{blank} is another text to the model.
+{lost}"""
 SHARED = 16  # sources from which on threads that rest share them
 
 Ids = list[int]
@@ -184,7 +209,30 @@ def compare_translator(folder: Path, made: Convertible) -> tuple[Tensor, Tensor]
 
 
 def export_translator(run: Path, translator: Translator, out: Path, *, quantize: str | None = None) -> float:
-    return export_verified(run, convertible(translator), compare_translator, out, quantize=quantize)
+    made = convertible(translator)
+    return export_verified(run, made, compare_translator, out, use=lambda: use_of(translator), quantize=quantize)
+
+
+def use_of(translator: Translator) -> str:
+    """How the library alone is given a text, and what it is not told of the model then."""
+    words, decoding = convertible(translator).words(), translator.decoding()
+    before, after = ([words.source[index] for index in own] for own in translator.around)
+    begin = [words.target[index] for index in translator.begin]
+    space = " " if translator.source.ours else ""
+    lost = [*asked_for_alone(translator.about), *capitals_lost(translator.about)]
+    return USE.format(
+        names=[TOKENIZER] * 2 if translator.source is translator.target else [SOURCE, TARGET],
+        not_spelled=not translator.source.special.spelled,
+        space=space,
+        blank=", and without the blank before its first word," if space else "",
+        before=before,
+        after=after,
+        controls=[words.target[index] for index in translator.target.controls],
+        prefix=f"target_prefix=[{begin}], " if begin else "",
+        search=f"beam_size={decoding.beam}, length_penalty={decoding.length_penalty}",
+        never=[[words.target[index]] for index in translator.forbidden],
+        lost="".join(f"\n{line[0].upper()}{line[1:]}.\n" for line in lost),
+    )
 
 
 def load_by_ctranslate2(run: Path) -> Translator:

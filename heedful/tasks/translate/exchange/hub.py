@@ -162,6 +162,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         special = source.special
         roles = {"bos": [*before, special.bos][0], "eos": eos, "pad": special.pad, "unk": special.unk}
         made = hub_tokenizer(source, inner, roles | {"mask": special.mask}, longest=longest)
+        made[TOKENIZER_CONFIG] |= {"source_lang": about["source"], "target_lang": about["target"]}  # as Marian's
     else:
         raise InputError("its sides have a tokenizer each, for which the Hub has no words", where=str(run))
     said: dict[str, Any] = {}

@@ -9,7 +9,7 @@ from heedful import exchange
 from heedful.errors import InputError, StorageError
 from heedful.exchange.onnx import MIN_POSITIONS, OPSET, graphs, refuse
 from heedful.models.seq2seq import Seq2Seq
-from heedful.run.card import BESIDE, CURVE
+from heedful.run.card import CARD, card_with
 from heedful.run.folder import filled_then_renamed, read_run, tokenizer_files
 from heedful.run.task import Engine
 from heedful.store import files
@@ -21,7 +21,7 @@ from heedful.tasks.translate.use import Translator
 TOLERANCE = 1e-4  # of log-probabilities, relative to the largest
 STEPS = 12  # of each text that is compared
 SIDES = ("source", "target")
-CARD, LOOP = "README.md", "translate.py"
+LOOP = "translate.py"
 USE = """
 ## By onnxruntime
 
@@ -45,16 +45,13 @@ def export_onnx(run: Path, translator: Translator, out: Path, *, quantize: str |
     refuse(model, str(run))
     encoder, decoder = graphs(model)
     own = Translator(model, source, target, about)
-    told = files.read_bytes(run / CARD, limit=files.JSON_LIMIT) if (run / CARD).is_file() else b"# A translator"
-    for absent in (f"{CURVE}\n\n", BESIDE):
-        told = told.replace(absent.encode(), b"")
     made: dict[str, Any] = {
         "encoder.onnx": encoder,
         "decoder.onnx": decoder,
         **tokenizer_files(source, target),
         "task.json": about,
         "onnx.json": facts_of(own),
-        CARD: told.rstrip() + b"\n" + USE.format(opset=OPSET).encode(),
+        CARD: card_with(run, USE.format(opset=OPSET)),
         LOOP: (Path(exchange.__path__[0]) / "onnx_loop.py").read_bytes(),
     }
     with filled_then_renamed(out) as growing:
