@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
@@ -14,7 +15,7 @@ from heedful.core.config import to_json
 from heedful.data.parts import Parts, spread
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
-from heedful.run.card import CardText, Scores, data_facts, model_card
+from heedful.run.card import CardText, Scores, data_facts, fingerprint, model_card
 from heedful.run.folder import parameters, read_tokenizers, tokenizer_files, write_adapters, write_model
 from heedful.run.recipe import Recipe
 from heedful.run.start import copy_weights
@@ -152,6 +153,11 @@ class Job(ABC, Generic[R, C, M]):
             return None
         alpha = 2.0 * plan.lora if plan.lora_alpha is None else plan.lora_alpha
         return LoRAConfig(rank=plan.lora, alpha=alpha, targets=plan.lora_targets)
+
+    @cached_property
+    def valid_fingerprint(self) -> str:
+        """Of what is validated on: the models of a training that is continued are measured on the same."""
+        return fingerprint(map(repr, self.corpus.valid))
 
     def facts(self) -> dict[str, object]:
         """What data.json says."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate, compress, pairwise
 from pathlib import Path
 from textwrap import shorten
@@ -276,6 +277,11 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def describe(self) -> str:
         sizes = " and ".join(f"{side.size:,}" for side in dict.fromkeys((self.source, self.target)))
         return f"{len(self.pairs):,} pairs, {sizes} tokens in the vocabulary"
+
+    @cached_property
+    def valid_fingerprint(self) -> str:
+        valid = self.corpus.valid
+        return fingerprint(map(repr, zip(valid.source, valid.references, strict=True)))
 
     def tokenizers(self) -> dict[str, bytes]:
         return tokenizer_files(self.source, self.target)
