@@ -141,9 +141,10 @@ ASK = Ask(detect_things, DetectOptions, reads="pictures")
 
 
 def score_detector(detector: Detector, options: DataOptions) -> Iterator[Scored]:
-    tests = read_test_boxes(options.path, channels=detector.spec.preparation.channels)
+    tests, notes = read_test_boxes(options.path, channels=detector.spec.preparation.channels)
     for name, part in scored_by_name(tests, options.path).items():
-        yield Scored(name, detector.measure(part))
+        yield Scored(name, detector.measure(part), notes=notes)
+        notes = ()  # of all of them
 
 
 def detector_facts(saved: Saved) -> dict[str, Any]:
