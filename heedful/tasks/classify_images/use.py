@@ -21,6 +21,7 @@ from heedful.errors import InputError
 from heedful.metrics.labels import accuracy, f1
 from heedful.models.vit import ViT
 from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
@@ -69,6 +70,7 @@ class ImageClassifier(PictureModel[ViT]):
 
     def measure(self, part: Part) -> dict[str, float]:
         """The loss in nats, accuracy, macro F1, and of more than five labels the accuracy of the best five."""
+        refuse_nothing(part)
         target, logits = targets_of(part.labels, self.spec.labels), self._logits(part)
         said = logits.argmax(1)
         macro, _ = f1([[str(i)] for i in said.tolist()], [[str(i)] for i in target.tolist()])

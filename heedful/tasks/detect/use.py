@@ -20,6 +20,7 @@ from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.models.detr import DETR, Found
 from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.pictures import prepared
@@ -83,6 +84,7 @@ class Detector(PictureModel[DETR]):
     def measure(self, part: BoxedPart) -> dict[str, float]:
         """The loss of the last layer by the number of things, and `average_precision`. Raises InputError for a label
         that the model does not know."""
+        refuse_nothing(part)
         check_labels(part, self.spec.labels)
         total, count, found = 0.0, 0, list[list[ScoredBox]]()
         for logits, sizes in self._logits(part.images):

@@ -24,6 +24,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, MissingError, TextError
 from heedful.models.clip import CLIP
 from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.shared.asked import refuse_no_answers, refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_at, cut_warning, shorten, warn
 from heedful.tasks.shared.one_or_many import is_one, listed, one_or_many
@@ -139,6 +140,7 @@ class Matcher(TextModel[CLIP]):
         """The pictures that are nearest to each text, the best first. `vectors`: what `embed_images` gave for them, if
         it was asked before. Warns of texts that are too long to be read as a whole. Raises MissingError or
         InputError."""
+        refuse_no_answers(top)
         files = listed(files)
         vectors = self.embed_images(files) if vectors is None else vectors
         own, warned = self.prompt_vectors(texts, templates)
@@ -236,6 +238,7 @@ class Matcher(TextModel[CLIP]):
     def measure(self, part: Captioned) -> dict[str, float]:
         """The loss in nats, over all pictures at once, each with its first text; and of pictures and texts, how often
         one that belongs to it is among the best 1, 5 and 10. The same text, and the same picture, is there once."""
+        refuse_nothing(part)
         captions = [[self.layout.normalised(text) for text in own] for own in part.captions]
         numbers: dict[str, int] = {}
         own = [[numbers.setdefault(text, len(numbers)) for text in texts] for texts in captions]

@@ -30,6 +30,7 @@ from heedful.models.lm import LM
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.generate.likelihood import SCORED
 from heedful.tasks.generate.losses import next_token_loss
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import listed
 from heedful.tasks.shared.pictures import prepared
@@ -120,6 +121,7 @@ class Painter(PictureModel[LM]):
     @torch.inference_mode()
     def measure(self, images: Images) -> dict[str, float]:
         """The loss in nats a pixel, and the same in bits: of the palette's numbers, not of the colours before it."""
+        refuse_nothing(images)
         nats, most = 0.0, max(1, SCORED // self.spec.pixels)
         for pictures, _ in prepared(images, self.spec.preparation, most=most):
             nats += float(next_token_loss(self.model, self.spec.batch(pictures), across=True).total)
