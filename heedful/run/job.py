@@ -14,7 +14,7 @@ from heedful.apply.lora import LoRAConfig, adapters, merged
 from heedful.core.config import to_json
 from heedful.data.parts import Parts, spread
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.run.card import CardText, Scores, data_facts, fingerprint, model_card
 from heedful.run.folder import parameters, read_tokenizers, tokenizer_files, write_adapters, write_model
 from heedful.run.recipe import Recipe
@@ -187,7 +187,9 @@ class Job(ABC, Generic[R, C, M]):
         """README.md of `folder`."""
         told = self.tells(folder, scores, best)
         if "averaged" in best:
-            told = replace(told, kept=f"the mean of the last {best['averaged']} checkpoints up to {told.kept}")
+            told = replace(
+                told, kept=f"the mean of the last {counted(best['averaged'], 'checkpoint')} up to {told.kept}"
+            )
         start = f"from the model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
         rank = self.recipe.train.lora
         how = f"{start}, by low-rank adapters of rank {rank} beside its matrices," if rank else start
