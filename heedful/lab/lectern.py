@@ -102,7 +102,7 @@ def _told(name: str, settings: Mapping[str, object], done: str) -> Iterator[None
     """Raises InputError where settings of an exhibit lead to nothing."""
     try:
         yield
-    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+    except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
         words = " ".join(f"{key}={value}" for key, value in settings.items())
         what = f"nothing can be {done} with {words} ({str(error).partition(chr(10))[0]})"
         raise InputError(what, where=f"--set of {name}", fix=f"heed lecture {name} tells its own settings") from error

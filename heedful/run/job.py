@@ -1,7 +1,7 @@
 """What a training run needs of the thing that is trained: a job, which each task fills in."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -153,6 +153,10 @@ class Job(ABC, Generic[R, C, M]):
             return None
         alpha = 2.0 * plan.lora if plan.lora_alpha is None else plan.lora_alpha
         return LoRAConfig(rank=plan.lora, alpha=alpha, targets=plan.lora_targets)
+
+    def trained_on(self) -> Iterable[str]:
+        """What is trained on, as `Scored.examples` tells what is scored."""
+        return map(repr, self.corpus.train)
 
     @cached_property
     def valid_fingerprint(self) -> str:

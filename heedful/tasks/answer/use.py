@@ -190,4 +190,4 @@ ASK = Ask(answer_questions, AnswerOptions, gathers=lambda options: not options.c
 
 def score_answers(answerer: Answerer, options: DataOptions) -> Iterator[Scored]:
     for name, questions in read_tests(options.path, read_answered, kinds=KINDS).items():
-        yield Scored(name, answerer.measure(questions))
+        yield Scored(name, answerer.measure(questions), examples=map(repr, questions))

@@ -348,4 +348,4 @@ ASK = Ask(answer_turns, ChatOptions, gathers=lambda options: False)
 def score_chat(model: ChatModel, options: ChatScoring) -> Iterator[Scored]:
     for name, conversations in read_asked(options.path).items():
         found = model.evaluate_answers(conversations, answers=options.answers)
-        yield Scored(name, found.scores, None, found.notes)
+        yield Scored(name, found.scores, None, found.notes, map(repr, conversations))

@@ -192,7 +192,7 @@ def score_classifier(classifier: TextClassifier, options: DataOptions) -> Iterat
         return examples
 
     for name, examples in read_tests(options.path, read, kinds=TABLES).items():
-        yield Scored(name, classifier.measure(examples))
+        yield Scored(name, classifier.measure(examples), examples=map(repr, examples))
 
 
 def classifier_facts(saved: Saved) -> dict[str, Any]:

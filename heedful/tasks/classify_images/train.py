@@ -104,6 +104,7 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
         if len(labels) < 2:
             raise InputError(f"one label alone: {labels[0]!r}", where=corpus.name, fix="give two or more")
         found = survey(corpus.train.images)
+        self.learnt = found.each
         for part in (corpus.valid, *corpus.tests.values()):
             targets_of(part.labels, labels)
             survey(part.images)

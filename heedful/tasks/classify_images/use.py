@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.data.images.files import Preparation, where_of
+from heedful.data.images.files import Preparation, each_of, where_of
 from heedful.data.images.labelled import Part, read_test_images
 from heedful.data.parts import scored_by_name
 from heedful.errors import InputError
@@ -126,7 +126,7 @@ ASK = Ask(classify_pictures, NoOptions, reads="pictures")
 def score_image_classifier(classifier: ImageClassifier, options: DataOptions) -> Iterator[Scored]:
     tests = read_test_images(options.path, channels=classifier.spec.preparation.channels)
     for name, part in scored_by_name(tests, options.path).items():
-        yield Scored(name, classifier.measure(part))
+        yield Scored(name, classifier.measure(part), examples=each_of(part.images))
 
 
 def image_classifier_facts(saved: Saved) -> dict[str, Any]:

@@ -64,6 +64,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
         corpus = self.corpus
         labels = thing_labels(corpus.train)
         found = survey(corpus.train.images)
+        self.learnt = found.each
         for name, part in {"valid": corpus.valid, **corpus.tests}.items():
             check_labels(part, labels)
             survey(part.images)

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.data.images.boxes import BoxedPart, Things, read_test_boxes
-from heedful.data.images.files import Images, Preparation
+from heedful.data.images.files import Images, Preparation, each_of
 from heedful.data.images.views import View, whole
 from heedful.data.parts import scored_by_name
 from heedful.errors import InputError
@@ -145,7 +145,7 @@ ASK = Ask(detect_things, DetectOptions, reads="pictures")
 def score_detector(detector: Detector, options: DataOptions) -> Iterator[Scored]:
     tests, notes = read_test_boxes(options.path, channels=detector.spec.preparation.channels)
     for name, part in scored_by_name(tests, options.path).items():
-        yield Scored(name, detector.measure(part), notes=notes)
+        yield Scored(name, detector.measure(part), notes=notes, examples=each_of(part.images))
         notes = ()  # of all of them
 
 

@@ -112,6 +112,7 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
         if len(corpus.train) < 2:
             raise InputError("one picture alone, expected at least two to tell apart", where=corpus.name)
         found = survey(corpus.train.images)
+        self.learnt = found.each
         for part in (corpus.valid, *corpus.tests.values()):
             survey(part.images)
         texts = [text for own in corpus.train.captions for text in own]

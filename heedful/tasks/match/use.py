@@ -18,7 +18,7 @@ from torch import Tensor
 
 from heedful.data.batches import pad
 from heedful.data.images.captions import Captioned, pictures_in, read_test_captions, same_pictures
-from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, is_image, where_of
+from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, each_of, is_image, where_of
 from heedful.data.parts import scored_by_name
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, MissingError, TextError
@@ -352,7 +352,7 @@ ASK_SEARCH = Ask(search_pictures, SearchOptions, local=True)
 def score_matcher(matcher: Matcher, options: DataOptions) -> Iterator[Scored]:
     tests = read_test_captions(options.path, channels=matcher.spec.preparation.channels)
     for name, part in scored_by_name(tests, options.path).items():
-        yield Scored(name, matcher.measure(part))
+        yield Scored(name, matcher.measure(part), examples=each_of(part.images))
 
 
 def matcher_facts(saved: Saved) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class PaintJob(PictureJob[PaintRecipe, LabelledImages, LM]):
         super().__init__(recipe, corpus, begun)
         corpus, plan = self.corpus, recipe.images
         found = survey(corpus.train.images)
+        self.learnt = found.each
         for part in (corpus.valid, *corpus.tests.values()):
             survey(part.images)
         if self.start is None:

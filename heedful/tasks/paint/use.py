@@ -18,7 +18,7 @@ from torch import Tensor
 
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import TextBatch
-from heedful.data.images.files import Images, Preparation, to_image
+from heedful.data.images.files import Images, Preparation, each_of, to_image
 from heedful.data.images.labelled import read_test_images
 from heedful.data.images.palette import Palette
 from heedful.data.parts import scored_by_name
@@ -166,7 +166,7 @@ def score_painter(painter: Painter, options: DataOptions) -> Iterator[Scored]:
     channels = painter.spec.preparation.channels
     tests = read_test_images(options.path, channels=channels, labelled=False)
     for name, part in scored_by_name(tests, options.path).items():
-        yield Scored(name, {**painter.measure(part.images), "pictures": len(part)})
+        yield Scored(name, {**painter.measure(part.images), "pictures": len(part)}, examples=each_of(part.images))
 
 
 def painter_facts(saved: Saved) -> dict[str, Any]:

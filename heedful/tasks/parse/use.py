@@ -146,7 +146,7 @@ def score_parser(parser: Parser, options: TreeScoring) -> Iterator[Scored]:
     if not tests:
         raise MissingError("no file named test*", where=data, fix="give a file")
     for name, trees in tests.items():
-        yield Scored(name, parser.measure(trees, beam=options.beam)[0])
+        yield Scored(name, parser.measure(trees, beam=options.beam)[0], examples=map(repr, trees))
 
 
 def parser_facts(saved: Saved) -> dict[str, Any]:

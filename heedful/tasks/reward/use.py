@@ -152,4 +152,4 @@ ASK = Ask(reward_lines, NoOptions)
 
 def score_reward(model: RewardModel, options: DataOptions) -> Iterator[Scored]:
     for name, judgements in read_judged(options.path).items():
-        yield Scored(name, model.measure(judgements))
+        yield Scored(name, model.measure(judgements), examples=map(repr, judgements))

@@ -59,6 +59,7 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
         corpus = self.corpus
         classes, size = corpus.classes, view_size(corpus.size, recipe.images.size)
         found = survey(corpus.train.images)
+        self.learnt = found.each
         masks = _read(corpus.train)
         for part in (corpus.valid, *corpus.tests.values()):
             survey(part.images)

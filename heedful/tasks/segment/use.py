@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Integer, UInt8
 from torch import Tensor
 
-from heedful.data.images.files import Images, Preparation, to_image
+from heedful.data.images.files import Images, Preparation, each_of, to_image
 from heedful.data.images.masks import IGNORE, Classes, MaskedPart, doubt, read_test_masks
 from heedful.data.parts import scored_by_name
 from heedful.errors import InputError
@@ -189,7 +189,7 @@ def score_segmenter(segmenter: Segmenter, options: DataOptions) -> Iterator[Scor
         told = ", ".join(in_words(key, value) for key, value in scores.items())
         labels = [f"iou {label}" for label in spec.labels]
         each = {name.removeprefix("iou "): scores.pop(name) for name in labels if name in scores}
-        yield Scored(name, scores | {"iou": each}, told, doubt(part, spec.classes))
+        yield Scored(name, scores | {"iou": each}, told, doubt(part, spec.classes), each_of(part.images))
 
 
 def segmenter_facts(saved: Saved) -> dict[str, Any]:

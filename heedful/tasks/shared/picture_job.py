@@ -61,6 +61,7 @@ class PictureJob(Job[R, C, M]):
     spec_kind: ClassVar[type]
     start: PictureStart | None
     answers: Prepared
+    learnt: tuple[str, ...]  # what tells each picture that is trained on
 
     def read_start(self) -> PictureStart | None:
         """The model of `start_from`; a run that has begun knows it by itself. Raises InputError or MissingError."""
@@ -82,6 +83,9 @@ class PictureJob(Job[R, C, M]):
     def channels(self) -> int | None:
         """That pictures are read with; None: as they have."""
         return self.recipe.images.channels if self.start is None else self.start.spec.preparation.channels
+
+    def trained_on(self) -> Sequence[str]:
+        return self.learnt
 
     @cached_property
     def valid_fingerprint(self) -> str:

@@ -115,4 +115,5 @@ ASK = Ask(tag_texts, NoOptions)
 def score_tags(tagger: Tagger, options: DataOptions) -> Iterator[Scored]:
     for name, sentences in read_tests(options.path, read_sentences, kinds=KINDS).items():
         new = {label for one in sentences for label in one.labels} - {*tagger.labels}
-        yield Scored(name, tagger.measure(sentences), notes=(never_right(new),) if new else ())
+        notes = (never_right(new),) if new else ()
+        yield Scored(name, tagger.measure(sentences), notes=notes, examples=map(repr, sentences))

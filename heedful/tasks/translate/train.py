@@ -14,7 +14,7 @@ from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_s
 from heedful.data.text.directions import Direction
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
-from heedful.data.text.pairs import Pairs
+from heedful.data.text.pairs import Pairs, told_apart
 from heedful.data.text.quality.told import in_three_lines
 from heedful.data.text.reading import paths_of
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
@@ -277,6 +277,10 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def describe(self) -> str:
         sizes = " and ".join(f"{side.size:,}" for side in dict.fromkeys((self.source, self.target)))
         return f"{counted(len(self.pairs), 'pair')}, {sizes} tokens in the vocabulary"
+
+    def trained_on(self) -> Iterator[str]:
+        for corpus in (self.corpus, *(mix.corpus for mix in self.mixes)):
+            yield from told_apart(corpus.train)
 
     @cached_property
     def valid_fingerprint(self) -> str:
