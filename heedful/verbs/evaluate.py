@@ -10,6 +10,8 @@ from heedful.run.learnt import TOLD, known_examples, learnt_from, scored_whole, 
 from heedful.run.task import Scored, Served, Task
 from heedful.tasks.load import load_model, row_of_model, row_of_run
 
+SHARE = 0.1  # of the examples that were learnt from: below it they change hardly a score
+
 
 def evaluate(
     run: Path, options: object, *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
@@ -38,9 +40,10 @@ def scored(served: Served, options: object) -> Iterator[Scored]:
 
 
 def _known(run: Path | None, found: Scored) -> Iterator[str]:
-    """What is told of examples that were learnt from, where it is not told already that all of a file were."""
+    """What is told of examples that were learnt from, where they are not few, and it is not told already that all of a
+    file were."""
     count, number = known_examples(run, found.examples)
-    if count and not any(TOLD in note for note in found.notes):
+    if count and count >= SHARE * number and not any(TOLD in note for note in found.notes):
         yield f"{found.name}: {count:,} of {counted(number, 'example')}: {run} {TOLD} {'it' if count == 1 else 'them'}"
 
 

@@ -32,6 +32,8 @@ def test_half_of_what_was_learnt_among_other_pairs(run_of: Runs, tmp_path: Path)
     assert told == [f"own.tsv: 30 of 40 examples: {run} has learnt from them"]
     (tmp_path / "new.tsv").write_text("new one\tother\nnew two\tother\n")
     assert notes(run, tmp_path / "new.tsv", TranslationScoring) == []
+    (tmp_path / "new.tsv").write_text("".join([rows[0], *(f"new {number}\tother\n" for number in range(10))]))
+    assert notes(run, tmp_path / "new.tsv", TranslationScoring) == [], "one of eleven, as it may be by chance"
     older = Path(shutil.copytree(run, tmp_path / "older"))
     (older / LEARNT).unlink()
     assert notes(older, tmp_path / "own.tsv", TranslationScoring) == [], "a run that did not keep it"

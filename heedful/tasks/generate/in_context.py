@@ -196,8 +196,8 @@ def _prompts(
         cut += not fits
     said = []
     if any(dropped):
-        shots, prompts = counted(sum(dropped), "shot"), counted(sum(map(bool, dropped)), "prompt")
-        said.append(f"{shots} of {prompts} {are(sum(dropped))} left out, the oldest first")
+        few, prompts = counted(sum(dropped), "shot"), counted(sum(map(bool, dropped)), "prompt")
+        said.append(f"{few} of {prompts} {are(sum(dropped))} left out, the oldest first")
     if cut:
         said.append(f"{counted(cut, 'example')}, too long alone, without the beginning")
     return made, [f"the model's context holds {model.context} tokens: {'; '.join(said)}"] if said else []

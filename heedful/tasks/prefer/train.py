@@ -182,7 +182,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         plan, count = self.recipe.prefer, len(self.corpus.train)
         if self.judged:
             return f"dpo, {counted(count, 'judgement')}, {counted(len(self._pairs(self.corpus.train)), 'pair')}"
-        return f"{plan.method}, {counted(count, 'prompt')}, {counted(plan.rollouts, 'answer')} at a time"
+        return f"{plan.method}, {counted(count, 'prompt')}, {plan.rollouts:,} answers at a time"
 
     def own_facts(self) -> dict[str, object]:
         return {"method": self.recipe.prefer.method, "reward": self.recipe.prefer.reward}

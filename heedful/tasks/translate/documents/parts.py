@@ -5,7 +5,6 @@ where the model could not even read it as a whole, also where a word ends.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 from heedful.data.documents.sentences import gap_between, halves, sentences_in
@@ -74,7 +73,10 @@ def search_in_parts(
         return translator.search(texts, prefix=prefix, wishes=wishes, first=first, confidence=confidence, **settings)
     spans = [parts_of(translator, text) for text in texts]
     parts = [text[slice(*span)] for text, own in zip(texts, spans, strict=True) for span in own]
-    search = partial(translator.search, wishes=wishes, first=first, confidence=confidence, **settings)
+
+    def search(some: Sequence[str]) -> list[Translation]:
+        return translator.search(some, wishes=wishes, first=first, confidence=confidence, **settings)
+
     found = iter(with_placeholders(translator, search(parts), search))
     return [_joined(text, own, [next(found) for _ in own]) for text, own in zip(texts, spans, strict=True)]
 
