@@ -75,6 +75,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what if number == 1 else several}"
 
 
+def are(number: int) -> str:
+    """The verb behind so many: "is" behind one."""
+    return "is" if number == 1 else "are"
+
+
 def pip_install(package: str) -> str:
     """The command that adds a package to the environment that is running."""
     return f"{sys.executable} -m pip install {package}"

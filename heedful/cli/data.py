@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.tasks.shared.cli import PICTURES, Json, say
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def told(checked: "Checked") -> list[str]:
     lines = [*checked.read.told, *checked.read.notes]
     sides = zip((checked.read.taken.source, checked.read.taken.target), report.languages, report.tokens, strict=True)
     lines += [
-        f"{name}: {words:,} words" + (f", {code}" if code not in (None, name) else "") for name, code, words in sides
+        f"{name}: {counted(words, 'word')}" + (f", {code}" if code not in (None, name) else "")
+        for name, code, words in sides
     ]
     for name, check in CHECKS.items():
         if not record[name]:
@@ -95,7 +96,7 @@ def told(checked: "Checked") -> list[str]:
     return [
         *lines,
         "",
-        f"{record['pairs']:,} pairs, {record['kept']:,} without a fault that makes them leave ({share} leave)",
+        f"{counted(record['pairs'], 'pair')}, {record['kept']:,} without a fault that makes them leave ({share} leave)",
     ]
 
 

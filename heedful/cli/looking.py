@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from heedful.cli.options import chosen_of, united
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.run.task import Embedder
 from heedful.store import files
 from heedful.tasks import TASKS
@@ -84,7 +84,7 @@ def embed(
     others = [] if near is None else list(dict.fromkeys(line for line in read_lines(near) if line.strip()))
     theirs, warned = vectors_of(others) if others else (None, [])
     if any(warned):
-        say(f"warning: {near}: {sum(map(bool, warned)):,} lines are too long, and were not read as a whole")
+        say(f"warning: {near}: too long, and not read as a whole: {counted(sum(map(bool, warned)), 'line')}")
 
     def answers(lines: list[str], first: int) -> Iterator[Sequence[dict[str, Any]]]:
         for given, vector, warning in zip(lines, *vectors_of(lines), strict=True):

@@ -37,7 +37,7 @@ def evaluate(
     row = row_of_run(run)
     chosen = NoOptions() if row.evaluate is None else chosen_of(scoring_options(row), options, EVAL_OPTIONS, str(run))
     tests: dict[str, dict[str, Any]] = {}
-    for name, scores, told, notes in scored(run, chosen, device=device, engine=engine, weights=weights):
+    for name, scores, told, notes, _ in scored(run, chosen, device=device, engine=engine, weights=weights):
         say("\n".join([*notes, f"{name}: {told}"]))
         tests[name] = scores
     if as_json:

@@ -62,7 +62,8 @@ def rank(
     if agreed["items"]:
         tau, same = agreed.get("kendall_tau"), agreed.get("same_order")
         told = [f"Kendall's tau {tau:.2f}"] * (tau is not None) + [f"{same:.0%} of pairs alike"] * (same is not None)
-        say(f"agreement on {agreed['items']:,} prompts: {', '.join(told) or 'nothing that can be compared'}")
+        compared = counted(int(agreed["items"]), "prompt")
+        say(f"agreement on {compared}: {', '.join(told) or 'nothing that can be compared'}")
     if as_json and not page:
         judged = {"judgements": len(ranking.judgements), "done": done, "prompts": len(ranking.prompts)}
         print(json.dumps({"out": str(out), "who": who, **judged, "agreement": agreed}))

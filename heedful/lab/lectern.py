@@ -1,7 +1,9 @@
 """From an exhibit's id to what it shows: deck.yaml read, settings checked, the function called."""
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from math import isfinite
@@ -80,16 +82,30 @@ def show(name: str, settings: Mapping[str, object] | None = None, *, short: bool
         chosen = {SHORT: True, **chosen}
     if not settings:
         return function(Says(found.says, found.why), **chosen)
-    try:
+    with _told(name, settings, "computed"):
         shown = function(Says(found.says, found.why), **chosen)
         numbers = [leaf for line in shown.lines for leaf in leaves(line.computed) if isinstance(leaf, float)]
         if not all(map(isfinite, numbers)):
             raise ArithmeticError("what comes out is no number")
-    except (ArithmeticError, LookupError, RuntimeError, ValueError) as error:
+    if (draw := shown.draw) is None:
+        return shown
+    return replace(shown, draw=lambda: _drawn(draw, name, settings))
+
+
+def _drawn(draw: Callable[[], Any], name: str, settings: Mapping[str, object]) -> Any:
+    with _told(name, settings, "drawn"):
+        return draw()
+
+
+@contextmanager
+def _told(name: str, settings: Mapping[str, object], done: str) -> Iterator[None]:
+    """Raises InputError where settings of an exhibit lead to nothing."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
         words = " ".join(f"{key}={value}" for key, value in settings.items())
-        what = f"nothing can be computed with {words} ({str(error).partition(chr(10))[0]})"
+        what = f"nothing can be {done} with {words} ({str(error).partition(chr(10))[0]})"
         raise InputError(what, where=f"--set of {name}", fix=f"heed lecture {name} tells its own settings") from error
-    return shown
 
 
 def checked(name: str, function: Exhibit, settings: Mapping[str, object]) -> dict[str, object]:

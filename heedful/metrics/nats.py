@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from heedful.errors import InputError
+
 MOST = 700.0  # nats a token, of which exp is still a number
 
 
@@ -15,7 +17,9 @@ class Nats:
 
     @property
     def loss(self) -> float:
-        """Nats a token."""
+        """Nats a token. Raises InputError where there is none."""
+        if not self.tokens:
+            raise InputError("a text without a token has no loss", fix="leave it out")
         return self.nats / self.tokens
 
     @property

@@ -10,6 +10,7 @@ from heedful.data.parts import Parts
 from heedful.errors import InputError, MissingError, NonFiniteError, counted
 from heedful.run.card import environment
 from heedful.run.job import Job
+from heedful.run.learnt import write_learnt
 from heedful.run.log import check_tensorboard
 from heedful.run.recipe import AUTO, Recipe, to_yaml
 from heedful.run.resume import same_recipe
@@ -114,5 +115,6 @@ def _write_first_files(recipe: Recipe, out: Path, job: Job[Any, Any, Any], machi
     files.write_text(out / "recipe.yaml", to_yaml(recipe))
     files.write_json(out / "environment.json", machine)
     files.write_json(out / "data.json", facts)
+    write_learnt(out, job.trained_on())
     for name, data in job.tokenizers().items():
         files.write_bytes(out / name, data)

@@ -1,8 +1,9 @@
 """What a training run needs of the thing that is trained: a job, which each task fills in."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
@@ -13,8 +14,8 @@ from heedful.apply.lora import LoRAConfig, adapters, merged
 from heedful.core.config import to_json
 from heedful.data.parts import Parts, spread
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
-from heedful.run.card import CardText, Scores, data_facts, model_card
+from heedful.errors import InputError, counted
+from heedful.run.card import CardText, Scores, data_facts, fingerprint, model_card
 from heedful.run.folder import parameters, read_tokenizers, tokenizer_files, write_adapters, write_model
 from heedful.run.recipe import Recipe
 from heedful.run.start import copy_weights
@@ -153,6 +154,15 @@ class Job(ABC, Generic[R, C, M]):
         alpha = 2.0 * plan.lora if plan.lora_alpha is None else plan.lora_alpha
         return LoRAConfig(rank=plan.lora, alpha=alpha, targets=plan.lora_targets)
 
+    def trained_on(self) -> Iterable[str]:
+        """What is trained on, as `Scored.examples` tells what is scored."""
+        return map(repr, self.corpus.train)
+
+    @cached_property
+    def valid_fingerprint(self) -> str:
+        """Of what is validated on: the models of a training that is continued are measured on the same."""
+        return fingerprint(map(repr, self.corpus.valid))
+
     def facts(self) -> dict[str, object]:
         """What data.json says."""
         own = {"fingerprint": self.fingerprint, "notes": self.notes}
@@ -181,7 +191,9 @@ class Job(ABC, Generic[R, C, M]):
         """README.md of `folder`."""
         told = self.tells(folder, scores, best)
         if "averaged" in best:
-            told = replace(told, kept=f"the mean of the last {best['averaged']} checkpoints up to {told.kept}")
+            told = replace(
+                told, kept=f"the mean of the last {counted(best['averaged'], 'checkpoint')} up to {told.kept}"
+            )
         start = f"from the model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
         rank = self.recipe.train.lora
         how = f"{start}, by low-rank adapters of rank {rank} beside its matrices," if rank else start

@@ -1,6 +1,8 @@
 """What a run has learnt from: its scores on that say little of what it can do with others."""
 
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,10 @@ from heedful.data.parts import part_of
 from heedful.errors import StorageError
 from heedful.run.resume import plain_recipe
 from heedful.store import files
+
+LEARNT = "learnt.bin"  # of a run's folder: a sorted fingerprint of each example that it was trained on
+BYTES, MOST = 8, 1 << 20  # of each, and how many are kept
+TOLD = "has learnt from"
 
 
 def learnt_from(run: Path | None, paths: Iterable[Path]) -> list[Path]:
@@ -24,21 +30,49 @@ def has_held_out(run: Path | None, fingerprint: str) -> bool:
     return any(facts.get("held_out") == fingerprint for facts in _facts(run))
 
 
+def write_learnt(run: Path, examples: Iterable[str]) -> None:
+    """Keeps what tells one of the examples again, and nothing else of them; of very many, those with the smallest
+    fingerprints. Raises StorageError."""
+    files.write_bytes(run / LEARNT, b"".join(sorted({*nsmallest(MOST, map(_fingerprint, examples))})))
+
+
+def known_examples(run: Path | None, examples: Iterable[str]) -> tuple[int, int]:
+    """How many of the examples the run was trained on, or the runs that it began with, and of how many it is known."""
+    kept = [path for one in _runs(run) if (path := one / LEARNT).is_file()]
+    asked = [*map(_fingerprint, examples)] if kept else []
+    learnt, told = set[bytes](), set[bytes]()
+    for path in kept:
+        data = files.read_bytes(path, limit=MOST * BYTES)
+        known = {data[i : i + BYTES] for i in range(0, len(data), BYTES)}
+        learnt |= known
+        told.update(asked if len(known) < MOST else (one for one in asked if one <= data[-BYTES:]))
+    return sum(one in learnt for one in asked), sum(one in told for one in asked)
+
+
+def _fingerprint(example: str) -> bytes:
+    return sha256(example.encode(errors="surrogatepass")).digest()[:BYTES]
+
+
 def warning(path: Path, run: object) -> str:
     """What is told of scores on a file that the run has learnt from."""
-    return f"{path}: {run} has learnt from it: its scores on other data may be much lower"
+    return f"{path}: {run} {TOLD} it: its scores on other data may be much lower"
 
 
 def _facts(run: Path | None) -> Iterator[dict[str, Any]]:
-    """What data.json says of the data and of each that was mixed in; and of those of the runs that it began with, as
-    long as they are there."""
-    seen = list[Path]()
-    while run is not None and run not in seen and (run / "data.json").is_file():
-        seen.append(run)
-        facts: Any = files.read_json(run / "data.json")
+    """What data.json says of the data and of each that was mixed in; and of those of the runs that it began with."""
+    for one in _runs(run):
+        facts: Any = files.read_json(one / "data.json")
         if isinstance(facts, dict):
             yield facts
             yield from facts.get("mix", ())
+
+
+def _runs(run: Path | None) -> Iterator[Path]:
+    """The run, and those that it began with, as long as they are there."""
+    seen = list[Path]()
+    while run is not None and run not in seen and (run / "data.json").is_file():
+        seen.append(run)
+        yield run
         start = plain_recipe(run).get("start_from")
         run = Path(start) if start else None
 

@@ -144,6 +144,7 @@ def save_state(
     contents["state.json"] = {
         "precision": precision,
         "data": job.fingerprint,
+        "valid": job.valid_fingerprint,
         "tokenizers": job.tokenizer_hash,
         "format": FORMAT,
         "model": to_json(job.config),
@@ -171,9 +172,10 @@ def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: 
             raise InputError(what, where=str(out), fix=fix)
     for key, found, what in (
         ("data", job.fingerprint, "the training data is not the data"),
+        ("valid", job.valid_fingerprint, "the validation data is not the data"),
         ("tokenizers", job.tokenizer_hash, "the tokenizer is not the one"),
     ):
-        if facts[key] != found:
+        if facts.get(key, found) != found:  # older checkpoints do not say what was validated on
             fix = "choose another --out, or bring the old files back"
             raise InputError(f"{what} that this run was begun with", where=str(out), fix=fix)
     weights, average, optimizer = (

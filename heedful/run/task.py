@@ -69,12 +69,14 @@ class Law:
 
 
 class Scored(NamedTuple):
-    """What a model is worth on one test set, and a line that tells it (None: the scores tell it themselves)."""
+    """What a model is worth on one test set, and a line that tells it (None: the scores tell it themselves).
+    `examples` are told as `Job.trained_on` tells them, so that it is known which of them were learnt from."""
 
     name: str
     scores: dict[str, Any]
     told: str | None = None
     notes: tuple[str, ...] = ()
+    examples: Iterable[str] = ()
 
 
 def may_be_gathered(options: Any) -> bool:

@@ -264,7 +264,8 @@ class _Run:
                 self.state, self.progress, plan.average_last, plan.save_every
             )
             how = "is better, and is kept" if measured.best else "is no better, and is not kept"
-            yield Note(f"the mean of the last {count} checkpoints: validation loss {measured.valid_loss:.4f}; it {how}")
+            mean_of = counted(count, "checkpoint")
+            yield Note(f"the mean of the last {mean_of}: validation loss {measured.valid_loss:.4f}; it {how}")
             yield measured
         self.progress.averaged = self.state.step
         self.progress.saved = -1  # what was measured is to be in the last one

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from heedful.data.text.conversations import messages_of
-from heedful.errors import HeedError, InputError
+from heedful.errors import HeedError, InputError, counted
 from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, Writing
 from heedful.serve.own import MOST_LETTERS, MOST_TOKENS, STRICT, body_of, given_json, model_for, request_model, sse
 from heedful.serve.refusals import Refused, refused
@@ -134,7 +134,7 @@ def routes(models: Models) -> APIRouter:
             raise refused(error) from None
         record = {"role": "assistant", "content": said, "tokens": [token for token in tokens if token is not None]}
         if found.forgotten:
-            record["warning"] = f"the context has no room for the first {found.forgotten:,} turns"
+            record["warning"] = f"the context has no room for the first {counted(found.forgotten, 'turn')}"
         return JSONResponse({"model": model.name, "answers": [record]})
 
     body = body_of(Conversation)

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.metrics.names import in_words
-from heedful.run.learnt import learnt_from, scored_whole, warning
+from heedful.run.learnt import TOLD, known_examples, learnt_from, scored_whole, warning
 from heedful.run.task import Scored, Served, Task
 from heedful.tasks.load import load_model, row_of_model, row_of_run
+
+SHARE = 0.1  # of the examples that were learnt from: below it they change hardly a score
 
 
 def evaluate(
@@ -31,8 +33,18 @@ def scored(served: Served, options: object) -> Iterator[Scored]:
         if learnt and Path(found.name).name == path.name:
             notes = dict.fromkeys((*found.notes, warning(path, run)))  # a translator tells it too
             found = found._replace(notes=(*notes,))
+        else:
+            found = found._replace(notes=(*found.notes, *_known(run, found)))
         told = ", ".join(in_words(key, value) for key, value in found.scores.items()) if found.told is None else None
         yield found._replace(told=told or found.told)
+
+
+def _known(run: Path | None, found: Scored) -> Iterator[str]:
+    """What is told of examples that were learnt from, where they are not few, and it is not told already that all of a
+    file were."""
+    count, number = known_examples(run, found.examples)
+    if count and count >= SHARE * number and not any(TOLD in note for note in found.notes):
+        yield f"{found.name}: {count:,} of {counted(number, 'example')}: {run} {TOLD} {'it' if count == 1 else 'them'}"
 
 
 def _evaluator(row: Task) -> Callable[[Any, Any], Iterator[Scored]]:

@@ -80,7 +80,7 @@ def test_shots_may_come_from_another_file(run, data, task, capsys):
     assert heed(*asked, "--data", one, "--shots-from", task, "--by", "match") == 0
     assert json.loads(capsys.readouterr().out)["examples"] == 1
     assert heed(*asked, "--data", task, "--shots-from", one) == 2
-    assert "1 shots asked for, and there are 0 examples" in capsys.readouterr().err
+    assert "1 shot asked for, and there are 0 examples" in capsys.readouterr().err
     long = write(data / "long.jsonl", [row | {"input": row["input"] * 9} for row in ROWS])
     assert heed("eval", run, "--data", long, "--shots", 6, "--json") == 0
     out, err = capsys.readouterr()

@@ -98,11 +98,19 @@ def test_settings_are_checked_by_their_annotations():
         ("A2", "keys", "-1", "nothing can be computed with keys=-1"),
         ("B6", "positions", "3", "nothing can be computed with positions=3"),
         ("B8", "side", "1", "nothing can be computed with side=1"),
+        ("E9", "warmup", "-1", "nothing can be computed with warmup=-1"),
     ],
 )
 def test_of_settings_that_cannot_be_nothing_is_computed(name: str, key: str, value: str, what: str):
     with pytest.raises(InputError, match=what):
         show(name, {key: value})
+
+
+@pytest.mark.parametrize(("name", "key"), [("A11", "tokens"), ("B2", "digits")])
+def test_of_settings_that_cannot_be_nothing_is_drawn(name: str, key: str) -> None:
+    shown = show(name, {key: "0"})
+    with pytest.raises(InputError, match=f"--set of {name}: nothing can be drawn with {key}=0"):
+        picture(shown, "svg")
 
 
 @pytest.mark.parametrize("name", EXHIBITS)

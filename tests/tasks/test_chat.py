@@ -236,7 +236,7 @@ def test_a_question_that_leaves_no_room_is_not_compared_and_it_is_said(model):
     assert model.greedy_each([long[:1], TALKS[0][:1], ()], tokens=20)[::2] == [None, None]
     found = model.evaluate_answers([long, TALKS[0]], answers=2)
     assert found.scores["answers"] == 1
-    assert found.notes == ("1 questions leave no room for an answer, and are not compared",)
+    assert found.notes == ("no room for an answer is left by 1 question, not compared",)
 
 
 def test_it_is_a_language_model_too(run, model, tmp_path):

@@ -281,7 +281,7 @@ def test_an_example_that_is_too_long_alone_loses_its_beginning():
     found = evaluate_in_context(model, [long], Asking(shots=3), pool=EXAMPLES)
     assert found.said == [said]
     (note,) = found.notes
-    assert "3 shots of 1 prompts are left out, the oldest first; 1 examples, too long alone, lose" in note
+    assert "3 shots of 1 prompt are left out, the oldest first; 1 example, too long alone, without" in note
     assert len(evaluate_in_context(model, [long], Asking(shots=3, by="match"), pool=EXAMPLES).said) == 1
 
 
@@ -331,5 +331,5 @@ def test_what_cannot_be_asked_is_said():
         evaluate_in_context(model, EXAMPLES, Asking(by="guess"))
     with pytest.raises(InputError, match="10 shots asked for, and there are 9 examples to take them from"):
         evaluate_in_context(model, EXAMPLES, Asking(shots=10))
-    with pytest.raises(InputError, match="2 shots asked for, and there are 1 examples"):
+    with pytest.raises(InputError, match="2 shots asked for, and there is 1 example to"):
         evaluate_in_context(model, EXAMPLES, Asking(shots=2), pool=EXAMPLES[:2])

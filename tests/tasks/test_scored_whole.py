@@ -1,6 +1,7 @@
 """What a score of pictures is called: the file or folder that was given, or its part; and what is told beside it."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,16 @@ def test_a_card_says_that_a_picture_is_cut() -> None:
         seen_as(square) == "Of each picture, its shorter edge resized to 16 pixels, the middle 16 x 16 pixels are seen"
     )
     assert seen_as(Preparation(resize=(48, 64))) == "Pictures are resized to 48 x 64 pixels"
+
+
+def test_what_of_boxes_is_not_scored_is_told_once(run_of: Callable[[str], Path], tmp_path: Path) -> None:
+    for number in range(2):
+        Image.new("RGB", (64, 64)).save(tmp_path / f"{number}.png")
+    (label, *_) = json.loads((run_of("detect") / "task.json").read_text())["labels"]
+    boxes = [{"image_id": 0, "category_id": 1, "bbox": [1, 1, 9, 9], "iscrowd": crowd} for crowd in (0, 1)]
+    images = [{"id": number, "file_name": f"{number}.png"} for number in range(2)]
+    data = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": label}]}
+    for name in ("test_a", "test_b"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(data))
+    one, other = evaluate(run_of("detect"), DataOptions(data=str(tmp_path)))
+    assert [found.notes for found in (one, other)] == [(f"{tmp_path}: 2 crowds (iscrowd) are left out: 0.png",), ()]

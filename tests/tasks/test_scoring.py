@@ -11,7 +11,7 @@ import pytest
 from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.errors import InputError, MissingError
 from heedful.metrics.paired import compare
-from heedful.run.learnt import has_held_out, learnt_from
+from heedful.run.learnt import LEARNT, has_held_out, learnt_from
 from heedful.run.recipe import validated
 from heedful.store import files
 from heedful.tasks.translate.cli import TranslationScoring
@@ -110,6 +110,7 @@ def test_all_of_what_the_run_has_not_learnt_is_scored_and_else_what_it_held_out(
     """A tenth of a fresh file would be held out of it, as if it were to be learnt from."""
     run, path = tmp_path / "run", tmp_path / "own.tsv"
     shutil.copytree(translators[0], run)
+    (run / LEARNT).unlink()  # the pairs stand for fresh ones
     pairs = corpus.train.rows(range(40))
     path.write_text("".join(f"{a}\t{b}\n" for a, b in zip(pairs.source, pairs.target, strict=True)))
     options = TranslationScoring(data=str(path), beam=1)

@@ -89,16 +89,17 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
     return PictureParts(own, other, found, str(path), files, notes, channels=channels, size=size)
 
 
-def read_test_boxes(path: str | Path, *, channels: int) -> dict[str, BoxedPart]:
-    """The test sets of what `read_boxed_images` reads, by name, or all of it where no part is so called."""
+def read_test_boxes(path: str | Path, *, channels: int) -> tuple[dict[str, BoxedPart], tuple[str, ...]]:
+    """The test sets of what `read_boxed_images` reads, by name, or all of it where no part is so called; and notes."""
     if shapes.asked(str(path)) is not None:
-        return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
-    rows = _Reader().parts(Path(path))
+        return {"test": _drawn(shapes.scenes("test", shapes.TEST))}, ()
+    reader = _Reader()
+    rows = reader.parts(Path(path))
     tests = {name: own for name, own in rows.items() if _part_of(name) == "test"} or rows
     for name, own in tests.items():
         if not own:
             raise MissingError(f"no picture in the part {name}", where=str(path), fix=EXAMPLE)
-    return {name: _part(own, channels) for name, own in tests.items()}
+    return {name: _part(own, channels) for name, own in tests.items()}, tuple(reader.notes(Path(path)))
 
 
 def thing_labels(part: BoxedPart) -> tuple[str, ...]:
@@ -146,13 +147,25 @@ class _Reader:
         self.beside: list[str] = []
 
     def notes(self, path: Path) -> list[str]:
-        told = {
-            "boxes reach beyond their picture and are clipped": self.clipped,
-            "boxes without an inside are left out": self.empty,
-            "crowds are not learnt": self.crowds,
-            "files beside instances_*.json are not read": self.beside,
-        }
-        return [f"{path}: {len(names):,} {what}: {_listed(names)}" for what, names in told.items() if names]
+        told = [
+            (
+                self.clipped,
+                "box reaches beyond its picture and is clipped",
+                "boxes reach beyond theirs and are clipped",
+            ),
+            (self.empty, "box without an inside is left out", "boxes without an inside are left out"),
+            (
+                self.crowds,
+                "crowd (iscrowd) is neither learnt nor scored",
+                "crowds (iscrowd) are neither learnt nor scored",
+            ),
+            (self.beside, "file beside instances_*.json is not read", "files beside instances_*.json are not read"),
+        ]
+        return [
+            f"{path}: {len(names):,} {one if len(names) == 1 else several}: {_listed(names)}"
+            for names, one, several in told
+            if names
+        ]
 
     def parts(self, path: Path) -> dict[str, list[_Row]]:
         """The pictures by the name of their part."""

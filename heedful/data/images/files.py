@@ -6,7 +6,7 @@ N channels (1: grey, 3: red, green, blue), H x W pixels, B pictures.
 import io
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -343,25 +343,37 @@ class Preparation:
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known of pictures once all were read: the sha256 of their pixels; and of each channel the mean and the
-    deviation, black 0 and white 1, where nothing varies 1."""
+    """What is known of pictures once all were read: the sha256 of their pixels, and what tells each again; and of each
+    channel the mean and the deviation, black 0 and white 1, where nothing varies 1."""
 
     fingerprint: str
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    each: tuple[str, ...] = ()
 
 
 def survey(images: Images) -> Survey:
     """Reads every picture. Raises InputError for one that cannot be read."""
-    digest, counts = sha256(), torch.zeros(1, 256, dtype=torch.int64)
+    digest, counts, each = sha256(), torch.zeros(1, 256, dtype=torch.int64), list[str]()
     step = 512 if isinstance(images, Tensor) else 1
     for first in range(0, len(images), step):
         pixels = images[first : first + step] if isinstance(images, Tensor) else images[first][None]
         digest.update(repr(tuple(pixels.shape[1:])).encode() + pixels.contiguous().numpy().tobytes())
+        each += map(_told, pixels)
         own = [torch.bincount(channel.flatten(), minlength=256) for channel in pixels.unbind(1)]
         counts = counts + torch.stack(own)
     shares = counts.double() / counts.sum(1, keepdim=True)
     values = torch.arange(256, dtype=torch.float64) / 255
     mean = shares @ values
     std = (shares @ values.square() - mean.square()).clamp(min=0).sqrt()
-    return Survey(digest.hexdigest(), tuple(mean.tolist()), tuple(s if s > 1e-6 else 1.0 for s in std.tolist()))
+    deviation = tuple(s if s > 1e-6 else 1.0 for s in std.tolist())
+    return Survey(digest.hexdigest(), tuple(mean.tolist()), deviation, tuple(each))
+
+
+def each_of(images: Images) -> Iterator[str]:
+    """What tells each picture again, as `survey` does. Raises InputError for one that cannot be read."""
+    return (_told(images[i]) for i in range(len(images)))
+
+
+def _told(pixels: UInt8[Tensor, "N H W"]) -> str:
+    return sha256(repr(tuple(pixels.shape)).encode() + pixels.contiguous().numpy().tobytes()).hexdigest()

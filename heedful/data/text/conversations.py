@@ -14,7 +14,7 @@ from typing import Any, Literal, TypedDict
 from heedful.data.lines import json_items, json_lines, json_type, listed, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, read_parts, read_tests
 from heedful.data.tables import tab_cells
-from heedful.errors import InputError
+from heedful.errors import InputError, are, counted
 
 KINDS = (".jsonl", ".json", ".tsv", ".txt")
 FIX = 'write {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}]} on each line'
@@ -51,10 +51,12 @@ class _Taken:
     unanswered: int = 0  # conversations whose last turns have no answer
 
     def notes(self, where: str) -> list[str]:
-        told = [f"{where}: {count:,} conversations as {layout}" for layout, count in self.layouts.items()]
-        told += [f"{where}: {count:,} conversations {why} are left out" for why, count in self.left.items()]
+        told = [f"{where}: {counted(count, 'conversation')} as {layout}" for layout, count in self.layouts.items()]
+        told += [
+            f"{where}: {counted(count, 'conversation')} {why} {are(count)} left out" for why, count in self.left.items()
+        ]
         if self.unanswered:
-            told.append(f"{where}: what follows the last answer is cut from {self.unanswered:,} conversations")
+            told.append(f"{where}: what follows the last answer is cut from {counted(self.unanswered, 'conversation')}")
         return told
 
 

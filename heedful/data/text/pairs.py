@@ -5,7 +5,7 @@ side go.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -127,6 +127,11 @@ def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
     source, target = [row[0] for row in kept], [row[1] for row in kept]
     empty = [(number, row[0], row[1]) for number, row in read if not (row[0].strip() and row[1].strip())]
     return Pairs(source, target, name, dropped, others if any(others) else (), (name,), lines, empty)
+
+
+def told_apart(pairs: Pairs) -> Iterator[str]:
+    """Each pair, in words of which no other has the same."""
+    return map(repr, zip(pairs.source, pairs.target, strict=True))
 
 
 def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:

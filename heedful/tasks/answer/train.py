@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from heedful.data.batches import shuffled_groups
 from heedful.data.parts import Parts
 from heedful.data.text.questions import Question, read_questions
+from heedful.errors import counted
 from heedful.models.encoder import Encoder
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.run.card import CardText, Scores, score_table
@@ -62,7 +63,7 @@ class AnswerJob(BodyJob[AnswerRecipe, Parts[list[Question]], TokenClassifier]):
         return read_questions(self.recipe.data.path)
 
     def describe(self) -> str:
-        sizes = f"{len(self.corpus.train):,} questions in {len(self.windows):,} windows"
+        sizes = f"{counted(len(self.corpus.train), 'question')} in {counted(len(self.windows), 'window')}"
         return f"{sizes}, {self.tokenizer.size:,} tokens in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
@@ -84,7 +85,7 @@ class AnswerJob(BodyJob[AnswerRecipe, Parts[list[Question]], TokenClassifier]):
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return CardText(
             what="Answers questions by a stretch of a text.",
-            learnt_on=f"{len(self.corpus.train):,} questions, from `{self.corpus.name}`",
+            learnt_on=f"{counted(len(self.corpus.train), 'question')}, from `{self.corpus.name}`",
             table=score_table("questions", scores),
             how="Exact matches and F1 are SQuAD's, from 0 to 1: case, punctuation and articles aside. Loss is in nats "
             f"a window of {self.config.embed.context_length} tokens.",

@@ -19,6 +19,7 @@ from heedful.errors import TextError
 from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import Ask, Scored
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
+from heedful.tasks.shared.asked import refuse_no_answers, refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.one_or_many import one_or_many, refuse_other_count
@@ -75,6 +76,7 @@ class Answerer(TextModel[TokenClassifier]):
 
     def search(self, questions: Sequence[str], contexts: Sequence[str], *, top: int = 1) -> list[Answering]:
         """`answer`, with what is to be known of each."""
+        refuse_no_answers(top)
         asked = [Question(sanitise(q), sanitise(c), (), "") for q, c in zip(questions, contexts, strict=True)]
         if any(not text.strip() for one in asked for text in one[:2]):
             raise TextError("an empty question or context", fix="give some words")
@@ -83,6 +85,7 @@ class Answerer(TextModel[TokenClassifier]):
 
     def measure(self, questions: Sequence[Question]) -> dict[str, float]:
         """The loss in nats a window, and exact matches and F1 as SQuAD counts them (Rajpurkar et al. 2016)."""
+        refuse_nothing(questions)
         encoded = self.layout.encode(questions)
         found, loss = self._answers(questions, encoded, 1)
         said = [best.text for (best, *_) in found]
@@ -102,10 +105,11 @@ class Answerer(TextModel[TokenClassifier]):
         logits = token_logits(self.model, [one.framed for one in windows])
         batches = (answer_batch([one]) for one in windows)
         pairs = zip(logits, batches, strict=True)
-        loss = sum(float(span_loss(own[None], batch.valid, batch.target)) for own, batch in pairs) / len(windows)
+        nats = sum(float(span_loss(own[None], batch.valid, batch.target)) for own, batch in pairs)
         left = iter(logits)
         asked = zip(questions, encoded, strict=True)
-        return [self._rank(one.context, own, [next(left) for _ in own], top) for one, own in asked], loss
+        ranked = [self._rank(one.context, own, [next(left) for _ in own], top) for one, own in asked]
+        return ranked, nats / max(1, len(windows))
 
     def _rank(self, context: str, windows: Sequence[Window], logits: Sequence[Tensor], top: int) -> list[Answer]:
         """The best spans of all windows. That the context does not tell is as likely as in the window where it is
@@ -186,4 +190,4 @@ ASK = Ask(answer_questions, AnswerOptions, gathers=lambda options: not options.c
 
 def score_answers(answerer: Answerer, options: DataOptions) -> Iterator[Scored]:
     for name, questions in read_tests(options.path, read_answered, kinds=KINDS).items():
-        yield Scored(name, answerer.measure(questions))
+        yield Scored(name, answerer.measure(questions), examples=map(repr, questions))

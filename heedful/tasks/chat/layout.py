@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 from heedful.data.batches import Text
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation
-from heedful.errors import InputError, TooLongError
+from heedful.errors import InputError, TooLongError, are, counted
 
 Ids = list[int]
 Message = Mapping[str, Any]
@@ -66,10 +66,11 @@ def learnable(tokens: ChatTokens, conversations: Sequence[Conversation], context
         texts.append(text)
     notes = []
     if cut:
-        what = f"{cut:,} conversations longer than the context of {context:,} tokens lose their first turns"
+        what = f"{counted(cut, 'conversation')} longer than the context of {context:,} tokens, without the first turns"
         notes.append(f"{name}: {what}")
     if left:
-        what = f"{left:,} conversations whose last question and answer are longer than {context:,} tokens are left out"
+        whose = f"whose last question and answer are longer than {context:,} tokens"
+        what = f"{counted(left, 'conversation')} {whose} {are(left)} left out"
         notes.append(f"{name}: {what}")
     if not texts:
         what = f"no conversation of at most {context:,} tokens"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from heedful.data.text.conversations import Message
 from heedful.decode.settings import SamplingOptions
-from heedful.errors import HeedError, InputError
+from heedful.errors import HeedError, InputError, counted
 from heedful.store import files
 from heedful.tasks.chat.use import ChatModel, ChatOptions, ChatRecord, Reply, answer_turns, listed_in
 
@@ -100,4 +100,4 @@ class Talk:
             files.write_text(path, json.dumps({"messages": self.messages}, ensure_ascii=False) + "\n")
         except HeedError as error:
             return f"not saved: {error}"
-        return f"{path}: {len(self.turns)} turns"
+        return f"{path}: {counted(len(self.turns), 'turn')}"

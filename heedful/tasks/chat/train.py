@@ -13,6 +13,7 @@ from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation, read_conversations
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.errors import counted
 from heedful.exchange.hub import CHAT
 from heedful.metrics.labels import entropy
 from heedful.models.lm import LM, LMConfig
@@ -121,7 +122,7 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
 
     def describe(self) -> str:
         learnt = sum(sum(text.targets[1:-1]) for text in self.texts)
-        sizes = f"{len(self.texts):,} conversations, {learnt:,} tokens of answers"
+        sizes = f"{counted(len(self.texts), 'conversation')}, {counted(learnt, 'token')} of answers"
         return f"{sizes}, {self.tokenizer.size:,} in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
@@ -177,7 +178,7 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         header = "| conversations | nats a token of answers | perplexity | chrF | exactly right |"
         return CardText(
             what="Answers in a conversation.",
-            learnt_on=f"{len(self.texts):,} conversations, from `{self.corpus.name}`",
+            learnt_on=f"{counted(len(self.texts), 'conversation')}, from `{self.corpus.name}`",
             table=[header, "|---|---|---|---|---|", *rows],
             how=f"chrF and the share that is exactly right are of at most {GENERATED} answers, generated greedily.",
             kept=f"step {best['step']:,}, the best on the validation answers ({best['valid_loss']:.4f} nats a token)",

@@ -17,7 +17,7 @@ from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation, Message, messages_of, read_asked
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.settings import Sampling, SamplingOptions, refuse_fractions
-from heedful.errors import InputError, TextError
+from heedful.errors import InputError, TextError, counted
 from heedful.metrics.nats import perplexity
 from heedful.metrics.texts import score_bleu
 from heedful.models.lm import LM
@@ -67,7 +67,7 @@ class Reply(NamedTuple):
     def warning(self) -> str:
         if not self.forgotten:
             return ""
-        return f"the context has no room for the first {self.forgotten:,} turns, which were not read"
+        return f"the context has no room for the first {counted(self.forgotten, 'turn')}, not read"
 
     def record(self) -> ChatRecord:
         made: ChatRecord = {"role": self.role, "content": self.content, "tokens": self.tokens}
@@ -277,7 +277,8 @@ class ChatModel(LanguageModel):
                 compared = score_bleu([said for said, _ in pairs], [[right] for _, right in pairs])
                 scores |= {"chrf": compared.chrf, "exact": compared.exact, "answers": len(pairs)}
             if len(pairs) < number:
-                notes.append(f"{number - len(pairs):,} questions leave no room for an answer, and are not compared")
+                what = counted(number - len(pairs), "question")
+                notes.append(f"no room for an answer is left by {what}, not compared")
         return Answers(scores | {"tokens": count}, tuple(notes))
 
 
@@ -347,4 +348,4 @@ ASK = Ask(answer_turns, ChatOptions, gathers=lambda options: False)
 def score_chat(model: ChatModel, options: ChatScoring) -> Iterator[Scored]:
     for name, conversations in read_asked(options.path).items():
         found = model.evaluate_answers(conversations, answers=options.answers)
-        yield Scored(name, found.scores, None, found.notes)
+        yield Scored(name, found.scores, None, found.notes, map(repr, conversations))

@@ -99,7 +99,9 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
         self.auxiliary = auxiliary if recipe.classify.auxiliary is None else recipe.classify.auxiliary
         self.examples = layout.encode(corpus.train)
         if layout.cut:
-            self.notes.append(f"{layout.cut:,} sequences of more than {layout.context} tokens lose the end of a text")
+            self.notes.append(
+                f"the end of a text is cut from {counted(layout.cut, 'sequence')} of more than {layout.context} tokens"
+            )
         for examples in (corpus.valid, *corpus.tests.values()):
             layout.encode(examples)  # refuses labels that are not learnt, before anything is trained
         self.rank = RANKS[corpus.answer]
@@ -116,8 +118,10 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
 
     def describe(self) -> str:
         spec = self.answers
-        what = {"score": "scored", "choice": "with choices"}.get(spec.answer, f"of {len(spec.labels)} labels")
-        return f"{len(self.examples):,} examples {what}, {self.tokenizer.size:,} tokens in the vocabulary"
+        what = {"score": "scored", "choice": "with choices"}.get(
+            spec.answer, f"of {counted(len(spec.labels), 'label')}"
+        )
+        return f"{counted(len(self.examples), 'example')} {what}, {self.tokenizer.size:,} tokens in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
         labels = list(self.answers.labels)
@@ -155,7 +159,7 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
         ask = {"choice": ' --choice "One." --choice "Another."'}.get(self.answers.answer, "")
         return CardText(
             what="Classifies texts.",
-            learnt_on=f"{len(self.corpus.train):,} examples, from `{self.corpus.name}`",
+            learnt_on=f"{counted(len(self.corpus.train), 'example')}, from `{self.corpus.name}`",
             after=f" Labels: {', '.join(labels)}." if labels else "",
             table=score_table("texts", scores),
             how=f"Texts are cut to {self.config.embed.context_length} tokens.",

@@ -18,6 +18,7 @@ from heedful.metrics.labels import accuracy, f1, pearson, spearman
 from heedful.models.classifier import Classifier
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, Encoded, classify_batch, label_loss
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_warning, warn
 from heedful.tasks.shared.one_or_many import one_or_many, refuse_other_count
@@ -95,6 +96,7 @@ class TextClassifier(TextModel[Classifier]):
     def measure(self, examples: Sequence[Example]) -> dict[str, float]:
         """The loss, and: accuracy and macro F1 of labels; F1 (macro, micro) and exact matches of sets of labels;
         Pearson's and Spearman's correlation of scores; accuracy of choices."""
+        refuse_nothing(examples)
         encoded = self.layout.encode(examples)
         logits = self._logits(encoded)
         losses = [
@@ -190,7 +192,7 @@ def score_classifier(classifier: TextClassifier, options: DataOptions) -> Iterat
         return examples
 
     for name, examples in read_tests(options.path, read, kinds=TABLES).items():
-        yield Scored(name, classifier.measure(examples))
+        yield Scored(name, classifier.measure(examples), examples=map(repr, examples))
 
 
 def classifier_facts(saved: Saved) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from heedful.core.seeds import shuffled
 from heedful.data.images.augment import AUGMENTS, Augment, draws, mixed, seen
 from heedful.data.images.files import Preparation, Survey, survey
 from heedful.data.images.labelled import LabelledImages, Part, label_names, read_labelled_images
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.metrics.labels import entropy
 from heedful.models.patches import interpolated_positions
 from heedful.models.vision_presets import VISION_TRANSFORMERS, vit_config
@@ -104,6 +104,7 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
         if len(labels) < 2:
             raise InputError(f"one label alone: {labels[0]!r}", where=corpus.name, fix="give two or more")
         found = survey(corpus.train.images)
+        self.learnt = found.each
         for part in (corpus.valid, *corpus.tests.values()):
             targets_of(part.labels, labels)
             survey(part.images)
@@ -120,7 +121,8 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
 
     def describe(self) -> str:
         rows, columns = self.answers.preparation.size
-        return f"{len(self.corpus.train):,} pictures of {len(self.answers.labels)} labels, {rows} x {columns} pixels"
+        pictures, labels = counted(len(self.corpus.train), "picture"), counted(len(self.answers.labels), "label")
+        return f"{pictures} of {labels}, {rows} x {columns} pixels"
 
     def own_facts(self) -> dict[str, object]:
         return {"labels": list(self.answers.labels), "preparation": to_json(self.answers.preparation)}
@@ -160,7 +162,7 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
         told = self.told(
             scores,
             what="Says what a picture shows.",
-            learnt_on=f"{len(self.corpus.train):,} pictures, from `{self.corpus.name}`",
+            learnt_on=f"{counted(len(self.corpus.train), 'picture')}, from `{self.corpus.name}`",
             kept=f"step {best['step']:,}, the best on the validation pictures (accuracy {best['accuracy']:.4f})",
             use=[f"heed classify {folder} PICTURE.png", f"heed eval {folder} --data MORE"],
         )

@@ -14,13 +14,14 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.data.images.files import Preparation, where_of
+from heedful.data.images.files import Preparation, each_of, where_of
 from heedful.data.images.labelled import Part, read_test_images
 from heedful.data.parts import scored_by_name
 from heedful.errors import InputError
 from heedful.metrics.labels import accuracy, f1
 from heedful.models.vit import ViT
 from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
@@ -69,6 +70,7 @@ class ImageClassifier(PictureModel[ViT]):
 
     def measure(self, part: Part) -> dict[str, float]:
         """The loss in nats, accuracy, macro F1, and of more than five labels the accuracy of the best five."""
+        refuse_nothing(part)
         target, logits = targets_of(part.labels, self.spec.labels), self._logits(part)
         said = logits.argmax(1)
         macro, _ = f1([[str(i)] for i in said.tolist()], [[str(i)] for i in target.tolist()])
@@ -124,7 +126,7 @@ ASK = Ask(classify_pictures, NoOptions, reads="pictures")
 def score_image_classifier(classifier: ImageClassifier, options: DataOptions) -> Iterator[Scored]:
     tests = read_test_images(options.path, channels=classifier.spec.preparation.channels)
     for name, part in scored_by_name(tests, options.path).items():
-        yield Scored(name, classifier.measure(part))
+        yield Scored(name, classifier.measure(part), examples=each_of(part.images))
 
 
 def image_classifier_facts(saved: Saved) -> dict[str, Any]:

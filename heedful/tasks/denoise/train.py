@@ -10,7 +10,7 @@ from heedful.data.parts import Parts, some_of
 from heedful.data.text.documents import Documents, read_documents
 from heedful.data.text.noise import sentences_of, span_count
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.models import TranslationModel, config_from
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.card import CardText, Scores, fingerprint
@@ -88,7 +88,8 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         return read_start(self.recipe, self.begun, "translate")
 
     def describe(self) -> str:
-        return f"{len(self.passages):,} passages, {self._tokens():,} tokens, {self.tokenizer.size:,} in the vocabulary"
+        passages = counted(len(self.passages), "passage")
+        return f"{passages}, {self._tokens():,} tokens, {self.tokenizer.size:,} in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
         return {"passages": len(self.passages), "tokens": self._tokens(), "vocabulary": self.tokenizer.size}
@@ -135,7 +136,7 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         task = "says what was hidden" if hidden else "says the text as it was"
         return CardText(
             what=f"Reads a text that was made worse and {task}: a start for models that make texts of texts.",
-            learnt_on=f"{len(self.passages):,} passages, {self._tokens():,} tokens, from `{self.corpus.name}`",
+            learnt_on=f"{counted(len(self.passages), 'passage')}, {self._tokens():,} tokens, from `{self.corpus.name}`",
             table=["| text | nats a token | perplexity |", "|---|---|---|", *rows],
             how=f"Scored on texts in passages of at most {self.longest} tokens, noised alike each time.",
             kept=f"step {best['step']:,}, the best on the validation text ({best['valid_loss']:.4f} nats a token)",

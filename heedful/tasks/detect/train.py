@@ -13,7 +13,7 @@ from heedful.core.config import to_json
 from heedful.data.images.boxes import BoxedImages, BoxedPart, read_boxed_images, thing_labels
 from heedful.data.images.files import Preparation, survey
 from heedful.data.parts import spread
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.metrics.boxes import ScoredBox
 from heedful.models.detr import DETR, DETRConfig
 from heedful.models.vision_presets import DETECTORS, detr_config
@@ -64,6 +64,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
         corpus = self.corpus
         labels = thing_labels(corpus.train)
         found = survey(corpus.train.images)
+        self.learnt = found.each
         for name, part in {"valid": corpus.valid, **corpus.tests}.items():
             check_labels(part, labels)
             survey(part.images)
@@ -101,7 +102,8 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
     def describe(self) -> str:
         things, (rows, columns) = sum(map(len, self.corpus.train.things)), self.answers.preparation.size
         return (
-            f"{len(self.corpus.train):,} pictures with {things:,} things of {len(self.answers.labels)} labels, "
+            f"{counted(len(self.corpus.train), 'picture')} with {counted(things, 'thing')} of "
+            f"{counted(len(self.answers.labels), 'label')}, "
             f"{rows} x {columns} pixels, {self.config.n_queries} queries"
         )
 
@@ -131,7 +133,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
         return self.told(
             scores,
             what=f"Finds things in pictures: {', '.join(self.answers.labels)}.",
-            learnt_on=f"{len(self.corpus.train):,} pictures from `{self.corpus.name}`",
+            learnt_on=f"{counted(len(self.corpus.train), 'picture')} from `{self.corpus.name}`",
             kept=f"step {best['step']:,}, the best on the validation pictures (mAP {best['map']:.4f})",
             use=[f"heed detect {folder} PICTURE.png --out FOUND.png", f"heed eval {folder} --data MORE"],
         )

@@ -13,13 +13,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.data.images.boxes import BoxedPart, Things, read_test_boxes
-from heedful.data.images.files import Images, Preparation
+from heedful.data.images.files import Images, Preparation, each_of
 from heedful.data.images.views import View, whole
 from heedful.data.parts import scored_by_name
 from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.models.detr import DETR, Found
 from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.pictures import prepared
@@ -83,6 +84,7 @@ class Detector(PictureModel[DETR]):
     def measure(self, part: BoxedPart) -> dict[str, float]:
         """The loss of the last layer by the number of things, and `average_precision`. Raises InputError for a label
         that the model does not know."""
+        refuse_nothing(part)
         check_labels(part, self.spec.labels)
         total, count, found = 0.0, 0, list[list[ScoredBox]]()
         for logits, sizes in self._logits(part.images):
@@ -141,9 +143,10 @@ ASK = Ask(detect_things, DetectOptions, reads="pictures")
 
 
 def score_detector(detector: Detector, options: DataOptions) -> Iterator[Scored]:
-    tests = read_test_boxes(options.path, channels=detector.spec.preparation.channels)
+    tests, notes = read_test_boxes(options.path, channels=detector.spec.preparation.channels)
     for name, part in scored_by_name(tests, options.path).items():
-        yield Scored(name, detector.measure(part))
+        yield Scored(name, detector.measure(part), notes=notes, examples=each_of(part.images))
+        notes = ()  # of all of them
 
 
 def detector_facts(saved: Saved) -> dict[str, Any]:

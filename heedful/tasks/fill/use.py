@@ -19,6 +19,7 @@ from heedful.errors import InputError, TextError
 from heedful.metrics.nats import Nats
 from heedful.models.encoder import Encoder
 from heedful.run.task import Ask, Scored
+from heedful.tasks.shared.asked import refuse_no_answers
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import shorten
 from heedful.tasks.shared.one_or_many import listed, one_or_many
@@ -85,6 +86,7 @@ class Filler(TextModel[Encoder]):
 
         Raises InputError for a text without a mask, or with more tokens than the model can read at once.
         """
+        refuse_no_answers(top)
         own = self.tokenizer
         rows = [[own.bos, *ids, own.eos] for ids in own.encode_masked(texts)]
         for text, ids in zip(texts, rows, strict=True):

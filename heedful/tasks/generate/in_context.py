@@ -12,7 +12,7 @@ from typing import Any
 
 from heedful.core.seeds import counter_seed
 from heedful.data.text.solved import Solved
-from heedful.errors import InputError
+from heedful.errors import InputError, are, counted
 from heedful.tasks.generate.likelihood import Choice
 from heedful.tasks.generate.use import LanguageModel
 
@@ -64,7 +64,7 @@ class Answers:
     def __str__(self) -> str:
         shares = self.accuracies | ({} if self.chance is None else {"chance": self.chance})
         told = ", ".join(f"{name.replace('_', ' ')} {100 * share:.1f} %" for name, share in shares.items())
-        return f"{len(self.said):,} examples, {self.asking.shots} shots, right by {told}"
+        return f"{counted(len(self.said), 'example')}, {counted(self.asking.shots, 'shot')}, right by {told}"
 
 
 # How much a choice is worth, by its log-probability after the prompt and after the delimiter alone. Of these Brown et
@@ -118,7 +118,9 @@ def _draw(examples: Sequence[Solved], pool: Sequence[Solved], asking: Asking) ->
         own = example.input, example.answer
         same = count[own]
         if asking.shots > len(pool) - same:
-            what = f"{asking.shots} shots asked for, and there are {len(pool) - same:,} examples to take them from"
+            left = len(pool) - same
+            there = f"there {are(left)} {counted(left, 'example')} to take them from"
+            what = f"{counted(asking.shots, 'shot')} asked for, and {there}"
             raise InputError(what, fix="ask for fewer, or give more: --shots-from FILE")
         draw = random.Random(counter_seed(asking.seed, "shots", i))
         chosen = draw.sample(range(len(pool)), asking.shots + same)
@@ -194,9 +196,10 @@ def _prompts(
         cut += not fits
     said = []
     if any(dropped):
-        said.append(f"{sum(dropped):,} shots of {sum(map(bool, dropped)):,} prompts are left out, the oldest first")
+        few, prompts = counted(sum(dropped), "shot"), counted(sum(map(bool, dropped)), "prompt")
+        said.append(f"{few} of {prompts} {are(sum(dropped))} left out, the oldest first")
     if cut:
-        said.append(f"{cut:,} examples, too long alone, lose their beginning")
+        said.append(f"{counted(cut, 'example')}, too long alone, without the beginning")
     return made, [f"the model's context holds {model.context} tokens: {'; '.join(said)}"] if said else []
 
 

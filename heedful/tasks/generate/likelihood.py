@@ -28,7 +28,7 @@ class Likelihood(Nats):
 
     @property
     def bits_per_byte(self) -> float:
-        return self.nats / math.log(2) / self.bytes
+        return self.nats / math.log(2) / max(1, self.bytes)
 
     @property
     def word_perplexity(self) -> float:

@@ -202,6 +202,8 @@ class LanguageModel(TextModel[LM]):
     ) -> Iterator[str]:
         """The text that `generate` gives for this prompt alone, piece by piece as it is made."""
         refuse_fractions({"tokens": tokens})
+        if tokens < 0:
+            raise InputError(f"a text of {tokens} tokens", fix="give 1 or more")
         how = Sampling(**sampling)
         begun = [(ids, counter_seed(how.seed, 0, 0)) for ids in self._begun([prompt])]
         for said in self._say(begun, how, tokens, stop, 1):

@@ -17,7 +17,7 @@ from heedful.data.images.augment import AUGMENTS, Augment, seen
 from heedful.data.images.captions import Captioned, CaptionedImages, read_captioned, same_pictures
 from heedful.data.images.files import Preparation, survey
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.models.clip import CLIP, CLIPConfig
 from heedful.models.vision_presets import PAIRS, clip_config
 from heedful.run.card import CardText, Scores
@@ -121,6 +121,7 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
         if len(corpus.train) < 2:
             raise InputError("one picture alone, expected at least two to tell apart", where=corpus.name)
         found = survey(corpus.train.images)
+        self.learnt = found.each
         for part in (corpus.valid, *corpus.tests.values()):
             survey(part.images)
         texts = [text for own in corpus.train.captions for text in own]
@@ -137,9 +138,8 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
         self.layout = _layout(self.tokenizer, self.answers, self.config)
         self.layout.encode(texts)
         if self.layout.cut:
-            self.notes.append(
-                f"{self.layout.cut:,} texts are longer than {self.layout.context - 2} tokens, and lose their end"
-            )
+            what = f"the end of {counted(self.layout.cut, 'text')} is not read"
+            self.notes.append(f"{what}: longer than {self.layout.context - 2} tokens")
         if recipe.train.accumulate > 1:
             self.notes.append(f"pictures are told from the others of their batch of {recipe.images.batch} alone")
         self.fingerprint = sha256(repr((found.fingerprint, corpus.train.captions)).encode()).hexdigest()
@@ -151,7 +151,7 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
     def describe(self) -> str:
         rows, columns = self.answers.preparation.size
         texts = sum(map(len, self.corpus.train.captions))
-        return f"{len(self.corpus.train):,} pictures with {texts:,} texts, {rows} x {columns} pixels"
+        return f"{counted(len(self.corpus.train), 'picture')} with {counted(texts, 'text')}, {rows} x {columns} pixels"
 
     def own_facts(self) -> dict[str, object]:
         return {
@@ -178,7 +178,7 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
         return tensors
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
-        sizes = ", ".join(f"{len(part):,} pictures in {name}" for name, part in self.tests())
+        sizes = ", ".join(f"{counted(len(part), 'picture')} in {name}" for name, part in self.tests())
         return self.told(
             scores,
             what="Says which texts belong to a picture, and which pictures to a text. Recall at k: how often one that "

@@ -18,12 +18,13 @@ from torch import Tensor
 
 from heedful.data.batches import pad
 from heedful.data.images.captions import Captioned, pictures_in, read_test_captions, same_pictures
-from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, is_image, where_of
+from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, each_of, is_image, where_of
 from heedful.data.parts import scored_by_name
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, MissingError, TextError
 from heedful.models.clip import CLIP
 from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.shared.asked import refuse_no_answers, refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_at, cut_warning, shorten, warn
 from heedful.tasks.shared.one_or_many import is_one, listed, one_or_many
@@ -139,6 +140,7 @@ class Matcher(TextModel[CLIP]):
         """The pictures that are nearest to each text, the best first. `vectors`: what `embed_images` gave for them, if
         it was asked before. Warns of texts that are too long to be read as a whole. Raises MissingError or
         InputError."""
+        refuse_no_answers(top)
         files = listed(files)
         vectors = self.embed_images(files) if vectors is None else vectors
         own, warned = self.prompt_vectors(texts, templates)
@@ -236,6 +238,7 @@ class Matcher(TextModel[CLIP]):
     def measure(self, part: Captioned) -> dict[str, float]:
         """The loss in nats, over all pictures at once, each with its first text; and of pictures and texts, how often
         one that belongs to it is among the best 1, 5 and 10. The same text, and the same picture, is there once."""
+        refuse_nothing(part)
         captions = [[self.layout.normalised(text) for text in own] for own in part.captions]
         numbers: dict[str, int] = {}
         own = [[numbers.setdefault(text, len(numbers)) for text in texts] for texts in captions]
@@ -349,7 +352,7 @@ ASK_SEARCH = Ask(search_pictures, SearchOptions, local=True)
 def score_matcher(matcher: Matcher, options: DataOptions) -> Iterator[Scored]:
     tests = read_test_captions(options.path, channels=matcher.spec.preparation.channels)
     for name, part in scored_by_name(tests, options.path).items():
-        yield Scored(name, matcher.measure(part))
+        yield Scored(name, matcher.measure(part), examples=each_of(part.images))
 
 
 def matcher_facts(saved: Saved) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from heedful.data.images.files import Images, Preparation, SomeImages, survey
 from heedful.data.images.labelled import LabelledImages, Part, read_labelled_images
 from heedful.data.images.palette import Palette, grey_palette, learn_palette
 from heedful.data.parts import some_of
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.look.sheet import contact_sheet, png
 from heedful.models.lm import LM, LMConfig
 from heedful.models.presets import PAINTERS, lm_config
@@ -61,6 +61,7 @@ class PaintJob(PictureJob[PaintRecipe, LabelledImages, LM]):
         super().__init__(recipe, corpus, begun)
         corpus, plan = self.corpus, recipe.images
         found = survey(corpus.train.images)
+        self.learnt = found.each
         for part in (corpus.valid, *corpus.tests.values()):
             survey(part.images)
         if self.start is None:
@@ -86,7 +87,8 @@ class PaintJob(PictureJob[PaintRecipe, LabelledImages, LM]):
 
     def describe(self) -> str:
         rows, columns = self.answers.preparation.size
-        return f"{len(self.corpus.train):,} pictures, {rows} x {columns} pixels of {len(self.answers.palette)} colours"
+        pictures = counted(len(self.corpus.train), "picture")
+        return f"{pictures}, {rows} x {columns} pixels of {len(self.answers.palette)} colours"
 
     def own_facts(self) -> dict[str, object]:
         return to_json(self.answers)
@@ -108,7 +110,7 @@ class PaintJob(PictureJob[PaintRecipe, LabelledImages, LM]):
         return self.told(
             scores,
             what=f"Draws pictures, and completes them, pixel by pixel in {len(self.answers.palette)} colours.",
-            learnt_on=f"{len(self.corpus.train):,} pictures from `{self.corpus.name}`",
+            learnt_on=f"{counted(len(self.corpus.train), 'picture')} from `{self.corpus.name}`",
             kept=f"step {best['step']:,}, the best on validation pictures ({best['bits_per_pixel']:.4f} bits a pixel)",
             use=[
                 f"heed paint {folder} --out new.png",

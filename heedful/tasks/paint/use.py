@@ -18,7 +18,7 @@ from torch import Tensor
 
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import TextBatch
-from heedful.data.images.files import Images, Preparation, to_image
+from heedful.data.images.files import Images, Preparation, each_of, to_image
 from heedful.data.images.labelled import read_test_images
 from heedful.data.images.palette import Palette
 from heedful.data.parts import scored_by_name
@@ -30,6 +30,7 @@ from heedful.models.lm import LM
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.generate.likelihood import SCORED
 from heedful.tasks.generate.losses import next_token_loss
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import listed
 from heedful.tasks.shared.pictures import prepared
@@ -120,6 +121,7 @@ class Painter(PictureModel[LM]):
     @torch.inference_mode()
     def measure(self, images: Images) -> dict[str, float]:
         """The loss in nats a pixel, and the same in bits: of the palette's numbers, not of the colours before it."""
+        refuse_nothing(images)
         nats, most = 0.0, max(1, SCORED // self.spec.pixels)
         for pictures, _ in prepared(images, self.spec.preparation, most=most):
             nats += float(next_token_loss(self.model, self.spec.batch(pictures), across=True).total)
@@ -164,7 +166,7 @@ def score_painter(painter: Painter, options: DataOptions) -> Iterator[Scored]:
     channels = painter.spec.preparation.channels
     tests = read_test_images(options.path, channels=channels, labelled=False)
     for name, part in scored_by_name(tests, options.path).items():
-        yield Scored(name, {**painter.measure(part.images), "pictures": len(part)})
+        yield Scored(name, {**painter.measure(part.images), "pictures": len(part)}, examples=each_of(part.images))
 
 
 def painter_facts(saved: Saved) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from heedful.data.parts import Parts, some_of
 from heedful.data.text.trees import LEAF, Brackets, Tree, Treebank, linearise, read_treebank
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, are, counted
 from heedful.models import TranslationModel
 from heedful.models.presets import PARSERS, translator_config
 from heedful.run.card import CardText, Scores
@@ -59,7 +59,7 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
             what = f"every tree is longer than data.longest = {longest} tokens"
             raise InputError(what, where=corpus.name, fix="--set data.longest=1000")
         if left_out := len(encoded) - len(self.pairs):
-            self.notes.append(f"{left_out:,} trees of more than {longest} tokens are left out")
+            self.notes.append(f"{counted(left_out, 'tree')} of more than {longest} tokens {are(left_out)} left out")
         if positions is not None:  # what is measured and scored is never left out
             for part in (corpus.valid, *corpus.tests.values()):
                 words = self.tokenizer.encode([" ".join(tree.words()) for tree in part])
@@ -72,7 +72,7 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
         return read_treebank(self.recipe.data.path)
 
     def describe(self) -> str:
-        trees = f"{len(self.pairs):,} trees with {len(self.answers.labels)} labels"
+        trees = f"{counted(len(self.pairs), 'tree')} with {counted(len(self.answers.labels), 'label')}"
         return f"{trees}, {self.tokenizer.size:,} tokens in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
@@ -99,7 +99,7 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
         ]
         return CardText(
             what="Parses sentences into constituents.",
-            learnt_on=f"{len(self.pairs):,} trees, from `{self.corpus.name}`",
+            learnt_on=f"{counted(len(self.pairs), 'tree')}, from `{self.corpus.name}`",
             after=f" Labels: {', '.join(self.answers.labels)}.",
             table=[
                 "| trees | F1 | precision | recall | all right | F1 to 40 words |",

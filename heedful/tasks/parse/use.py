@@ -18,6 +18,7 @@ from heedful.metrics.brackets import SHORT, bracket_scores
 from heedful.models import TranslationModel
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.parse.cli import TreeScoring
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.lengths import most_positions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import TextModel, spec_of, text_facts
@@ -111,6 +112,7 @@ class Parser(TextModel[TranslationModel]):
     def measure(self, trees: Sequence[Tree], *, beam: int | None = None) -> tuple[dict[str, float], list[Tree]]:
         """The loss, in nats a token of linearised trees, and EVALB's scores of the model's trees, which follow. `f1_40`
         is of sentences of at most 40 words."""
+        refuse_nothing(trees)
         found = self.trees([list(tree.leaves()) for tree in trees], beam=beam)
         nats, tokens = target_nats(self.model, self.pairs(trees))
         short = bracket_scores(trees, found, longest=SHORT)
@@ -144,7 +146,7 @@ def score_parser(parser: Parser, options: TreeScoring) -> Iterator[Scored]:
     if not tests:
         raise MissingError("no file named test*", where=data, fix="give a file")
     for name, trees in tests.items():
-        yield Scored(name, parser.measure(trees, beam=options.beam)[0])
+        yield Scored(name, parser.measure(trees, beam=options.beam)[0], examples=map(repr, trees))
 
 
 def parser_facts(saved: Saved) -> dict[str, Any]:

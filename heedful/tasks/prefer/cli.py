@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.tasks.shared.cli import PEOPLE, Command, Device, Json, Run, Seed, Settings, say, user_name
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def loop(
 
 def told(one: "Round") -> str:
     parts = [
-        f"round {one.number}: {one.judgements:,} judgements, {one.pair_accuracy:.0%} of held-out pairs in order",
+        f"round {one.number}: {counted(one.judgements, 'judgement')}, "
+        f"{one.pair_accuracy:.0%} of held-out pairs in order",
         f"reward {one.reward_before:.2f} -> {one.reward_after:.2f}",
         f"KL divergence {one.kl:.2f} nats an answer, {one.length:.1f} tokens",
     ]

@@ -13,7 +13,7 @@ from heedful.data.parts import Parts
 from heedful.data.text.judgements import Judgement, read_judgements
 from heedful.data.text.prompts import read_prompts
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError, MissingError, counted
 from heedful.models.actor_critic import ActorCriticConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.run.card import CardText, Scores, fingerprint, score_table, text_table
@@ -179,10 +179,10 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
     # What is told of it.
 
     def describe(self) -> str:
-        plan = self.recipe.prefer
+        plan, count = self.recipe.prefer, len(self.corpus.train)
         if self.judged:
-            return f"dpo, {len(self.corpus.train):,} judgements, {len(self._pairs(self.corpus.train)):,} pairs"
-        return f"{plan.method}, {len(self.corpus.train):,} prompts, {plan.rollouts:,} answers at a time"
+            return f"dpo, {counted(count, 'judgement')}, {counted(len(self._pairs(self.corpus.train)), 'pair')}"
+        return f"{plan.method}, {counted(count, 'prompt')}, {plan.rollouts:,} answers at a time"
 
     def own_facts(self) -> dict[str, object]:
         return {"method": self.recipe.prefer.method, "reward": self.recipe.prefer.reward}

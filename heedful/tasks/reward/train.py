@@ -12,6 +12,7 @@ from heedful.data.batches import shuffled_groups
 from heedful.data.frame import Framed, rectangle
 from heedful.data.parts import Parts
 from heedful.data.text.judgements import Judgement, read_judgements
+from heedful.errors import counted
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.run.card import CardText, Scores, score_table
@@ -113,7 +114,7 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
 
     def describe(self) -> str:
         pairs = sum(len(one.pairs()) for one in self.corpus.train)
-        judgements = f"{len(self.corpus.train):,} judgements, {pairs:,} pairs"
+        judgements = f"{counted(len(self.corpus.train), 'judgement')}, {counted(pairs, 'pair')}"
         return f"{judgements}, {self.tokenizer.size:,} in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
@@ -150,7 +151,7 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
         bias = first["length_correlation"]
         return CardText(
             what="Rewards answers: the better people would like one, the more.",
-            learnt_on=f"{len(self.corpus.train):,} judgements, from `{self.corpus.name}`",
+            learnt_on=f"{counted(len(self.corpus.train), 'judgement')}, from `{self.corpus.name}`",
             table=score_table("judgements", scores),
             how="Accuracy is the share of pairs of a better and a worse answer in that order; the calibration error is "
             "how far the chances by the rewards are from it. Length is what is rewarded as far as the correlation of "

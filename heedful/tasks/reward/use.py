@@ -18,6 +18,7 @@ from heedful.models.classifier import Classifier
 from heedful.run.folder import read_run
 from heedful.run.task import Ask, NoOptions, Scored
 from heedful.tasks.reward.prompting import Answered, Prompting, cut_to, prompting_of
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_warning, warn
 from heedful.tasks.shared.one_or_many import one_or_many
@@ -94,6 +95,7 @@ class RewardModel(TextModel[Classifier]):
 
     def measure(self, judgements: Sequence[Judgement]) -> dict[str, float]:
         """The loss in nats a pair, and what `pair_scores` tells of the rewards of better and worse answers."""
+        refuse_nothing(judgements)
         asked = [(one.prompt, answer) for one in judgements for answer in one.candidates]
         found, _ = self.weigh([prompt for prompt, _ in asked], [answer for _, answer in asked])
         rewards = iter(found)
@@ -150,4 +152,4 @@ ASK = Ask(reward_lines, NoOptions)
 
 def score_reward(model: RewardModel, options: DataOptions) -> Iterator[Scored]:
     for name, judgements in read_judged(options.path).items():
-        yield Scored(name, model.measure(judgements))
+        yield Scored(name, model.measure(judgements), examples=map(repr, judgements))

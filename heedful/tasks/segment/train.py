@@ -11,7 +11,7 @@ import torch
 from heedful.core.config import to_json
 from heedful.data.images.files import Preparation, survey
 from heedful.data.images.masks import IGNORE, MaskedImages, MaskedPart, doubt, read_masked_images
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.vision_presets import SEGMENTERS, segformer_config
 from heedful.run.card import CardText, Scores
@@ -59,6 +59,7 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
         corpus = self.corpus
         classes, size = corpus.classes, view_size(corpus.size, recipe.images.size)
         found = survey(corpus.train.images)
+        self.learnt = found.each
         masks = _read(corpus.train)
         for part in (corpus.valid, *corpus.tests.values()):
             survey(part.images)
@@ -84,7 +85,8 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
 
     def describe(self) -> str:
         rows, columns = self.answers.preparation.size
-        return f"{len(self.corpus.train):,} pictures, {len(self.answers.labels)} classes, {rows} x {columns} pixels"
+        pictures = counted(len(self.corpus.train), "picture")
+        return f"{pictures}, {len(self.answers.labels)} classes, {rows} x {columns} pixels"
 
     def own_facts(self) -> dict[str, object]:
         return {"classes": to_json(self.corpus.classes), "preparation": to_json(self.answers.preparation)}
@@ -107,7 +109,7 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
         return self.told(
             {test: {name: each[name] for name in TOLD} for test, each in scores.items()},
             what=f"Says what every pixel of a picture belongs to: {', '.join(self.answers.labels)}.",
-            learnt_on=f"{len(self.corpus.train):,} pictures from `{self.corpus.name}`",
+            learnt_on=f"{counted(len(self.corpus.train), 'picture')} from `{self.corpus.name}`",
             kept=f"step {best['step']:,}, the best on the validation pictures (mean IoU {best['miou']:.4f})",
             use=[f"heed segment {folder} PICTURE.png --out MASKS", f"heed eval {folder} --data MORE"],
         )

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Integer, UInt8
 from torch import Tensor
 
-from heedful.data.images.files import Images, Preparation, to_image
+from heedful.data.images.files import Images, Preparation, each_of, to_image
 from heedful.data.images.masks import IGNORE, Classes, MaskedPart, doubt, read_test_masks
 from heedful.data.parts import scored_by_name
 from heedful.errors import InputError
@@ -21,6 +21,7 @@ from heedful.look.sheet import data_url
 from heedful.metrics.names import in_words
 from heedful.models.pyramid import Pyramid
 from heedful.run.task import Ask, Saved, Scored
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.pictures import prepared
@@ -78,6 +79,7 @@ class Segmenter(PictureModel[Pyramid]):
     def measure(self, part: MaskedPart) -> dict[str, float]:
         """At each picture's own size: the loss in nats a pixel; `miou`, the mean over the classes that occur or are
         found of `iou LABEL`, intersection over union of all pictures together; and `pixel_accuracy`."""
+        refuse_nothing(part)
         K = len(self.spec.labels)
         counts, total, count = torch.zeros(K, K, dtype=torch.int64), 0.0, 0
         for index, (logits, _) in enumerate(self._logits(part.images)):
@@ -187,7 +189,7 @@ def score_segmenter(segmenter: Segmenter, options: DataOptions) -> Iterator[Scor
         told = ", ".join(in_words(key, value) for key, value in scores.items())
         labels = [f"iou {label}" for label in spec.labels]
         each = {name.removeprefix("iou "): scores.pop(name) for name in labels if name in scores}
-        yield Scored(name, scores | {"iou": each}, told, doubt(part, spec.classes))
+        yield Scored(name, scores | {"iou": each}, told, doubt(part, spec.classes), each_of(part.images))
 
 
 def segmenter_facts(saved: Saved) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.store import files
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class LineCount:
     def draw(self, lines: int) -> None:
         if self.size:
             share = min(1.0, os.lseek(0, 0, os.SEEK_CUR) / self.size)
-            print(f"{lines:,} lines, {share:.0%}", end="", file=sys.stderr, flush=True)
+            print(f"{counted(lines, 'line')}, {share:.0%}", end="", file=sys.stderr, flush=True)
             self.drawn = True
 
     def clear(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -9,12 +10,12 @@ from torch import nn
 
 from heedful.core.config import from_json, to_json
 from heedful.data.images.augment import Augment
-from heedful.data.images.files import Images, Preparation, SomeImages
+from heedful.data.images.files import Images, Preparation, SomeImages, survey
 from heedful.data.images.views import VIEWS
 from heedful.data.parts import spread
 from heedful.models import config_from
 from heedful.models.vision_presets import ClipSize, ViTSize
-from heedful.run.card import CardText, Scores, score_table
+from heedful.run.card import CardText, Scores, fingerprint, score_table
 from heedful.run.folder import load_weights, parameters
 from heedful.run.job import C, Job, M
 from heedful.run.recipe import Recipe
@@ -60,6 +61,7 @@ class PictureJob(Job[R, C, M]):
     spec_kind: ClassVar[type]
     start: PictureStart | None
     answers: Prepared
+    learnt: tuple[str, ...]  # what tells each picture that is trained on
 
     def read_start(self) -> PictureStart | None:
         """The model of `start_from`; a run that has begun knows it by itself. Raises InputError or MissingError."""
@@ -81,6 +83,16 @@ class PictureJob(Job[R, C, M]):
     def channels(self) -> int | None:
         """That pictures are read with; None: as they have."""
         return self.recipe.images.channels if self.start is None else self.start.spec.preparation.channels
+
+    def trained_on(self) -> Sequence[str]:
+        return self.learnt
+
+    @cached_property
+    def valid_fingerprint(self) -> str:
+        """Of the pixels, of masks too, and of all else that is known of the pictures but their names."""
+        valid: Any = self.corpus.valid
+        parts = [getattr(valid, one.name) for one in fields(valid) if one.name != "names"]
+        return fingerprint(repr(part) if isinstance(part, list) else survey(part).fingerprint for part in parts)
 
     def begin(self, model: M) -> None:
         if self.start is not None:

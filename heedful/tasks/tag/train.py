@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from heedful.data.batches import shuffled_groups
 from heedful.data.parts import Parts
 from heedful.data.text.tagged import Sentence, read_tagged
+from heedful.errors import are, counted
 from heedful.metrics.labels import entropy, has_spans
 from heedful.models.encoder import Encoder
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
@@ -62,7 +63,9 @@ class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
         layout = TagLayout(self.tokenizer, encoder.embed.context_length)
         self.examples = tagged_pieces(layout, corpus.train, labels)
         if layout.parted:
-            self.notes.append(f"{layout.parted:,} sentences are too long for the model, and read in parts")
+            self.notes.append(
+                f"{counted(layout.parted, 'sentence')} {are(layout.parted)} too long for the model, and read in parts"
+            )
         others = [one for part in (corpus.valid, *corpus.tests.values()) for one in part]
         if new := {label for one in others for label in one.labels} - {*labels}:
             self.notes.append(never_right(new))
@@ -74,7 +77,8 @@ class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
 
     def describe(self) -> str:
         words = sum(len(one.words) for one in self.corpus.train)
-        sizes = f"{len(self.corpus.train):,} sentences, {words:,} words of {self.config.answers} labels"
+        labels = counted(self.config.answers, "label")
+        sizes = f"{counted(len(self.corpus.train), 'sentence')}, {counted(words, 'word')} of {labels}"
         return f"{sizes}, {self.tokenizer.size:,} tokens in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
@@ -99,7 +103,7 @@ class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         return CardText(
             what="Labels the words of sentences.",
-            learnt_on=f"{len(self.corpus.train):,} sentences, from `{self.corpus.name}`",
+            learnt_on=f"{counted(len(self.corpus.train), 'sentence')}, from `{self.corpus.name}`",
             after=f" Labels: {', '.join(self.answers.labels)}.",
             table=score_table("sentences", scores),
             how=f"Loss is in nats a word. The model reads {self.config.embed.context_length} tokens at a time.",

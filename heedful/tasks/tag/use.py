@@ -16,6 +16,7 @@ from heedful.errors import InputError
 from heedful.metrics.labels import accuracy, f1, has_spans, span_scores
 from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import NOTHING, Ask, NoOptions, Scored
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import is_one, one_or_many
 from heedful.tasks.shared.reading import token_logits
@@ -70,6 +71,7 @@ class Tagger(TextModel[TokenClassifier]):
     def measure(self, sentences: Sequence[Sentence]) -> dict[str, float]:
         """The loss in nats a word, accuracy and macro F1; and of labels that say where spans begin and continue,
         precision, recall and F1 of the spans. A label that was not learnt is never right, and has no loss."""
+        refuse_nothing(sentences)
         all_logits = self._logits(self.layout.encode([one.words for one in sentences]))
         right = [[*one.labels] for one in sentences]
         found = [[self.labels[n] for n in logits.argmax(1).tolist()] for logits in all_logits]
@@ -113,4 +115,5 @@ ASK = Ask(tag_texts, NoOptions)
 def score_tags(tagger: Tagger, options: DataOptions) -> Iterator[Scored]:
     for name, sentences in read_tests(options.path, read_sentences, kinds=KINDS).items():
         new = {label for one in sentences for label in one.labels} - {*tagger.labels}
-        yield Scored(name, tagger.measure(sentences), notes=(never_right(new),) if new else ())
+        notes = (never_right(new),) if new else ()
+        yield Scored(name, tagger.measure(sentences), notes=notes, examples=map(repr, sentences))

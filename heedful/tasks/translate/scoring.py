@@ -12,7 +12,7 @@ import torch
 from heedful.core.config import to_json
 from heedful.data.text.corpus import by_direction, read_to_score
 from heedful.data.text.layouts import languages_of_files
-from heedful.data.text.pairs import Pairs, read_pairs
+from heedful.data.text.pairs import Pairs, read_pairs, told_apart
 from heedful.decode.settings import chosen
 from heedful.errors import InputError, counted
 from heedful.metrics.names import LABELS
@@ -58,12 +58,14 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             told = counted(len(pairs), "pair")
             if other is None:
                 scores = translator.metric.score(texts, pairs.references, bootstrap=options.bootstrap, ter=options.ter)
-                yield Scored(name, loss | known(scores), f"{told}, {scores}", notes)
+                yield Scored(name, loss | known(scores), f"{told}, {scores}", notes, told_apart(pairs))
                 continue
             others = [translation.text for translation in other.search_pairs(pairs, **settings)]
             found = compare(texts, others, pairs.references, samples=options.bootstrap, ter=options.ter)
             names = _name(translator, options), str(options.against)
-            yield Scored(name, loss | _record(found, names[1]), f"{told}\n{_told(found, names)}", notes)
+            yield Scored(
+                name, loss | _record(found, names[1]), f"{told}\n{_told(found, names)}", notes, told_apart(pairs)
+            )
     if options.calibrate:
         yield _calibrated(translator, valid)
 

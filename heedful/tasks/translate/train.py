@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import accumulate, compress, pairwise
 from pathlib import Path
 from textwrap import shorten
@@ -13,11 +14,11 @@ from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_s
 from heedful.data.text.directions import Direction
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
-from heedful.data.text.pairs import Pairs
+from heedful.data.text.pairs import Pairs, told_apart
 from heedful.data.text.quality.told import in_three_lines
 from heedful.data.text.reading import paths_of
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, are, counted
 from heedful.metrics.labels import entropy
 from heedful.metrics.names import BEFORE, SPEED, TEACHER
 from heedful.metrics.texts import METRICS, rouge_scorer
@@ -135,8 +136,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.longest = recipe.data.longest if positions is None else min(recipe.data.longest, positions)
         texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
         sources, beyond = cut_at(self.source.encode(texts[0]), self._cut())
-        if any(beyond):
-            self.notes.append(f"{sum(map(bool, beyond)):,} sources are cut after {self.longest} tokens")
+        if cut := sum(map(bool, beyond)):
+            self.notes.append(f"{counted(cut, 'source')} {are(cut)} cut after {self.longest} tokens")
         told_by = self._kinds(parts)
         encoded = self._framed(zip(sources, self.target.encode(texts[1]), strict=True), told_by)
         fits = [max(map(len, pair)) < self.longest for pair in encoded]
@@ -156,8 +157,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         own = fits[: len(pairs)]
         self.weights = [weights.get(pairs.origin_of(i), 1.0) for i, fit in enumerate(own) if fit] if weights else []
         self.mixed = self._mixed(fits, [len(part) for part in parts])
-        if len(self.pairs) < len(encoded):
-            what = f"{len(encoded) - len(self.pairs):,} pairs of more than {self.longest} tokens are left out"
+        if left_out := len(encoded) - len(self.pairs):
+            what = f"{counted(left_out, 'pair')} of more than {self.longest} tokens {are(left_out)} left out"
             self.notes.append(what)
         self.lengths = length_facts([*compress(sources, fits)], begun)
         as_they_are = recipe.data.scores != "bleu" or recipe.noise.capitals > 0
@@ -276,7 +277,16 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
     def describe(self) -> str:
         sizes = " and ".join(f"{side.size:,}" for side in dict.fromkeys((self.source, self.target)))
-        return f"{len(self.pairs):,} pairs, {sizes} tokens in the vocabulary"
+        return f"{counted(len(self.pairs), 'pair')}, {sizes} tokens in the vocabulary"
+
+    def trained_on(self) -> Iterator[str]:
+        for corpus in (self.corpus, *(mix.corpus for mix in self.mixes)):
+            yield from told_apart(corpus.train)
+
+    @cached_property
+    def valid_fingerprint(self) -> str:
+        valid = self.corpus.valid
+        return fingerprint(map(repr, zip(valid.source, valid.references, strict=True)))
 
     def tokenizers(self) -> dict[str, bytes]:
         return tokenizer_files(self.source, self.target)

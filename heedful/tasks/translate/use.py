@@ -25,6 +25,7 @@ from heedful.errors import InputError, TextError
 from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
 from heedful.models import TranslationModel
 from heedful.run.folder import read_run
+from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions, shorten, warn
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
@@ -318,6 +319,7 @@ class Translator(Opened):
     def loss(self, pairs: Pairs) -> float:
         """Nats a token of the first references. Raises InputError for texts of more tokens than the model has
         positions, or a model whose sources end otherwise than its targets."""
+        refuse_nothing(pairs)
         found = [
             self.directed(*direction, tag)._nats(pairs.rows(rows)) for (direction, tag), rows in pairs.by_kind().items()
         ] or [self._nats(pairs)]

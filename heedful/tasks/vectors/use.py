@@ -18,6 +18,7 @@ from heedful.errors import InputError
 from heedful.models.vectors import Vectors, VectorsConfig
 from heedful.run.folder import read_textless_run
 from heedful.run.task import Saved
+from heedful.tasks.shared.asked import refuse_no_answers
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another, spec_of
@@ -105,12 +106,14 @@ class WordVectors(Opened):
     @one_or_many()
     def near(self, words: Sequence[str], *, top: int = 10) -> list[list[Near]]:
         """The words nearest to each, without itself. Raises InputError."""
+        refuse_no_answers(top)
         asked = [self.number(word) for word in words]
         return [self._nearest(self.unit[number], {number}, top) for number in asked]
 
     def analogy(self, a: str, b: str, c: str, *, top: int = 10) -> list[Near]:
         """What is to `c` as `b` is to `a`: nearest to b - a + c, of unit length each, and none of the three (Mikolov et
         al. 2013c, section 4; 3CosAdd). Raises InputError."""
+        refuse_no_answers(top)
         numbers = [self.number(word) for word in (a, b, c)]
         wanted = self.unit[numbers[1]] - self.unit[numbers[0]] + self.unit[numbers[2]]
         return self._nearest(F.normalize(wanted, dim=0), set(numbers), top)
@@ -132,7 +135,8 @@ class WordVectors(Opened):
         known = [[self.numbers[word] for word in split(text) if word in self.numbers] for text in inputs]
         zero = torch.zeros(self.vectors.shape[1])
         rows = [self.vectors[numbers].mean(0) if numbers else zero for numbers in known]
-        return torch.stack(rows), ["" if numbers else "no word of it has a vector" for numbers in known]
+        warnings = ["" if numbers else "no word of it has a vector" for numbers in known]
+        return torch.stack(rows) if rows else self.vectors[:0], warnings
 
 
 def vector_facts(saved: Saved) -> Mapping[str, Any]:

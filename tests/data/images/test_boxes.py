@@ -51,7 +51,7 @@ def test_coco_beside_its_pictures(tmp_path):
     boxes = sorted(one.box for part in (read.train, read.valid) for (one,) in part.things)
     assert boxes == sorted((i / 2, 1, i / 2 + 5, 5) for i in range(20))
     assert read.train.images[0].shape == (3, H, W)
-    assert [*read_test_boxes(tmp_path, channels=3)] == ["boxes"]
+    assert [*read_test_boxes(tmp_path, channels=3)[0]] == ["boxes"]
 
 
 def test_coco_as_it_was_published(tmp_path):
@@ -76,7 +76,7 @@ def test_a_folder_for_each_part(tmp_path):
         coco(tmp_path / part / "_annotations.coco.json", [[1, 1, 5, 4]])
     read = read_boxed_images(tmp_path)
     assert (len(read.train), len(read.valid), len(read.tests["test"])) == (1, 1, 1)
-    assert [*read_test_boxes(tmp_path, channels=1)] == ["test"]
+    assert [*read_test_boxes(tmp_path, channels=1)[0]] == ["test"]
 
 
 def test_pascal_voc(tmp_path):
@@ -107,8 +107,16 @@ def test_boxes_are_clipped_and_empty_ones_left_out(tmp_path):
     assert [[one.box for one in own] for own in read.train.things] == [[(0, 1, 5, 10)], [], [], [(1, 1, 5, 5)], []]
     assert read.train.crowds == [(), (), (), (), (Thing("cell", (2.0, 2.0, 11.0, 10.0)),)]
     assert read.valid.crowds == []
-    for note, what in zip(read.notes, (r"1 boxes reach beyond .*0\.png", "2 boxes without", "1 crowds"), strict=True):
+    told = (
+        r"1 box reaches beyond .*0\.png",
+        "2 boxes without",
+        r"1 crowd \(iscrowd\) is neither learnt nor scored: 4\.png",
+    )
+    for note, what in zip(read.notes, told, strict=True):
         assert re.search(what, note)
+    assert read_test_boxes(tmp_path / "train.json", channels=3)[1] == tuple(
+        note.replace(str(tmp_path), str(tmp_path / "train.json"), 1) for note in read.notes
+    )
 
 
 def wrong(folder, kind):

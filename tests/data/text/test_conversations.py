@@ -96,10 +96,10 @@ def test_what_is_left_out_is_counted(tmp_path):
     path = written(tmp_path / "rows.jsonl", rows)
     notes = "\n".join(read_conversations(path).notes)
     assert f"{path}: 21 conversations as messages" in notes
-    assert "1 conversations without an answer are left out" in notes
-    assert "1 conversations with an empty turn are left out" in notes
+    assert "1 conversation without an answer is left out" in notes
+    assert "1 conversation with an empty turn is left out" in notes
     assert "2 conversations that call tools are left out" in notes
-    assert "what follows the last answer is cut from 1 conversations" in notes
+    assert "what follows the last answer is cut from 1 conversation" in notes
 
 
 @pytest.mark.parametrize(

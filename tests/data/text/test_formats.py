@@ -3,6 +3,7 @@
 import gzip
 import zipfile
 from contextlib import suppress
+from datetime import date, datetime
 from pathlib import Path
 
 import pytest
@@ -243,3 +244,16 @@ def test_rows_of_a_sheet_may_end_early(tmp_path: Path):
     corpus = read_parallel(tmp_path / "m.xlsx")
     assert all_pairs(corpus) == dict(MANY)
     assert "1 of 31 pairs dropped" in corpus.notes[0]
+
+
+def test_a_day_in_a_sheet_is_a_day(tmp_path: Path) -> None:
+    from openpyxl import Workbook
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet()
+    days = [datetime(2024, 5, 6), date(2024, 5, 7), datetime(2024, 5, 8, 10, 30)]
+    for row in [("en", "de"), *((f"day {number}", day) for number, day in enumerate(days)), *MANY]:
+        sheet.append(row)
+    book.save(tmp_path / "days.xlsx")
+    read = all_pairs(read_parallel(tmp_path / "days.xlsx"))
+    assert [read[f"day {number}"] for number in range(3)] == ["2024-05-06", "2024-05-07", "2024-05-08 10:30:00"]

@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 import zlib
+from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -48,4 +49,6 @@ def _cells(sheet: Any) -> list[list[str]]:
 
 
 def _said(value: object) -> str:
+    if isinstance(value, datetime) and value.time() == time():  # a day alone, which a sheet keeps as its midnight
+        value = value.date()
     return "" if value is None else CONTROL.sub(lambda found: chr(int(found[1], 16)), str(value))

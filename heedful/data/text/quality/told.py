@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.report import examine
+from heedful.errors import counted
 
 LOOKED_AT = 5000  # pairs, evenly spread
 TOLD = (
@@ -25,11 +26,12 @@ def in_three_lines(pairs: Pairs, tests: Sequence[Pairs] = (), source: str = "", 
     report = examine(pairs, tests, source=source, target=target, step=step)
     codes = " and ".join(code or "a language that is not told" for code in report.languages)
     words = " and ".join(f"{count:,}" for count in report.tokens)
-    much = f"{len(pairs):,} pairs to train on, of {words} words, in {codes}"
+    much = f"{counted(len(pairs), 'pair')} to train on, of {words} words, in {codes}"
     counts = report.counts
     found = [(counts[name], name) for name in TOLD if counts[name] >= max(2, SHARE * report.looked_at)]
     told = "; ".join(f"{count:,} have {CHECKS[name].meaning}" for count, name in sorted(found, reverse=True))
-    wrong = f"of {report.looked_at:,} pairs looked at, {told or 'hardly any has a fault'}: heed data check shows all"
+    looked_at, found_wrong = counted(report.looked_at, "pair"), told or "hardly any has a fault"
+    wrong = f"of {looked_at} looked at, {found_wrong}: heed data check shows all"
     same, near = counts["overlap_test"], counts["near_overlap_test"]
     known = "none has a text of the validation or test data, or nearly one"
     if same or near:

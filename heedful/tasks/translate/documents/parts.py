@@ -12,6 +12,7 @@ from heedful.data.documents.words import Span
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.shared.lengths import KEPT
 from heedful.tasks.translate.confidence import Likelihood
+from heedful.tasks.translate.documents.placeholders import with_placeholders
 from heedful.tasks.translate.languages import languages_of
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
@@ -58,9 +59,10 @@ def search_in_parts(
     confidence: bool = False,
     **settings: Unpack[DecodingOptions],
 ) -> list[Translation]:
-    """`Translator.search`, where what is longer than all that was learnt from is translated in parts, and told. Its
-    score is the mean of theirs, and its second best is made of the second best of each, and so on. What begins with a
-    prefix, or has a required word in it, is drawn at random, or is no translation but a summary, is read as a whole."""
+    """`Translator.search`, where what is longer than all that was learnt from is translated in parts, and told, and
+    placeholders and addresses come out as they went in. The score of parts is the mean of theirs, and the second best
+    is made of the second best of each, and so on. What begins with a prefix, or has a required word in it, is drawn at
+    random, or is no translation but a summary, is read as a whole, and as it stands."""
     whole = (
         prefix is not None
         or bool(wishes.require)
@@ -71,7 +73,11 @@ def search_in_parts(
         return translator.search(texts, prefix=prefix, wishes=wishes, first=first, confidence=confidence, **settings)
     spans = [parts_of(translator, text) for text in texts]
     parts = [text[slice(*span)] for text, own in zip(texts, spans, strict=True) for span in own]
-    found = iter(translator.search(parts, wishes=wishes, first=first, confidence=confidence, **settings))
+
+    def search(some: Sequence[str]) -> list[Translation]:
+        return translator.search(some, wishes=wishes, first=first, confidence=confidence, **settings)
+
+    found = iter(with_placeholders(translator, search(parts), search))
     return [_joined(text, own, [next(found) for _ in own]) for text, own in zip(texts, spans, strict=True)]
 
 

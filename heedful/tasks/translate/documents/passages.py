@@ -18,6 +18,7 @@ from heedful.data.lines import quoted
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.confidence import doubtful, sentence_confidence, word_confidences
 from heedful.tasks.translate.documents.parts import parts_of
+from heedful.tasks.translate.documents.placeholders import not_copied, put_back
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.pharaoh import Links, links_of
 from heedful.tasks.translate.searching import Translation
@@ -168,34 +169,8 @@ def _mended(
     bare = [without(text) for text in lost_still]
     again_bare = search([left for left, _ in bare], settings)
     for text, (left, out), best in zip(lost_still, bare, again_bare, strict=True):
-        said = _put_back(translator, left, out, best.text)
-        names = ", ".join(name for _, name in out)
-        what = f"{names}: the model does not copy it; it stands where the words beside it went"
-        yield text, Sentence((said,), (*warnings[text], what), doubt(best, 0, said))
-
-
-def _put_back(translator: Translator, text: str, out: Sequence[tuple[int, str]], translation: str) -> str:
-    """A translation with what was left out of the text, by the model's alignment; at the same share of its length where
-    another library holds the model."""
-    if translator.engine is not None:
-        alignment = _even(text, translation)
-    else:
-        (alignment,) = aligned(translator, [(text, translation)])
-    made = ""
-    parts = moved(text, [Mark(at, name) for at, name in out], translation, alignment)
-    for part in parts:
-        own = part if isinstance(part, str) else part.raw
-        spaced = not isinstance(part, str) and made and not made[-1].isspace() and made[-1] not in "([{\"'"
-        behind = made and isinstance(part, str) and not made[-1].isspace() and own[:1].isalnum()
-        made += f" {own}" if spaced or behind else own
-    return made
-
-
-def _even(text: str, translation: str) -> Alignment:
-    source, target = words_in(text), words_in(translation)
-    last = len(source) - 1
-    nearest = (round(t * last / max(1, len(target) - 1)) for t in range(len(target)))
-    return Alignment(source, target, [{word: 1.0} if source else {} for word in nearest])
+        said = put_back(translator, left, out, best.text)
+        yield text, Sentence((said,), (*warnings[text], not_copied(out)), doubt(best, 0, said))
 
 
 def _differing(text: str, translation: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import torch
 
 from heedful.data.text.corpus import read_parallel
 from heedful.decode.settings import DecodingOptions
-from heedful.errors import InputError, counted
+from heedful.errors import InputError, are, counted
 from heedful.run.folder import task_name
 from heedful.run.recipe import override, validated
 from heedful.run.resume import plain_recipe
@@ -97,7 +97,7 @@ def write_pairs(writing: Synthetic, device: str) -> Iterator[str]:
     translator, how = fastest(writing.models, device, draws=bool(writing.settings.get("samples")))
     translator = translator.directed(*writing.direction)
     runs = " and ".join(map(str, writing.models))
-    yield f"{count:,} texts are translated by {runs}, {how}"
+    yield f"{counted(count, 'text')} {are(count)} translated by {runs}, {how}"
     begin, last, doubted = perf_counter(), 0.0, 0
     with translator.in_processes(torch.get_num_threads()):
         for done, warnings in writing.write(translator):
@@ -107,5 +107,5 @@ def write_pairs(writing: Synthetic, device: str) -> Iterator[str]:
                 last = seconds
                 yield f"{done:,} of {count:,} translated, in {seconds:,.0f} seconds"
     if doubted:
-        yield f"{doubted:,} texts are longer than all that was learnt from, or were not read as a whole"
+        yield f"longer than all that was learnt from, or not read as a whole: {counted(doubted, 'text')}"
     yield f"{writing.out}: {counted(count, 'pair')}; {writing.out.with_suffix('.json')} says who wrote them"

@@ -1,0 +1,112 @@
+"""Placeholders and addresses come out of a translation as they went in.
+
+One that the translation does not have is translated once more with a number in its place, which models learn to copy,
+and at last without it: it is then put where the words beside it went, which is told.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from heedful.data.documents.passages import Mark
+from heedful.data.documents.protected import lost_placeholders, masked, unmasked, without
+from heedful.data.documents.tags import Alignment, moved
+from heedful.data.documents.words import words_in
+from heedful.tasks.translate.searching import Translation
+
+if TYPE_CHECKING:
+    from heedful.tasks.translate.use import Translator
+
+
+def with_placeholders(
+    translator: "Translator", found: Sequence[Translation], search: Callable[[Sequence[str]], list[Translation]]
+) -> list[Translation]:
+    """The same translations, but of sources whose placeholders the best one does not have. Each has as many hypotheses
+    as before."""
+    made, left = [*found], list[int]()
+    harmed = [i for i, one in enumerate(found) if lost_placeholders(one.source, one.text)]
+    several = {i: numbered for i in harmed if (numbered := masked(found[i].source)) is not None and _says(found[i])}
+    again = dict(zip(several, search([text for text, _ in several.values()]) if several else [], strict=True))
+    for i in harmed:
+        if not _says(found[i]):
+            text, score = found[i].source, found[i].score
+            made[i] = found[i]._replace(text=text, hypotheses=[(text, score)] * len(found[i].hypotheses), said=())
+        elif i in again and (whole := _unmasked(found[i], again[i], several[i][1])) is not None:
+            made[i] = whole
+        else:
+            left.append(i)
+    bare = [without(found[i].source) for i in left]
+    for i, (text, out), best in zip(left, bare, search([text for text, _ in bare]) if bare else [], strict=True):
+        said = [(put_back(translator, text, out, own), score) for own, score in best.hypotheses]
+        warning = "; ".join(filter(None, [best.warning, not_copied(out)]))
+        made[i] = best._replace(source=found[i].source, text=said[0][0], hypotheses=said, warning=warning)
+    return made
+
+
+def _says(one: Translation) -> bool:
+    """Whether there is a word outside of the source's placeholders."""
+    return any(map(str.isalpha, without(one.source)[0]))
+
+
+def _unmasked(before: Translation, found: Translation, stands: dict[str, str]) -> Translation | None:
+    """Of a source with numbers in it the hypotheses that have all of these; what is missing of them is as it was
+    `before`. None where none has."""
+    texts = [unmasked(own, stands) for own, _ in found.hypotheses]
+    whole = [rank for rank, own in enumerate(texts) if own is not None and not lost_placeholders(before.source, own)]
+    if not whole:
+        return None
+    said = [(texts[rank] or "", found.hypotheses[rank][1]) for rank in whole]
+    hypotheses = [*said, *before.hypotheses][: len(before.hypotheses)]
+    told = (
+        tuple(
+            replace(own, words=tuple((_named(word, stands), logprob) for word, logprob in own.words))
+            for own in (found.said[rank] for rank in whole)
+        )
+        if found.said
+        else ()
+    )
+    return found._replace(
+        source=before.source,
+        text=said[0][0],
+        score=said[0][1],
+        hypotheses=hypotheses,
+        said=(*told, *before.said)[: len(before.said)],
+    )
+
+
+def _named(word: str, stands: dict[str, str]) -> str:
+    for mark, name in stands.items():
+        word = word.replace(mark, name)
+    return word
+
+
+def not_copied(out: Sequence[tuple[int, str]]) -> str:
+    """What is told of placeholders that were put back."""
+    names = ", ".join(name for _, name in out)
+    return f"{names}: the model does not copy it; it stands where the words beside it went"
+
+
+def put_back(translator: "Translator", text: str, out: Sequence[tuple[int, str]], translation: str) -> str:
+    """A translation with what was left out of the text, by the model's alignment; at the same share of its length where
+    another library holds the model."""
+    from heedful.tasks.translate.pairs.links import aligned
+
+    if translator.engine is not None:
+        alignment = _even(text, translation)
+    else:
+        (alignment,) = aligned(translator, [(text, translation)])
+    made = ""
+    parts = moved(text, [Mark(at, name) for at, name in out], translation, alignment)
+    for part in parts:
+        own = part if isinstance(part, str) else part.raw
+        spaced = not isinstance(part, str) and made and not made[-1].isspace() and made[-1] not in "([{\"'"
+        behind = made and isinstance(part, str) and not made[-1].isspace() and own[:1].isalnum()
+        made += f" {own}" if spaced or behind else own
+    return made
+
+
+def _even(text: str, translation: str) -> Alignment:
+    source, target = words_in(text), words_in(translation)
+    last = len(source) - 1
+    nearest = (round(t * last / max(1, len(target) - 1)) for t in range(len(target)))
+    return Alignment(source, target, [{word: 1.0} if source else {} for word in nearest])

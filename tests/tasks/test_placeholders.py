@@ -1,0 +1,99 @@
+"""Placeholders and addresses come out of `heed translate` and `model.translate` as they went in."""
+
+from collections.abc import Callable
+
+import pytest
+
+from heedful.tasks.translate.confidence import Likelihood
+from heedful.tasks.translate.documents.parts import search_in_parts
+from heedful.tasks.translate.searching import Translation
+from heedful.tasks.translate.use import Translator
+from heedful.verbs.use import ask
+from serving import opened, translator
+
+URL = "https://a.org/b?c=1"
+Says = Callable[[str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    return opened(translator(tmp_path_factory.mktemp("runs") / "made", "low", "high", seed=2))
+
+
+def saying(own: Translator, says: Says, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Has the translator say this, with a word a word, and lists what it is asked."""
+    asked = list[str]()
+
+    def search(texts: list[str], **settings: object) -> list[Translation]:
+        asked.extend(texts)
+        made = [[(said, -float(rank)) for rank, said in enumerate(says(text))] for text in texts]
+        words = [tuple(Likelihood(tuple((w, -1.0) for w in said.split()), -1.0, 1) for said, _ in own) for own in made]
+        return [
+            Translation(text, best[0][0], 0.0, best, said=said)
+            for text, best, said in zip(texts, made, words, strict=True)
+        ]
+
+    monkeypatch.setattr(own, "search", search)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("says", "expected", "times", "warned"),
+    [
+        (lambda text: [f"X {text}"], f"X ba {URL} de {{n}}.", 1, False),  # it copies
+        (lambda text: ["lost" if "//" in text else f"Z {text}"], f"Z ba {URL} de {{n}}.", 2, False),  # a number
+        (lambda text: ["lost" if "//" in text else "7391 8264 7391"], URL, 3, True),  # one of them twice
+        (lambda text: ["lost"], URL, 3, True),  # it copies nothing
+    ],
+)
+def test_they_are_never_lost(
+    own: Translator, monkeypatch: pytest.MonkeyPatch, says: Says, expected: str, times: int, warned: bool
+) -> None:
+    asked = saying(own, says, monkeypatch)
+    (found,) = ask(own, "translate", [f"ba {URL} de {{n}}."])
+    assert expected in found["text"]
+    assert (found["text"].count(URL), found["text"].count("{n}")) == (1, 1)
+    assert len(asked) == times
+    assert found["source"] == f"ba {URL} de {{n}}."
+    assert f"{URL}, {{n}}: the model does not copy it" in found.get("warning", "") or not warned
+    assert ("warning" in found) == warned
+
+
+def test_what_copies_them_is_not_searched_for_again(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = saying(own, lambda text: ["GI"] if text == "gi" else [text if "//" in text else f"Z {text}"], monkeypatch)
+    assert own.translate(["gi", f"ba {URL}", "ko"]) == ["GI", f"ba {URL}", "Z ko"]
+    assert asked == ["gi", f"ba {URL}", "ko"]
+
+
+def test_each_has_as_many_hypotheses_as_before(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    saying(own, lambda text: ["one", "two", "three"] if "//" in text else ["lost", f"Z {text}", "lost"], monkeypatch)
+    (found,) = search_in_parts(own, [f"ba {URL}."], confidence=True)
+    assert found.hypotheses == [(f"Z ba {URL}.", -1.0), ("one", 0.0), ("two", -1.0)]
+    assert (found.text, found.score) == found.hypotheses[0]
+    assert [word for word, _ in found.said[0].words] == ["Z", "ba", f"{URL}."]
+    assert [one.words[0][0] for one in found.said[1:]] == ["one", "two"]
+    saying(own, lambda text: ["lost", "gone"], monkeypatch)
+    (found,) = search_in_parts(own, [f"ba {URL}."])
+    assert [score for _, score in found.hypotheses] == [0.0, -1.0]
+    assert all(URL in text for text, _ in found.hypotheses)
+
+
+def test_an_address_alone_stays(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    saying(own, lambda text: ["lost", "gone"], monkeypatch)
+    (found,) = search_in_parts(own, [f"{URL} 12"])
+    assert found.hypotheses == [(f"{URL} 12", 0.0)] * 2
+
+
+def test_a_summary_may_leave_them_out(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(own.about, "scores", "rouge")
+    asked = saying(own, lambda text: ["short"], monkeypatch)
+    assert own.translate(f"ba {URL} de.") == "short"
+    assert len(asked) == 1
+
+
+def test_the_model_itself_says_what_it_says(own: Translator) -> None:
+    """`search` is not changed, by which a model is scored."""
+    text = f"ba {URL} de."
+    assert URL not in own.search([text])[0].text
+    with pytest.warns(UserWarning, match="the model does not copy it"):
+        assert URL in own.translate(text)
