@@ -70,4 +70,7 @@ def test_what_of_boxes_is_not_scored_is_told_once(run_of: Callable[[str], Path],
     for name in ("test_a", "test_b"):
         (tmp_path / f"{name}.json").write_text(json.dumps(data))
     one, other = evaluate(run_of("detect"), DataOptions(data=str(tmp_path)))
-    assert [found.notes for found in (one, other)] == [(f"{tmp_path}: 2 crowds (iscrowd) are neither learnt nor scored: 0.png",), ()]
+    assert [found.notes for found in (one, other)] == [
+        (f"{tmp_path}: 2 crowds (iscrowd) are neither learnt nor scored: 0.png",),
+        (),
+    ]
