@@ -78,11 +78,22 @@ class Optimizer:
 
     def collect(self) -> None:
         """Adds the model's gradients to the masters' and frees them, so that bf16 never holds a sum of several."""
+        made, new, sums, more = (list[Tensor]() for _ in range(4))
         for param, master in zip(self.params, self.masters, strict=True):
             if param is master or param.grad is None:
                 continue
-            master.grad = param.grad.float() if master.grad is None else master.grad.add_(param.grad)
+            if master.grad is None:
+                master.grad = torch.empty_like(master)
+                made.append(master.grad)
+                new.append(param.grad)
+            else:
+                sums.append(master.grad)
+                more.append(param.grad)
             param.grad = None
+        if new:
+            torch._foreach_copy_(made, new)
+        if more:
+            torch._foreach_add_(sums, more)
 
     def sum(self, ranks: Ranks) -> None:
         """Adds up the masters' gradients over all ranks; a rank without rows adds nothing."""
