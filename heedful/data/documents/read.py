@@ -100,6 +100,9 @@ READERS: Mapping[str, Reader] = {
     ".htm": html_document,
     ".xlf": xliff,
     ".xliff": xliff,
+    ".sdlxliff": xliff,  # 1.2, with more beside it: of Trados,
+    ".mqxliff": xliff,  # memoQ
+    ".mxliff": xliff,  # and Phrase
     ".po": po,
     ".srt": srt,
     ".vtt": vtt,

@@ -196,3 +196,20 @@ def test_a_unit_that_is_translated_in_part_gets_the_segments_that_it_lacks(read:
             assert f"<target>{one}AB</mrk> {two}DE <x id='1'/>GI.</mrk> {three}KO.</mrk></target>" in made
         every = document.written([[each.text] for each in document.passages], [True] * len(document.passages)).decode()
         assert every.count('state="needs-review-translation"') == made.count('state="translated"')
+
+
+@pytest.mark.parametrize("name", ["a.sdlxliff", "a.mqxliff", "a.mxliff"])
+def test_what_a_program_has_beside_its_units_stays(name: str, read: Read) -> None:
+    """Units of memoQ have an empty target, of Trados a segment without words; what either knows of them is its own."""
+    units = """<trans-unit id="1" sdl:a="NotStarted"><source>ba <bpt id="1">&lt;b&gt;</bpt>de<ept id="1"/></source>{}
+    </trans-unit><trans-unit id="2"><source>gi. ko.</source><seg-source><mrk mtype="seg" mid="1">gi.</mrk>
+    <mrk mtype="seg" mid="2">ko.</mrk></seg-source><target><mrk mtype="seg" mid="1"{}
+    <mrk mtype="seg" mid="2">lu.</mrk></target><sdl:seg-defs><sdl:seg id="1"/></sdl:seg-defs></trans-unit>"""
+    head = (
+        '<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" xmlns:sdl="sdl:1.0" version="1.2"><sdl:doc/>'
+    )
+    text = f'{head}<file source-language="en" target-language="de"><body>{units}</body></file></xliff>'
+    document = read(name, text.format('<target xml:space="preserve"></target>', "/>"))
+    state = ' state="translated" state-qualifier="mt-suggestion"'
+    made = f'<target xml:space="preserve"{state}>BA <bpt id="1">&lt;b&gt;</bpt>DE<ept id="1"/></target>'
+    assert shouted(document) == text.format(made, ">GI.</mrk>")
