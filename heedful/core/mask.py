@@ -76,7 +76,7 @@ class Mask:
         return self._additive[key]
 
     def opened(self, T: int, S: int, device: torch.device) -> "OpenedMask | None":
-        """`dense` without a query that sees nobody; None where a kernel may meet one, or none is possible."""
+        """`dense` without a query that sees no key; None where a kernel may meet one, or none is possible."""
         own = (self.positions, self.valid, self.segments, self.allowed)
         if all(given is None for given in own) or kernels.knows_blind_queries(device):
             return None
@@ -143,7 +143,7 @@ def additive_mask(visible: Bool[Tensor, "*B T S"], dtype: torch.dtype) -> Additi
 
 
 class OpenedMask(NamedTuple):
-    """A mask in which a query that would see nobody sees every key, and which those are: what they find is to be
+    """A mask in which a query that would see no key sees all of them, and which those are: what they find is to be
     set to zero."""
 
     visible: Bool[Tensor, "*B T S"]

@@ -11,7 +11,7 @@ from heedful.errors import StorageError
 from heedful.run.resume import plain_recipe
 from heedful.store import files
 
-LEARNT = "learnt.bin"  # of a run's folder: a sorted fingerprint of each example that it was trained on
+LEARNT = "learnt.hashes"  # of a run's folder: a sorted fingerprint of each example that it was trained on
 BYTES, MOST = 8, 1 << 20  # of each, and how many are kept
 TOLD = "has learnt from"
 

@@ -237,7 +237,7 @@ def test_a_decoder_alone_by_the_same_commands(data, tmp_path, capsys):
     (tmp_path / "long.en").write_text("ba de gi " * 9 + "\nko\n")
     (tmp_path / "long.fr").write_text("GI\nKO\n")
     assert heed("eval", out, "--source", tmp_path / "long.en", "--target", tmp_path / "long.fr") == 0
-    assert "sources that were too long, their last tokens not read: 1" in capsys.readouterr().err
+    assert "sources longer than all that was learnt from, translated in parts: 1" in capsys.readouterr().err
     assert heed("look", out, "ba de", "--out", tmp_path / "look.html") == 0
     assert heed("check", out, "--json") == 0
     assert json.loads(lines(capsys)[-1])["broken"] == 0

@@ -217,8 +217,8 @@ def test_long_conversations_are_cut_at_whole_turns_and_it_is_said(model):
     texts, notes = learnable(model.written, [long, alone, TALKS[0]], 40, "made")
     assert [text.ids for text in texts] == [model.written.learning(own).ids for own in ((SYSTEM, *long[3:]), TALKS[0])]
     assert notes == [
-        "made: 1 conversations longer than the context of 40 tokens lose their first turns",
-        "made: 1 conversations whose last question and answer are longer than 40 tokens are left out",
+        "made: 1 conversation longer than the context of 40 tokens, without the first turns",
+        "made: 1 conversation whose last question and answer are longer than 40 tokens is left out",
     ]
     with pytest.raises(InputError, match="no conversation of at most 40 tokens"):
         learnable(model.written, [alone], 40, "made")

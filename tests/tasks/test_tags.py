@@ -126,7 +126,7 @@ def test_eval_takes_the_column_that_the_run_was_trained_with(run: Path, table: P
     held = read_parallel(tmp_path / "own", tag="register").tests["test"]
     (found,) = evaluate(run, TranslationScoring(data=str(tmp_path / "own"), beam=1))
     assert found.scores["loss"] == pytest.approx(ours.loss(held), rel=1e-6)
-    assert found.notes == ()
+    assert found.notes == (f"test: 8 of 9 examples: {run} has learnt from them",)
     (other,) = evaluate(run, TranslationScoring(data=str(tmp_path / "other"), beam=1))
     assert other.scores["loss"] == pytest.approx(ours.loss(replace(held, tags=[""] * len(held))), rel=1e-6)
     assert other.scores["loss"] != found.scores["loss"]

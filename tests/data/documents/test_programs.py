@@ -205,9 +205,7 @@ def test_what_a_program_has_beside_its_units_stays(name: str, read: Read) -> Non
     </trans-unit><trans-unit id="2"><source>gi. ko.</source><seg-source><mrk mtype="seg" mid="1">gi.</mrk>
     <mrk mtype="seg" mid="2">ko.</mrk></seg-source><target><mrk mtype="seg" mid="1"{}
     <mrk mtype="seg" mid="2">lu.</mrk></target><sdl:seg-defs><sdl:seg id="1"/></sdl:seg-defs></trans-unit>"""
-    head = (
-        '<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" xmlns:sdl="sdl:1.0" version="1.2"><sdl:doc/>'
-    )
+    head = '<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" xmlns:sdl="sdl:1.0" version="1.2"><sdl:doc/>'
     text = f'{head}<file source-language="en" target-language="de"><body>{units}</body></file></xliff>'
     document = read(name, text.format('<target xml:space="preserve"></target>', "/>"))
     state = ' state="translated" state-qualifier="mt-suggestion"'
