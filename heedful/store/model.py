@@ -22,6 +22,7 @@ from heedful.store.tensors import Tensors, pack, unpack
 
 CONFIG, MODEL = "config.json", "model.safetensors"
 SMALL_LIMIT = 1 << 28  # bytes of a file that goes with a model
+RESTORE = "heed restore {}, which takes its newest checkpoint"
 
 
 def save_model(folder: Path, config: dict[str, Any], tensors: Tensors, extra: Mapping[str, Any]) -> None:
@@ -93,13 +94,14 @@ def read_model(folder: Path) -> tuple[dict[str, Any], Tensors]:
         if pickles:
             what = "a pickle, which can run code as it is read: heedful does not open it"
             raise refused(folder / pickles[0], what, fix="ask its author for safetensors")
-        raise MissingError("no model has been saved here yet", where=str(path), fix="train it first")
+        fix = f"{RESTORE.format(folder)}, or train on" if steps_of(folder) else "train it first"
+        raise MissingError("no model has been saved here yet", where=str(path), fix=fix)
     try:
         tensors, notes = unpack(_read_inside(folder, MODEL, limit=files.memory_limit()), where=path)
     except StorageError as error:
         if not steps_of(folder):
             raise
-        raise damaged(path, error.what, fix=f"heed restore {folder}, which takes its newest checkpoint") from error
+        raise damaged(path, error.what, fix=RESTORE.format(folder)) from error
     digests = files.parse_json(notes.get("files", "{}").encode(), where=path)
     if not isinstance(digests, dict) or CONFIG not in digests:
         raise damaged(path, "does not say which config it belongs to")

@@ -63,7 +63,7 @@ def test_whatever_became_of_the_file_the_same_weights_come_again(
                 model.unlink()
         with pytest.raises((StorageError, MissingError)) as caught:
             heedful.load(run)
-        assert number % 4 == 3 or f"heed restore {run}" in caught.value.fix
+        assert f"heed restore {run}" in caught.value.fix
         told: list[str] = []
         made = restore_model(run, told.append)
         assert (made.step, made.best_step, told) == (6, 6, [])
