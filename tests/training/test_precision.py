@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from accelerator import accelerator
 from heedful.training import precision
 from heedful.training.precision import choose_precision
 
@@ -59,3 +60,8 @@ def test_waiting_is_not_measured_where_the_host_runs_ahead(ahead: bool, monkeypa
 def test_on_this_machine() -> None:
     assert choose_precision(CPU).precision in ("fp32", "bf16")
     assert precision._gigaflops(64, "fp32", CPU) > 0
+
+
+def test_on_an_accelerator() -> None:
+    with accelerator() as device:
+        assert precision._gigaflops.__wrapped__(64, "fp32", torch.device(device)) > 0
