@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ def has_held_out(run: Path | None, fingerprint: str) -> bool:
 def write_learnt(run: Path, examples: Iterable[str]) -> None:
     """Keeps what tells one of the examples again, and nothing else of them; of very many, those with the smallest
     fingerprints. Raises StorageError."""
-    files.write_bytes(run / LEARNT, b"".join(sorted({*nsmallest(MOST, map(_fingerprint, examples))})))
+    files.write_bytes(run / LEARNT, b"".join(sorted({*map(_fingerprint, examples)})[:MOST]))
 
 
 def known_examples(run: Path | None, examples: Iterable[str]) -> tuple[int, int]:

@@ -4,8 +4,10 @@ import io
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
+import openai as client
 import pytest
 import torch
 from PIL import Image
@@ -13,11 +15,27 @@ from PIL import Image
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models.lm import LM
 from heedful.models.presets import LMSize, lm_config
+from heedful.serve.app import make_app
 from heedful.serve.engine import Engine, Limits, open_engine
 from made import made_corpus
 from saved import save_run
+from serving import hosted, running
 
 NAMES = ("transformer", "rnn", "fill", "tag", "answer", "label", "choice", "parse", "detect", "match")
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    """Of a server of the runs in a module's `folder`."""
+    with running(make_app(hosted(*sorted(folder.iterdir())))) as address:
+        yield address
+
+
+@pytest.fixture
+def theirs(address: str) -> Iterator[client.OpenAI]:
+    """OpenAI's own client of a module's server."""
+    with closing(client.OpenAI(base_url=f"{address}/v1", api_key="any", max_retries=0)) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

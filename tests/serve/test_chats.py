@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,9 @@ import pytest
 import torch
 
 import heedful
-from heedful.serve.app import make_app
 from heedful.serve.chats import without
 from nearly import like
-from serving import chat_model, hosted, language_model, running
+from serving import chat_model, language_model
 
 SYSTEM = {"role": "system", "content": "be kind"}
 TALK: Any = [SYSTEM, {"role": "user", "content": "ba de"}, {"role": "assistant", "content": "ko"}]
@@ -35,18 +32,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def own(folder: Path) -> Any:
     return heedful.load(folder / "talker", heedful.ChatModel)
-
-
-@pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
-    with running(make_app(hosted(*sorted(folder.iterdir())))) as address:
-        yield address
-
-
-@pytest.fixture
-def theirs(address: str) -> Iterator[client.OpenAI]:
-    with closing(client.OpenAI(base_url=f"{address}/v1", api_key="any", max_retries=0)) as made:
-        yield made
 
 
 def test_it_answers_a_conversation(theirs: client.OpenAI, own: Any) -> None:

@@ -48,12 +48,6 @@ def address(app: FastAPI) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture
-def theirs(address: str) -> Iterator[client.OpenAI]:
-    with closing(client.OpenAI(base_url=f"{address}/v1", api_key="any", max_retries=0)) as made:
-        yield made
-
-
 def ask(address: str, route: str, **body: Any) -> httpx.Response:
     return httpx.post(f"{address}/v1/{route}", json=body)
 

@@ -2,8 +2,7 @@
 
 import base64
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +24,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     translator(folder / "en-de", "en", "de", seed=1)
     encoder(folder / "encoder")
     return folder
-
-
-@pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
-    with running(make_app(hosted(*sorted(folder.iterdir())))) as address:
-        yield address
-
-
-@pytest.fixture
-def theirs(address: str) -> Iterator[client.OpenAI]:
-    with closing(client.OpenAI(base_url=f"{address}/v1", api_key="any", max_retries=0)) as made:
-        yield made
 
 
 def embed(address: str, **body: Any) -> httpx.Response:

@@ -69,7 +69,7 @@ def test_every_run_keeps_it(run_of: Runs, tmp_path: Path, name: str) -> None:
 def test_of_very_many_some_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heedful.run.learnt.MOST", 100)
     (tmp_path / "data.json").write_text("{}")
-    write_learnt(tmp_path, map(str, range(1000)))
+    write_learnt(tmp_path, [*map(str, range(1000))] * 2)  # each of them twice
     assert (tmp_path / LEARNT).stat().st_size == 800
     count, of = known_examples(tmp_path, map(str, range(500, 1500)))
     assert 20 < count < 80
