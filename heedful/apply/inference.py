@@ -33,6 +33,7 @@ MOST_WEIGHTS_KEPT_TWICE = 1 << 20  # weights up to which they are kept as they a
 AVX2 = torch.backends.cpu.get_cpu_capability() == "AVX2"
 FEWEST_ROWS_FOR_MKL = 512  # rows from which on MKL is faster than oneDNN where there is no AVX-512
 VNNI = torch.cpu._is_vnni_supported()
+FOR_TRAINING = "heedful.load(RUN).trainable() gives one that does, and .save(it, OUT) makes a run of it"
 GROUP = 32  # weights side by side that share a scale and an offset, in four bits
 
 
@@ -333,16 +334,30 @@ def _swapped(linear: nn.Linear, weights: str, fixed: bool, *, tied: bool) -> nn.
 
 def _cache_attributes(model: nn.Module) -> None:
     """Every part of a module as a plain attribute too, and what hands back what it gets as a function. torch looks for
-    parts only where no attribute is found: 0.6 us each, and as much again for calling a module."""
+    parts only where no attribute is found: 0.6 us each, and as much again for calling a module. What would train such
+    a model or give it other weights is refused, as it would reach a part of it alone."""
     modules = list(model.modules())
+    for module in modules[1:]:
+        module.__dict__["train"] = _refuse_training
+    model.register_load_state_dict_pre_hook(_refuse_loading)
+    model.requires_grad_(False)
     joints = {id(part.joint): part.joint.linear for part in modules if isinstance(part, JointPart)}
     for module in (*modules, *joints.values()):
         for name, part in (*module._modules.items(), *module._parameters.items(), *module._buffers.items()):
             module.__dict__[name] = _same if isinstance(part, nn.Identity | Dropout) else part
 
 
+def _refuse_training(mode: bool = True) -> None:
+    if mode:
+        raise InputError("a model that was loaded for use does not train", fix=FOR_TRAINING)
+
+
+def _refuse_loading(*_: object) -> None:
+    raise InputError("a model that was loaded for use takes no other weights", fix=FOR_TRAINING)
+
+
 def _forget_attributes(module: nn.Module) -> None:
-    for name in (*module._modules, *module._parameters, *module._buffers):
+    for name in (*module._modules, *module._parameters, *module._buffers, "train"):
         module.__dict__.pop(name, None)
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from heedful.errors import InputError, MissingError, counted
 from heedful.exchange.ctranslate2 import SCORES, unserved
-from heedful.exchange.hub import chat_files
-from heedful.run.folder import parameters, read_tokenizers, tokenizer_files, write_model
+from heedful.run.folder import parameters, write_model
 from heedful.run.task import Law, Served, Task
 from heedful.store.checkpoint import verify
-from heedful.store.files import need_folder, read_json
+from heedful.store.files import need_folder
 from heedful.tasks.load import row_of_run
+from heedful.verbs.again import beside_weights
 
 ENGINE = "what is exported would be another model"
 
@@ -54,11 +54,8 @@ def _by_ctranslate2(row: Task, run: Path, served: Served, texts: Sequence[str]) 
 
 def _saved_and_loaded(row: Task, run: Path, served: Served) -> float:
     own = {name: tensor.cpu() for name, tensor in parameters(served.model).items()}
-    tokenizers = read_tokenizers(run)
-    beside = {"task.json": read_json(run / "task.json")} | chat_files(run)
-    beside |= {} if tokenizers is None else tokenizer_files(*tokenizers)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "copy"
-        write_model(folder, served.model, own, beside)
+        write_model(folder, served.model, own, beside_weights(run))
         other = parameters(row.served().load(folder).model)
     return max(float((own[name] - other[name]).abs().max()) for name in own)

@@ -5,11 +5,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from torch import nn
+
 from heedful.core.config import from_json
 from heedful.errors import InputError
+from heedful.run.folder import read_textless_run
 from heedful.run.task import Law, Looked, NamedWeights, Served
 from heedful.tasks import scoring_options
 from heedful.tasks.load import load_model, row_of_model
+from heedful.verbs.again import save_again
 from heedful.verbs.check import check as check_run
 from heedful.verbs.evaluate import scored
 from heedful.verbs.info import describe_run, headlines
@@ -59,6 +63,13 @@ class Verbs:
         from heedful.run.curve import training_curve  # and matplotlib
 
         return training_curve(run)
+
+    def trainable(self, run: Path) -> nn.Module:
+        model: nn.Module = read_textless_run(run)[0]
+        return model.train()
+
+    def save(self, run: Path, model: nn.Module, out: Path) -> None:
+        save_again(run, model, out)
 
 
 def open_model(

@@ -19,7 +19,7 @@ def test_every_script_runs(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = scripts(root)
-    assert [name.split(".")[0] for name in found] == [*map(str, range(1, 12))]
+    assert [name.split(".")[0] for name in found] == [*map(str, range(1, 13))]
     monkeypatch.chdir(tmp_path)
     told = {}
     for name, script in found.items():
@@ -34,3 +34,4 @@ def test_every_script_runs(
     assert (tmp_path / "looked.svg").read_bytes().startswith(b"<?xml")
     assert "<table>" in (tmp_path / "card.html").read_text()
     assert "und" not in told["7"].splitlines()[1]
+    assert told["12"].endswith("-> sechs und eins\n")

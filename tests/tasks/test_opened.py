@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from torch import nn
 import heedful
 from commands import heed
 from heedful.data.text.corpus import Corpus
-from heedful.errors import InputError
+from heedful.errors import InputError, NonFiniteError
+from heedful.run.folder import parameters
+from heedful.run.learnt import LEARNT
 from heedful.run.train import train
 from heedful.tasks import TASKS
 from heedful.tasks.load import load_model
@@ -159,3 +162,44 @@ def test_every_kind_of_model_has_them() -> None:
         assert {"ask", "look", "attention", "check", "evaluate"} <= set(dir(served[name])), name
         assert (row.inside.attention is None) or (row.inside.look is not None), name
     assert json.dumps(sorted(served))
+
+
+def test_what_is_loaded_is_for_reading_and_a_copy_trains_and_becomes_a_run(
+    run: Path, model: heedful.Translator, tmp_path: Path
+) -> None:
+    for refused in (model.model.train, lambda: model.model.load_state_dict(model.model.state_dict())):
+        with pytest.raises(InputError, match="loaded for use"):
+            refused()
+    learnt = model.trainable()
+    assert learnt.training
+    assert all(parameter.requires_grad for parameter in learnt.parameters())
+    with torch.no_grad():
+        next(iter(learnt.parameters()))[:, 0] += 1
+    model.save(learnt, tmp_path / "again")
+    again = heedful.load(tmp_path / "again", heedful.Translator)
+    own = parameters(learnt)
+    assert all(own[name].equal(weight) for name, weight in parameters(again.model).items())
+    assert any(not own[name].equal(weight) for name, weight in parameters(model.model).items())
+    assert [law.figure for law in again.check() if law.name == "save then load"] == [0.0]
+    assert again.about.keys() >= {"source", "target"}
+    with pytest.raises(InputError, match="is not empty"):
+        model.save(learnt, tmp_path / "again")
+
+
+def test_what_is_no_model_of_the_run_is_not_saved_as_one(model: heedful.Translator, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="of another configuration"):
+        model.save(nn.Linear(2, 2), tmp_path / "again")
+    broken = model.trainable()
+    with torch.no_grad():
+        next(iter(broken.parameters())).fill_(math.nan)
+    with pytest.raises(NonFiniteError, match=r"source\.tokens\.weight is not finite"):
+        model.save(broken, tmp_path / "again")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_what_a_run_has_learnt_from_is_known_of_what_began_with_it(
+    run: Path, model: heedful.Translator, tmp_path: Path
+) -> None:
+    model.save(model.trainable(), tmp_path / "again")
+    for name in ("data.json", LEARNT):
+        assert (tmp_path / "again" / name).read_bytes() == (run / name).read_bytes()

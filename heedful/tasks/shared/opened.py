@@ -27,6 +27,8 @@ class RunVerbs(Protocol):
     def facts(self, run: Path) -> dict[str, Any]: ...
     def scores(self, run: Path) -> dict[str, float]: ...
     def curve(self, run: Path) -> bytes | None: ...
+    def trainable(self, run: Path) -> nn.Module: ...
+    def save(self, run: Path, model: nn.Module, out: Path) -> None: ...
 
 
 class Opened:
@@ -68,6 +70,17 @@ class Opened:
     def check(self, texts: Sequence[str] = ()) -> list[Law]:
         """The laws that `heed check` measures, each with its figure; without texts, on random tokens."""
         return list(self._verbs().check(self._run(), texts))
+
+    def trainable(self) -> nn.Module:
+        """The model once more, on the CPU, for a training loop of one's own: a plain module of torch, in training mode.
+        `model` is for reading alone, and refuses to train. Raises InputError, MissingError or StorageError."""
+        return self._verbs().trainable(self._run())
+
+    def save(self, model: nn.Module, out: str | Path) -> None:
+        """Makes the run `out` of what `trainable` gave and has learnt since; all else is as in this run, which stays as
+        it is. Scores and confidence are not taken over: they were this run's. Raises InputError for a model of another
+        shape and where `out` is not empty, NonFiniteError for weights that are not finite, and StorageError."""
+        self._verbs().save(self._run(), model, Path(out))
 
     def __repr__(self) -> str:
         if self.run is None or self.verbs is None:

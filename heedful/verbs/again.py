@@ -1,0 +1,44 @@
+"""A run once more, with the weights of a module that the user has."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from heedful.errors import InputError, NonFiniteError
+from heedful.exchange.hub import chat_files
+from heedful.run.folder import (
+    filled_then_renamed,
+    parameters,
+    read_saved,
+    read_tokenizers,
+    tokenizer_files,
+    write_model,
+)
+from heedful.run.learnt import LEARNT
+from heedful.store import files
+
+TOLD = ("data.json", LEARNT)  # what the weights began with stays what has been learnt from
+
+
+def beside_weights(run: Path) -> dict[str, Any]:
+    """What the folder of a run holds beside its weights that the model cannot do without."""
+    tokenizers = read_tokenizers(run)
+    found = {} if tokenizers is None else tokenizer_files(*tokenizers)
+    return found | {"task.json": files.read_json(run / "task.json")} | chat_files(run)
+
+
+def save_again(run: Path, model: nn.Module, out: Path) -> None:
+    """Makes the run `out` of `run`, with the weights of `model`; see `Opened.save`."""
+    if getattr(model, "config", None) != read_saved(run).config:
+        what = f"a {type(model).__name__} of another configuration than {run}"
+        raise InputError(what, fix="save what heedful.load(RUN).trainable() gave")
+    own = {name: tensor.float().cpu() for name, tensor in parameters(model).items()}
+    for name, tensor in own.items():
+        if not tensor.isfinite().all():
+            raise NonFiniteError(f"{name} is not finite", fix="train with a lower rate")
+    with filled_then_renamed(out) as growing:
+        write_model(growing, model, own, beside_weights(run))
+        for name in TOLD:
+            if (run / name).is_file():
+                files.write_bytes(growing / name, files.read_bytes(run / name, limit=files.memory_limit()))
