@@ -122,7 +122,15 @@ def denoised(model: Any, files: list[str]) -> Any:
 
 
 def said(model: Any, files: list[str]) -> Any:
-    drawn = {"temperature": 0.9, "top_k": 9, "top_p": 0.9, "min_p": 0.01, "repetition_penalty": 1.2, "stop": ["z"]}
+    drawn = {
+        "temperature": 0.9,
+        "top_k": 9,
+        "top_p": 0.9,
+        "min_p": 0.01,
+        "repetition_penalty": 1.2,
+        "frequency_penalty": 0.3,
+        "stop": ["z"],
+    }
     solved = [Solved(text[:2], text[3:5], choices=(text[3:5], "no")) for text in TEXTS[::9]]
     return [
         model.generate(["ba", "", "de gi ko ba de gi ko ba"], tokens=9, temperature=0.0, batch=2),  # past the context

@@ -6,13 +6,18 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.decode.rules import MinP, RepetitionPenalty, Rule, Temperature, TopK, TopP
+from heedful.decode.rules import CountPenalty, MinP, RepetitionPenalty, Rule, Temperature, TopK, TopP
 from heedful.decode.settings import Sampling
 
 
 def penalties(sampling: Sampling) -> tuple[Rule, ...]:
     """What sampling changes of the logits themselves; nothing for what changes nothing."""
-    return () if sampling.repetition_penalty == 1 else (RepetitionPenalty(sampling.repetition_penalty),)
+    rules: tuple[Rule, ...] = ()
+    if sampling.repetition_penalty != 1:
+        rules += (RepetitionPenalty(sampling.repetition_penalty),)
+    if sampling.presence_penalty or sampling.frequency_penalty:
+        rules += (CountPenalty(sampling.presence_penalty, sampling.frequency_penalty),)
+    return rules
 
 
 def sampling_filters(sampling: Sampling) -> tuple[Rule, ...] | None:

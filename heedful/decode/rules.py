@@ -100,6 +100,24 @@ class RepetitionPenalty:
 
 
 @dataclass(frozen=True)
+class CountPenalty:
+    """Tokens that were already generated: their logits less `presence`, and less `frequency` for each time, as OpenAI's
+    protocol defines presence_penalty and frequency_penalty. Below 0 encourages."""
+
+    presence: float
+    frequency: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("presence", self.presence), ("frequency", self.frequency)):
+            if not math.isfinite(value):
+                raise InputError(f"{name} penalty {value} is not a number", fix="0 changes nothing, 0.5 is usual")
+
+    def __call__(self, history: Int[Tensor, "R t"], scores: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+        times = torch.zeros_like(scores).scatter_add_(1, history, torch.ones_like(history, dtype=scores.dtype))
+        return scores - self.presence * (times > 0) - self.frequency * times
+
+
+@dataclass(frozen=True)
 class Temperature:
     """Logits divided by `value`: below 1 sharpens, above 1 flattens."""
 

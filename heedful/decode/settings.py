@@ -17,6 +17,8 @@ class Sampling:
     top_p: float = 1.0  # only the most probable, until they sum up to this
     min_p: float = 0.0  # only those at least this share as probable as the most probable
     repetition_penalty: float = 1.0  # of tokens that were said before, those of a prompt aside; 1: none
+    presence_penalty: float = 0.0  # what the logit of such a token loses
+    frequency_penalty: float = 0.0  # what it loses for each time that the token was said
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -67,6 +69,8 @@ class SamplingOptions(TypedDict, total=False):
     top_p: float
     min_p: float
     repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
     seed: int
 
 

@@ -143,11 +143,7 @@ async def _complete(hosted: Hosted, asked: Completion) -> Response:
     def begun(number: int) -> AsyncIterator[Piece]:
         prompt, copy = divmod(number, count)
         own = counter_seed("choice", seed, prompt, copy) if number else seed
-        sampling: dict[str, Any] = {"seed": own}
-        if asked.temperature is not None:
-            sampling["temperature"] = float(asked.temperature)
-        if asked.top_p is not None:
-            sampling["top_p"] = float(asked.top_p)
+        sampling = asked.sampling | {"seed": own}
         how = Writing(tokens=most, stop=asked.stops, sampling=sampling, **_paced(asked, asked.logprobs))
         return hosted.write(prompts[prompt], how)
 
@@ -226,12 +222,10 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response:
     answer.read = len(found.ids)
     if found.forgotten:
         answer.head["forgotten_turns"] = found.forgotten
-    sampling: dict[str, Any] = {} if asked.temperature is None else {"temperature": float(asked.temperature)}
-    sampling |= {} if asked.top_p is None else {"top_p": float(asked.top_p)}
 
     def begun(number: int) -> AsyncIterator[Piece]:
         own = counter_seed("choice", seed, 0, number) if number else seed
-        return found.answer(asked.stops, sampling | {"seed": own}, **_paced(asked, asked.top_logprobs))
+        return found.answer(asked.stops, asked.sampling | {"seed": own}, **_paced(asked, asked.top_logprobs))
 
     pieces = together([begun(number) for number in range(count)])
     served = cast(LanguageModel, hosted.served)
@@ -304,6 +298,9 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
     """The last message of the user, translated: the n best."""
     if asked.logprobs or asked.top_logprobs:
         raise Problem(400, "logprobs is not served here: leave it out, or send false", param="logprobs")
+    for name in ("presence_penalty", "frequency_penalty"):
+        if getattr(asked, name):
+            raise Problem(400, f"{name} is not served by a translator: leave it out, or send 0", param=name)
     said = next((message.text for message in reversed(asked.messages) if message.role == "user"), None)
     if said is None:
         raise Problem(400, 'messages: none is by "user", and so there is nothing to translate', param="messages")

@@ -1,6 +1,6 @@
 """What OpenAI's protocol asks: the bodies of its requests, and their bounds."""
 
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,6 +21,7 @@ StopText = Annotated[str, Field(min_length=1, max_length=200)]
 Stop = StopText | Annotated[list[StopText], Field(max_length=16)]
 Count = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 
+DRAWING = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 NOT_SENT_ON = {
     "user": "names whoever asks",
     "safety_identifier": "names whoever asks",
@@ -49,6 +50,14 @@ class Written(Asked):
     stream_options: StreamOptions | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """What is said of drawing, the seed aside."""
+        said = {name: getattr(self, name) for name in DRAWING}
+        return {name: float(value) for name, value in said.items() if value is not None}
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -63,7 +72,7 @@ class Completion(Written):
     """What `/v1/completions` is asked. `best_of` must be `n`: no more are made than are handed over."""
 
     IGNORED: ClassVar = NOT_SENT_ON
-    ONLY: ClassVar = {"suffix": ("",), "presence_penalty": (0,), "frequency_penalty": (0,), "logit_bias": ({},)}
+    ONLY: ClassVar = {"suffix": ("",), "logit_bias": ({},)}
 
     prompt: Text | Tokens | Texts | Rows
     max_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
@@ -112,8 +121,6 @@ class Chat(Written):
         "verbosity": "a translation is as long as it is",
     }
     ONLY: ClassVar = {
-        "presence_penalty": (0,),
-        "frequency_penalty": (0,),
         "logit_bias": ({},),
         "tools": ([],),
         "tool_choice": ("none", "auto"),

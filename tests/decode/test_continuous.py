@@ -91,6 +91,7 @@ SETTINGS = {
     "greedy": How(Sampling(temperature=0.0)),
     "sampled": How(Sampling(temperature=0.8, top_k=6, top_p=0.9, min_p=0.01)),
     "penalised": How(Sampling(temperature=0.0, repetition_penalty=1.5), {"forbidden": (3,)}),
+    "counted": How(Sampling(temperature=0.8, presence_penalty=0.7, frequency_penalty=0.9), {}),
     "both": How(Sampling(temperature=1.2), {"rules": [RepetitionPenalty(1.3)]}),
 }
 Said = dict[int, list[tuple[int, float]]]  # by the last token of a prompt, which no other prompt has

@@ -11,6 +11,7 @@ from torch import Tensor
 from heedful.decode.rules import (
     BIG,
     NEVER,
+    CountPenalty,
     Forbid,
     MinP,
     NoRepeat,
@@ -65,6 +66,15 @@ def test_repetition_penalty_divides_positive_and_multiplies_negative_logits_once
     left = RepetitionPenalty(2.0)(history, scores.clone())
     assert left.tolist() == [[4.0, 2, -8, 2], [4, NEVER, -4, 0]]
     assert torch.equal(RepetitionPenalty(1.5)(NONE, scores[:1].clone()), scores[:1])
+
+
+def test_a_count_penalty_takes_away_once_and_for_each_time() -> None:
+    history = torch.tensor([[1, 2, 1], [3, 3, 3]])
+    scores = torch.tensor([[4.0, 4, -4, 2], [4, NEVER, -4, 0]])
+    left = CountPenalty(0.5, 0.25)(history, scores.clone())
+    assert left.tolist() == [[4.0, 3, -4.75, 2], [4, NEVER, -4, -1.25]]
+    assert CountPenalty(-1.0, 0.0)(history, scores.clone()).tolist() == [[4.0, 5, -3, 2], [4, NEVER, -4, 1]]
+    assert torch.equal(CountPenalty(1.5, 1.0)(NONE, scores[:1].clone()), scores[:1])
 
 
 @pytest.mark.parametrize(
@@ -164,6 +174,8 @@ def test_top_puts_possible_tokens_before_impossible_ones() -> None:
         (lambda: NoRepeat(0), "n-gram size 0"),
         (lambda: RepetitionPenalty(0.5), "repetition penalty 0.5"),
         (lambda: RepetitionPenalty(math.nan), "repetition penalty nan"),
+        (lambda: CountPenalty(math.nan, 0.0), "presence penalty nan"),
+        (lambda: CountPenalty(0.0, math.inf), "frequency penalty inf"),
         (lambda: Temperature(0.0), "temperature 0.0"),
         (lambda: Temperature(math.inf), "temperature inf"),
         (lambda: TopK(0), "top-k 0"),

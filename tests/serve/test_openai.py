@@ -142,6 +142,8 @@ def test_what_is_drawn_depends_on_the_seed_alone(theirs: client.OpenAI, folder: 
 
     own = continued(folder, "ba", tokens=12, temperature=0.9, top_p=0.8, seed=5).text
     assert drawn(seed=5, temperature=0.9, top_p=0.8) == [own]
+    penalties = {"temperature": 0.0, "presence_penalty": 0.5, "frequency_penalty": 1.5}
+    assert drawn(**penalties) == [continued(folder, "ba", tokens=12, **penalties).text] != drawn(temperature=0.0)
     three = drawn(seed=5, n=3, best_of=3)
     assert three == drawn(seed=5, n=3)
     assert len(set(three)) == 3
@@ -400,6 +402,7 @@ def test_a_chat_streams(theirs: client.OpenAI, folder: Path) -> None:
         ({"tools": [{"type": "function"}]}, "tools is not served here"),
         ({"response_format": {"type": "json_object"}}, "response_format is not served here"),
         ({"logprobs": True}, "logprobs is not served here"),
+        ({"frequency_penalty": 0.5}, "frequency_penalty is not served by a translator"),
         ({"n": 65}, "n: "),
         ({"max_tokens": 0}, "max_tokens"),
         ({"tone": "kind"}, "tone: there is no such key"),
@@ -419,7 +422,8 @@ def test_a_chat_that_cannot_be_answered_is_refused(theirs: client.OpenAI, body: 
         ({"model": "en-de"}, "model"),
         ({"suffix": "ba"}, "suffix"),
         ({"best_of": 2}, "best_of"),
-        ({"presence_penalty": 0.5}, "presence_penalty"),
+        ({"presence_penalty": 2.5}, "presence_penalty"),
+        ({"frequency_penalty": -2.5}, "frequency_penalty"),
         ({"logit_bias": {"5": 3}}, "logit_bias"),
         ({"logprobs": 21}, "logprobs"),
         ({"temperature": 2.1}, "temperature"),

@@ -45,7 +45,7 @@ def test_a_beam_of_one_is_greedy(model: LanguageModel) -> None:
         for (found,), (expected,) in zip(model.generate(PROMPTS, tokens=9, beam=1, batch=batch), greedy, strict=True):
             assert found[:3] == expected[:3]
             assert found.logprobs == pytest.approx(expected.logprobs, abs=1e-5)
-    penalised = {"repetition_penalty": 1.7}
+    penalised = {"repetition_penalty": 1.7, "presence_penalty": 0.5}
     found = model.generate(PROMPTS, tokens=9, beam=1, **penalised)
     expected = model.generate(PROMPTS, tokens=9, temperature=0.0, **penalised)
     assert [one.tokens for (one,) in found] == [one.tokens for (one,) in expected] != [one.tokens for (one,) in greedy]

@@ -59,6 +59,12 @@ class TextSearch:
         float, typer.Option(min=0.0, max=1.0, help="Only those at least this share as probable as the best.")
     ] = 0.0
     repetition_penalty: Annotated[float, typer.Option(min=1.0, help="Of new tokens said before; 1: none.")] = 1.0
+    presence_penalty: Annotated[
+        float, typer.Option(min=-2.0, max=2.0, help="What the logits of new tokens said before lose.")
+    ] = 0.0
+    frequency_penalty: Annotated[
+        float, typer.Option(min=-2.0, max=2.0, help="The same for each time that they were said.")
+    ] = 0.0
     seed: Seed = 0
     beam: Annotated[
         int | None,
@@ -84,19 +90,24 @@ class TextSearch:
         if self.length_penalty != 1.0 and not self.compares:
             fix = "give --beam 4 or --best-of 8"
             raise InputError("--length-penalty compares texts, and one is drawn", fix=fix)
+        penalties = SamplingOptions(
+            repetition_penalty=self.repetition_penalty,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+        )
         if self.beam is None:
             return SamplingOptions(
+                **penalties,
                 temperature=self.temperature,
                 top_k=self.top_k,
                 top_p=self.top_p,
                 min_p=self.min_p,
-                repetition_penalty=self.repetition_penalty,
                 seed=self.seed,
             )
         usual = {each.name: each.default for each in fields(self)}
         if given := [name for name in DRAWS if getattr(self, name) != usual[name]]:
             raise InputError(f"--{given[0].replace('_', '-')} is not used by a beam search", fix="leave it out")
-        return SamplingOptions(repetition_penalty=self.repetition_penalty)
+        return penalties
 
 
 @dataclass(frozen=True, kw_only=True)

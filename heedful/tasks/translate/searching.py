@@ -9,7 +9,8 @@ from heedful.data.batches import by_length
 from heedful.decode.constrained import Wish, constrained_beam
 from heedful.decode.contract import Hypothesis, SearchOptions
 from heedful.decode.diverse import diverse_beam
-from heedful.decode.rules import Certain, NoRepeat, RepetitionPenalty, Rule
+from heedful.decode.draws import penalties
+from heedful.decode.rules import Certain, NoRepeat, Rule
 from heedful.decode.search import beam, greedy, sample
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError
@@ -223,12 +224,11 @@ def _limits(translator: "Translator", batch: Searched) -> list[int]:
 
 
 def _rules(translator: "Translator", batch: Searched) -> list[Rule]:
-    """What may come next, the model aside. `sample` knows of the penalty for repeating by itself."""
+    """What may come next, the model aside. `sample` knows of the penalties for repeating by itself."""
     decoding, begin = batch.decoding, () if batch.prefix else translator.begin
     rules: list[Rule] = [Certain(position, token) for position, token in enumerate(begin)]
     if decoding.forced_eos and decoding.longest is not None:
         rules.append(Certain(decoding.longest - 1, translator.target.eos))
     rules += [NoRepeat(decoding.no_repeat)] if decoding.no_repeat else []
-    if decoding.repetition_penalty != 1 and not decoding.samples:
-        rules.append(RepetitionPenalty(decoding.repetition_penalty))
+    rules += () if decoding.samples else penalties(decoding)
     return [*rules, translator.phrases.avoiding(batch.avoid)] if batch.avoid else rules

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from heedful.decode.contract import Hypothesis
+from heedful.decode.draws import penalties
 from heedful.decode.rows import refuse_limits
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError, MissingError
@@ -97,9 +98,9 @@ class CTranslate2:
         if decoding.samples:
             what = "CTranslate2 draws from one stream of numbers for a whole batch: a seed would not say what comes"
             raise InputError(what, where="samples", fix="leave out the engine")
-        if decoding.repetition_penalty != 1:
+        if penalties(decoding):
             what = "CTranslate2 would punish repetitions otherwise than heedful does"
-            raise InputError(what, where="repetition_penalty", fix="leave out the engine")
+            raise InputError(what, where="penalties", fix="leave out the engine, or them")
         longest, most = max(map(len, sources)), self._most[0]
         if most is not None and longest > most:
             raise InputError(
