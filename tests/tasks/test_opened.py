@@ -5,6 +5,7 @@ import html
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import torch
 from torch import nn
 
 import heedful
+from cases import CASES, PIXELS
 from commands import heed
+from heedful.data.images.files import to_image
 from heedful.data.text.corpus import Corpus
 from heedful.errors import InputError, NonFiniteError
 from heedful.run.folder import parameters
@@ -27,6 +30,8 @@ from heedful.verbs.info import describe
 from heedful.verbs.look import look
 from heedful.verbs.use import ask_each
 from made import made_corpus, made_recipe
+
+Runs = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
@@ -203,3 +208,18 @@ def test_what_a_run_has_learnt_from_is_known_of_what_began_with_it(
     model.save(model.trainable(), tmp_path / "again")
     for name in ("data.json", LEARNT):
         assert (tmp_path / "again" / name).read_bytes() == (run / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_what_is_saved_again_says_the_same_for_every_task(name: str, run_of: Runs, tmp_path: Path) -> None:
+    own = heedful.load(run_of(name))
+    learnt = own.trainable()
+    assert {type(part).__module__ for part in learnt.modules()}.isdisjoint({"heedful.apply.inference"})
+    own.save(learnt, tmp_path / "again")
+    again = heedful.load(tmp_path / "again")
+    assert type(again) is type(own)
+    files = []
+    for number, picture in enumerate(PIXELS[:2]):
+        files.append(str(tmp_path / f"{number}.png"))
+        to_image(picture).save(files[-1])
+    assert str(CASES[name].uses(again, files)) == str(CASES[name].uses(own, files))
