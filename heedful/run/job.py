@@ -139,7 +139,8 @@ class Job(ABC, Generic[R, C, M]):
     def begin(self, model: M) -> None:
         """Gives a new model, as it was initialised, the weights that its training starts from, if any."""
         if self.start:
-            copy_weights(model, self.recipe.start_from)
+            stacks = [stack for key, stack in self.recipe.STACKS.items() if key in self.recipe.model]
+            copy_weights(model, self.recipe.start_from, stacks=stacks)
 
     def new_heads(self) -> Collection[str]:
         """The parts of the model that the one it starts from does not have, or not so."""

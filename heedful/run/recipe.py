@@ -150,6 +150,7 @@ class Recipe(Section):
     DEFAULTS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     PRESETS: ClassVar[Presets]
     SIZES: ClassVar[tuple[str, ...]] = ()
+    STACKS: ClassVar[Mapping[str, str]] = {}  # fields of a model that may be less than what it starts from, and of what
 
     task: str = Field(description="what is trained")
     preset: str = Field(
@@ -159,7 +160,9 @@ class Recipe(Section):
     )
     start_from: str = Field("", description="a run whose model training begins with, instead of a preset (`--from`)")
     model: dict[str, Any] = Field(
-        default_factory=dict, description="fields of the preset to replace; with start_from dropout alone"
+        default_factory=dict,
+        description="fields of the preset to replace; with start_from dropout, and of translators fewer encoder_layers "
+        "and decoder_layers, which are taken at equal distances",
     )
     data: DataSection = DataSection()
     train: TrainSection = TrainSection()

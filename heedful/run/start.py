@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from heedful.data.parts import some_of
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 from heedful.run.folder import check_weights, read_tokenizers, task_name
 from heedful.run.recipe import Recipe
 from heedful.store import files
 from heedful.store.migrations import FORMAT, migrated
 from heedful.store.model import read_model
+from heedful.store.tensors import Tensors
 
 # What task.json says of the tokens around texts, of languages, conversations, and where a model is from: who starts
 # from the run keeps it.
@@ -58,16 +60,34 @@ def started_from(recipe: Recipe, *tasks: str) -> tuple[Path, dict[str, Any]]:
     if name not in tasks:
         what = f"not a model of heed train {' or '.join(tasks)}"
         raise InputError(what, where=str(folder), fix="start from another run")
-    if key := next((key for key in recipe.model if key != "dropout"), ""):
+    if key := next((key for key in recipe.model if key != "dropout" and key not in recipe.STACKS), ""):
         what = f"model.{key} cannot be chosen: the model is that of {folder}"
         raise InputError(what, fix=f"leave out model.{key}, or start_from")
     return folder, about
 
 
 def begun_with(recipe: Recipe, folder: Path) -> dict[str, Any]:
-    """The configuration of the model in `folder`, with the recipe's dropout, where it says one. Raises InputError."""
+    """The configuration of the model in `folder`, with the recipe's dropout, where it says one, and as few layers as
+    that says. Raises InputError."""
     model = read_model(folder)[0]
+    for key, stack in recipe.STACKS.items():
+        if key in recipe.model:
+            model = with_layers(model, stack, recipe.model[key], where=f"model.{key}")
     return with_dropout(model, recipe.model["dropout"]) if "dropout" in recipe.model else model
+
+
+def with_layers(config: dict[str, Any], stack: str, number: object, *, where: str) -> dict[str, Any]:
+    """A configuration with fewer layers in that stack. Raises InputError."""
+    config = deepcopy(config)
+    own = config["model"].get(stack)
+    if not isinstance(own, dict) or "n_layers" not in own or own.get("pattern"):
+        raise InputError(f"the model that it starts from has no {stack} with layers that are alike", where=where)
+    most = own["n_layers"]
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+        what = f"{number!r}, and the model that it starts from has {counted(most, 'layer')} there"
+        raise InputError(what, where=where, fix="give as many or fewer")
+    own["n_layers"] = number
+    return config
 
 
 def with_dropout(config: dict[str, Any], share: object) -> dict[str, Any]:
@@ -104,14 +124,18 @@ def copy_weights(
     grown: Collection[str] = (),
     without: tuple[str, ...] = (),
     new: tuple[str, ...] = (),
+    stacks: Collection[str] = (),
 ) -> None:
     """Gives `module` the weights of the run in `folder`; of `grown` tensors the first rows, where it has more. Those
-    whose names begin as one of `without` are left there; those as one of `new` the run may lack."""
+    whose names begin as one of `without` are left there; those as one of `new` the run may lack. Of `stacks` it may
+    have fewer layers, which are taken at equal distances (Shleifer and Rush 2020, section 3.1)."""
     where = Path(folder) / "model.safetensors"
     _, tensors = read_model(Path(folder))
     own = dict(module.named_parameters())
     tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(without)}
     tensors = {name: own[name] for name in own if name.startswith(new)} | tensors
+    for stack in stacks:
+        tensors = _some_layers(tensors, own, f"{stack}.blocks.")
     with torch.no_grad():
         for name in grown:
             if name in own and name in tensors:
@@ -119,3 +143,21 @@ def copy_weights(
         check_weights(module, tensors, where=str(where))
         for name, tensor in tensors.items():
             own[name].copy_(tensor)
+
+
+def _some_layers(tensors: Tensors, own: Collection[str], prefix: str) -> Tensors:
+    """The tensors with as many layers under this prefix as there are among the `own` names."""
+
+    def layer(name: str) -> int:
+        return int(name.removeprefix(prefix).split(".")[0])
+
+    has, wanted = (1 + max(layer(name) for name in names if name.startswith(prefix)) for names in (tensors, own))
+    numbers = {number: new for new, number in enumerate(some_of(has, wanted))}
+    found = {}
+    for name, tensor in tensors.items():
+        if not name.startswith(prefix):
+            found[name] = tensor
+        elif layer(name) in numbers:
+            rest = name.removeprefix(f"{prefix}{layer(name)}.")
+            found[f"{prefix}{numbers[layer(name)]}.{rest}"] = tensor
+    return found

@@ -9,12 +9,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from commands import heed
 from heedful.data.text.corpus import read_parallel, with_synthetic
 from heedful.errors import InputError
 from heedful.metrics.texts import METRICS
 from heedful.models import make_model
+from heedful.models.presets import TRANSLATORS, translator_config
+from heedful.run.folder import parameters
 from heedful.run.recipe import override
 from heedful.tasks.shared.cli import CONTROL
 from heedful.tasks.translate.load import load_together, load_translator
@@ -212,6 +215,22 @@ def test_a_student_is_a_run_that_tells_of_its_teacher(
     assert heed(*words) == 0  # which is over already
     assert taught.stat().st_mtime_ns == before
     assert "which were written before" in capsys.readouterr().err
+
+
+def test_a_student_may_begin_with_some_of_its_teachers_layers(translators, pairs: Path, tmp_path: Path, capsys) -> None:
+    known = load_translator(translators[0])
+    row = replace(TRANSLATORS["transformer-tiny"], **{**TRANSFORMER["model"], "decoder_layers": 2})
+    config = translator_config(row, source_vocab=known.source.size, target_vocab=known.target.size, joint=True)
+    teacher = save_run(tmp_path / "teacher", make_model(config), known.source, known.target, known.about)
+    out = tmp_path / "student"
+    words = ["distil", teacher, "--data", pairs, "--from", teacher, "--out", out, "--device", "cpu"]
+    settings = ["model.decoder_layers=1", "train.steps=1", "train.lr=1e-9", "decode.longest=9"]
+    assert heed(*words, *(word for setting in settings for word in ("--set", setting))) == 0
+    own, theirs = (parameters(load_translator(run).model) for run in (out, teacher))
+    assert theirs.keys() - own.keys() == {name for name in theirs if name.startswith("decoder.blocks.1.")} != set()
+    for name, weight in own.items():
+        torch.testing.assert_close(weight, theirs[name], atol=1e-5, rtol=0)
+    assert (out / "tokenizer.json").read_bytes() == (teacher / "tokenizer.json").read_bytes()
 
 
 def test_it_says_what_is_wrong_before_anything_is_translated(translators, pairs: Path, tmp_path: Path, capsys) -> None:

@@ -76,6 +76,7 @@ class NoiseSection(Section):
 class TranslateRecipe(TextRecipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:TRANSLATORS")
     SIZES: ClassVar = ("transformer-tiny", "transformer-small", "transformer-base-pre")
+    STACKS: ClassVar = {"encoder_layers": "encoder", "decoder_layers": "decoder"}
     FEWEST_STEPS: ClassVar = 2_000  # that one which begins with nothing makes, where no budget is given
     PURPOSE: ClassVar = "Translates {source} to {target}."  # these two are for the model card
     EXAMPLE: ClassVar = "A sentence in {source}."

@@ -46,6 +46,15 @@ class StudentOptions:
     preset: Annotated[str, typer.Option(help="The size of the student; heed info lists them.")] = (
         "transformer-deep-shallow"
     )
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="RUN",
+            help="Begin with the weights of this run, such as the teacher, in place of a preset; with --set "
+            "model.decoder_layers=1 with those of so many of its layers.",
+        ),
+    ] = ""
     out: Annotated[Path, typer.Option(help="Where the student goes.")] = Path("runs/student")
     originals: Annotated[
         float,
@@ -95,6 +104,7 @@ def distil(
         teacher,
         teaching.data,
         preset=student.preset,
+        start=student.start,
         taught=teaching.taught or out.with_name(f"{out.name}.taught.tsv"),
         together=[Path(run) for run in teaching.together or ()],
         originals=student.originals,

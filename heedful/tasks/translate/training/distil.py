@@ -34,7 +34,8 @@ def planned_distillation(
     teacher: Path,
     data: Sequence[str],
     *,
-    preset: str,
+    preset: str = "",
+    start: str = "",
     taught: Path,
     together: Sequence[Path] = (),
     originals: float = 1.0,
@@ -44,8 +45,9 @@ def planned_distillation(
     settings: Sequence[str] = (),
     decoding: DecodingOptions | None = None,
 ) -> Distillation:
-    """`taught` is the .tsv file of the teacher's translations; `originals` how often an epoch has each pair as it was
-    beside them. Raises InputError or MissingError."""
+    """The student is a `preset`, or begins with the model of the run `start`. `taught` is the .tsv file of what the
+    teacher says; `originals` how often an epoch has each pair as it was beside them. Raises InputError or
+    MissingError."""
     path = data[0] if len(data) == 1 else list(data)
     about = task_name(teacher)[1]
     if about.get("task") != "translate" or "noise" in about:
@@ -55,10 +57,11 @@ def planned_distillation(
         source, target = source or about["source"], target or about["target"]
     given: dict[str, Any] = {"path": path, "source": source or "", "target": target or ""}
     given |= {"synthetic": [str(taught)], "originals": originals}
-    own = plain_recipe(teacher).get("data", {})  # of a model without a recipe nothing
+    own = {} if start else plain_recipe(teacher).get("data", {})  # of a model without a recipe nothing
     given |= {key: own[key] for key in OWN_DATA if key in own}
     plan = {} if minutes is None else {"minutes": minutes}
-    recipe = validated(TranslateRecipe, {"preset": preset, "data": given, "train": plan}, where="heed distil")
+    student = {"start_from": start} if start else {"preset": preset}
+    recipe = validated(TranslateRecipe, {**student, "data": given, "train": plan}, where="heed distil")
     recipe = override(recipe, settings)
     corpus = read_parallel(path, source=source, target=target)
     if corpus.directions:
