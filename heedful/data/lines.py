@@ -47,8 +47,8 @@ def sanitise(text: str) -> str:
 
 
 def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[str]:
-    """The lines of a file in UTF-8, or in what its byte order mark says. Only LF ends a line (a CR before it goes):
-    U+2028 and U+0085 are text. Raises InputError or MissingError."""
+    """The lines of a file in UTF-8, or in what its byte order mark says. LF ends a line (a CR before it goes), or CR in
+    a file without any LF: U+2028 and U+0085 are text. Raises InputError or MissingError."""
     path = Path(path)
     data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
     if marked := next((name for mark, name in MARKS if data.startswith(mark)), None):
@@ -79,6 +79,7 @@ def text_lines(text: str, path: Path, *, longest: int | None = LONGEST_LINE) -> 
     if "\0" in text:
         where = f"{path}:{text.count(chr(10), 0, text.index(chr(0))) + 1}"
         raise InputError("a NUL byte, expected text", where=where, fix="save the file as UTF-8 text")
+    text = text if "\n" in text else text.replace("\r", "\n")
     lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     if longest is not None and max(map(len, lines)) > longest:
         number = next(number for number, text in enumerate(lines, 1) if len(text) > longest)

@@ -101,8 +101,9 @@ def bleu_tokenizer(references: References) -> str:
 
 
 def score_bleu(translations: Sequence[str], references: References, *, bootstrap: int = 0, ter: bool = False) -> Scores:
-    """`bootstrap`: how many resamples to draw for intervals (Koehn 2004); 0 for none, and one text has none. `ter`: score by TER too, which
-    takes a second for a thousand short sentences, and a minute for long ones that are far from their references."""
+    """`bootstrap`: how many resamples to draw for intervals (Koehn 2004); 0 for none, and one text has none. `ter`:
+    score by TER too, which takes a second for a thousand short sentences, and a minute for long ones that are far from
+    their references."""
     _refuse_none(translations)
     target, found = transposed(references), dict[str, Measured]()
     for name, measure in measures(references, ter=ter).items():
