@@ -11,7 +11,7 @@ are to be kept.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import unescape
 
 from heedful.data.documents.encodings import XML, decoded
@@ -19,7 +19,7 @@ from heedful.data.documents.hypertext import joined
 from heedful.data.documents.inline import Inline, inline_of, passages_from
 from heedful.data.documents.markup import Token, tokens_of
 from heedful.data.documents.passages import Document, Part, Passage, State
-from heedful.data.text.formats.inline import breaks_line
+from heedful.data.text.formats.inline import PHRASE, breaks_line
 from heedful.data.text.formats.xliff import UNTRANSLATED
 from heedful.data.xml import root_of
 from heedful.errors import InputError, counted
@@ -31,6 +31,7 @@ REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
 UNITS = ("trans-unit", "segment")
 LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
 CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # what is not content of a code
+PHRASE_TAG = re.compile(rf"{{({PHRASE})(?:>|&gt;)|&lt;({PHRASE})}}")
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
@@ -206,13 +207,24 @@ def _passages(tokens: Sequence[Token], preserved: bool, line: int) -> Iterator[s
             yield token.raw
             run = []
             continue
-        parts = LINE_END.split(token.raw) if preserved and token.kind == "text" else ()
+        parts = LINE_END.split(token.raw) if preserved and token.kind == "text" else [token.raw]
         for own, line_end in zip(parts[::2], parts[1::2], strict=False):
-            yield from passages_from([*run, Inline(own, unescape(own))], line=line, blanks=False)
+            yield from passages_from([*run, *_words(own)], line=line, blanks=False)
             yield line_end
             run = []
-        run.append(_inline(replace(token, raw=parts[-1]) if parts else token))
+        run += _words(parts[-1]) if token.kind == "text" else [_inline(token)]
     yield from passages_from(run, line=line, blanks=not preserved)
+
+
+def _words(raw: str) -> Iterator[Inline]:
+    """A text, and the tags that Phrase has as words in it."""
+    last = 0
+    for found in PHRASE_TAG.finditer(raw):
+        yield Inline(raw[last : found.start()], unescape(raw[last : found.start()]))
+        opens, closes = found.groups()
+        yield Inline(found[0], role="opens" if opens else "closes", name=f"#{opens or closes}")
+        last = found.end()
+    yield Inline(raw[last:], unescape(raw[last:]))
 
 
 def _inline(token: Token) -> Inline:

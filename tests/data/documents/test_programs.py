@@ -211,3 +211,15 @@ def test_what_a_program_has_beside_its_units_stays(name: str, read: Read) -> Non
     state = ' state="translated" state-qualifier="mt-suggestion"'
     made = f'<target xml:space="preserve"{state}>BA <bpt id="1">&lt;b&gt;</bpt>DE<ept id="1"/></target>'
     assert shouted(document) == text.format(made, ">GI.</mrk>")
+
+
+@pytest.mark.parametrize("space", ["", ' xml:space="preserve"'])
+def test_tags_that_phrase_has_as_words_are_tags(read: Read, space: str) -> None:
+    words = "{1&gt;Ba {b>de&lt;b} {2} gi&lt;1}&lt;2} &amp; ko."
+    unit = f'<trans-unit id="1"{space}><source>{words}</source></trans-unit>'
+    document = read("a.mxliff", f'<xliff version="1.2"><file source-language="a"><body>{unit}</body></file></xliff>')
+    (passage,) = document.passages
+    assert passage.text == "Ba de {2} gi & ko."
+    assert [mark.raw for mark in passage.marks] == ["{1&gt;", "{b>", "&lt;b}", "&lt;1}", "&lt;2}"]
+    assert [mark.role for mark in passage.marks] == ["opens", "opens", "closes", "closes", "alone"]
+    assert "{1&gt;BA {b>DE&lt;b} {2} GI&lt;1}&lt;2} &amp; KO.</target>" in shouted(document)

@@ -278,3 +278,9 @@ def test_a_day_in_a_sheet_is_a_day(tmp_path: Path) -> None:
     book.save(tmp_path / "days.xlsx")
     read = all_pairs(read_parallel(tmp_path / "days.xlsx"))
     assert [read[f"day {number}"] for number in range(3)] == ["2024-05-06", "2024-05-07", "2024-05-08 10:30:00"]
+
+
+def test_tags_that_phrase_has_as_words_are_left_out(tmp_path: Path):
+    pairs = [(f"{{1>Press {{b>{n}<b}} now<1}} {{2}}", f"Jetzt {{b>{n}<b}} drücken") for n in range(4)]
+    (path := tmp_path / "a.mxliff").write_bytes(written.xliff(pairs))
+    assert all_pairs(read_parallel(path)) == {f"Press {n} now {{2}}": f"Jetzt {n} drücken" for n in range(4)}
