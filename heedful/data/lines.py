@@ -67,7 +67,7 @@ def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[
         raise InputError(
             f"byte {byte} of the line (0x{data[error.start]:02x}) is not UTF-8",
             where=f"{path}:{line}",
-            fix=f"convert the file from its encoding, for example: iconv -f ISO-8859-1 -t UTF-8 {path.name}",
+            fix=f"convert the file from its encoding, for example: iconv -f CP1252 -t UTF-8 {path.name}",
         ) from None
     return text_lines(text, path, longest=longest)
 
@@ -94,7 +94,7 @@ def decoded_line(data: bytes, where: str, number: int | None) -> str:
     if number in (1, None):
         data = data.removeprefix(codecs.BOM_UTF8)
     at, line = (where, "text") if number is None else (f"{where}:{number}", "line")
-    fix = "convert it first, for example: iconv -f ISO-8859-1 -t UTF-8"
+    fix = "convert it first, for example: iconv -f CP1252 -t UTF-8"
     if number == 1 and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError("UTF-16, expected UTF-8", where=at, fix="convert it first: iconv -f UTF-16 -t UTF-8")
     try:

@@ -38,7 +38,7 @@ def decoded(data: bytes, where: str, *, says: re.Pattern[bytes] | None = None, r
         raise InputError(what, where=where, fix="save it as UTF-8, and write UTF-8 in its place") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, len(bom) + error.start) + 1
-        fix = "convert it first, for example: iconv -f ISO-8859-1 -t UTF-8"
+        fix = "convert it first, for example: iconv -f CP1252 -t UTF-8"
         what = f"byte 0x{error.object[error.start]:02x} is not {name.upper()}"
         raise InputError(what, where=f"{where}:{line}", fix=fix) from None
     if "\0" in text:

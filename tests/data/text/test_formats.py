@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 
+import openpyxl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -284,3 +285,16 @@ def test_tags_that_phrase_has_as_words_are_left_out(tmp_path: Path):
     pairs = [(f"{{1>Press {{b>{n}<b}} now<1}} {{2}}", f"Jetzt {{b>{n}<b}} drücken") for n in range(4)]
     (path := tmp_path / "a.mxliff").write_bytes(written.xliff(pairs))
     assert all_pairs(read_parallel(path)) == {f"Press {n} now {{2}}": f"Jetzt {n} drücken" for n in range(4)}
+
+
+def test_a_title_above_a_table_and_a_sheet_of_notes_are_no_pairs(tmp_path: Path):
+    book = openpyxl.Workbook()
+    book.active.title = "Notes"
+    book.active.append(["To be read first"])
+    for row in ([], ["Glossary of 2024"], ["English", "German", "Seen"], *MANY, ["alone"]):
+        (book["Terms"] if "Terms" in book.sheetnames else book.create_sheet("Terms")).append(row)
+    book.save(tmp_path / "a.xlsx")
+    read = read_parallel(tmp_path / "a.xlsx")
+    assert all_pairs(read) == dict(MANY)
+    assert "a sheet 'Terms' (1 other sheet not read) from row 3, columns 'English' and 'German'" in read.taken[0]
+    assert read.train.where(0).endswith(": row 4")
