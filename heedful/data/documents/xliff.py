@@ -1,11 +1,11 @@
 """XLIFF 1.2 and 2 (OASIS 2008; 2014 to 2018): each unit that is not translated yet gets a target.
 
 What has a translation, is approved or locked, or is marked `translate="no"` is left alone, but for marked segments of
-1.2 without a translation beside others. A target of 1.2 has the state "translated" and the qualifier "mt-suggestion", and a segment
-of 2 the state "translated"; where it is to be reviewed, the state "needs-review-translation", and "translated" with the
-substate "heedful:needs-review". Codes inside a source are in its target too, and so is what is marked as not to be
-translated. Each marked segment of 1.2 is a passage, and so is each line, as codes part it, or line ends where blanks
-are to be kept.
+1.2 without a translation beside others. A target of 1.2 has the state "translated" and the qualifier "mt-suggestion",
+and a segment of 2 the state "translated"; where it is to be reviewed, the state "needs-review-translation", and
+"translated" with the substate "heedful:needs-review". Codes inside a source are in its target too, and so is what is
+marked as not to be translated. Each marked segment of 1.2 is a passage, and so is each line, as codes part it, or line
+ends where blanks are to be kept.
 """
 
 import re
