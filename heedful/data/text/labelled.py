@@ -103,9 +103,11 @@ def read_examples(path: str | Path) -> tuple[Answer, list[Example]]:
 
 def _read(path: Path) -> tuple[Answer, list[Example], str]:
     """Also what was found of the file's layout, where that could have been otherwise."""
-    kind, lines = kind_of(path), read_lines(path)
-    if kind not in TABLES:
-        raise InputError("not a kind of file that examples are read from", where=str(path), fix="give .tsv or .jsonl")
+    kind = kind_of(path)
+    if path.is_file() and kind not in TABLES:
+        fix = f"save it as one of {' '.join(TABLES)}"
+        raise InputError("not a kind of file that examples are read from", where=str(path), fix=fix)
+    lines = read_lines(path)
     rows: Iterable[tuple[str, dict[str, object]]]
     layout = ""
     if kind == ".jsonl":

@@ -265,3 +265,13 @@ def test_the_label_may_be_the_first_column(tmp_path, name, between, pair):
     assert "the label is the first column" in read.notes[0]
     (tmp_path / name).write_text("".join(f"{between.join([*texts, label])}\n" for label, *texts in rows))
     assert read_examples(tmp_path / name) == ("label", expected)
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04\0\0", b"text,label\n"])
+def test_a_workbook_is_to_be_saved_as_a_table(tmp_path, content):
+    (tmp_path / "a.xlsx").write_bytes(content)
+    with pytest.raises(InputError, match=r"a\.xlsx: not a kind of file that examples are read from") as told:
+        read_labelled(tmp_path / "a.xlsx")
+    assert ".csv" in told.value.fix
+    with pytest.raises(MissingError, match="no such file"):
+        read_labelled(tmp_path / "b.xlsx")
