@@ -196,6 +196,7 @@ SUMMARIES = (
 )
 LABELS = (
     one("text TAB label", "t.tsv", "fine\tgood\npoor\tbad\n" * 9),
+    one("label TAB text", "t.tsv", "".join(f"{('good', 'bad')[n % 2]}\tfilm {n}\n" for n in range(18))),
     one("names in a header, in any order", "t.csv", "category;id;sentence\ngood;1;fine\nbad;2;poor\nbad;3;weak\n"),
     one("a label in front, as in TREC", "t.txt", "DESC:manner How is it ?\nHUM:ind Who is it ?\n" * 9),
     one("a number in front, as in SST", "t.txt", "3 a fine film .\n0 a poor film .\n" * 9),

@@ -47,8 +47,8 @@ def sanitise(text: str) -> str:
 
 
 def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[str]:
-    """The lines of a file in UTF-8, or in what its byte order mark says. Only LF ends a line (a CR before it goes):
-    U+2028 and U+0085 are text. Raises InputError or MissingError."""
+    """The lines of a file in UTF-8, or in what its byte order mark says. LF ends a line (a CR before it goes), or CR in
+    a file without any LF: U+2028 and U+0085 are text. Raises InputError or MissingError."""
     path = Path(path)
     data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
     if marked := next((name for mark, name in MARKS if data.startswith(mark)), None):
@@ -67,7 +67,7 @@ def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[
         raise InputError(
             f"byte {byte} of the line (0x{data[error.start]:02x}) is not UTF-8",
             where=f"{path}:{line}",
-            fix=f"convert the file from its encoding, for example: iconv -f ISO-8859-1 -t UTF-8 {path.name}",
+            fix=f"convert the file from its encoding, for example: iconv -f CP1252 -t UTF-8 {path.name}",
         ) from None
     return text_lines(text, path, longest=longest)
 
@@ -79,6 +79,7 @@ def text_lines(text: str, path: Path, *, longest: int | None = LONGEST_LINE) -> 
     if "\0" in text:
         where = f"{path}:{text.count(chr(10), 0, text.index(chr(0))) + 1}"
         raise InputError("a NUL byte, expected text", where=where, fix="save the file as UTF-8 text")
+    text = text if "\n" in text else text.replace("\r", "\n")
     lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     if longest is not None and max(map(len, lines)) > longest:
         number = next(number for number, text in enumerate(lines, 1) if len(text) > longest)
@@ -93,7 +94,7 @@ def decoded_line(data: bytes, where: str, number: int | None) -> str:
     if number in (1, None):
         data = data.removeprefix(codecs.BOM_UTF8)
     at, line = (where, "text") if number is None else (f"{where}:{number}", "line")
-    fix = "convert it first, for example: iconv -f ISO-8859-1 -t UTF-8"
+    fix = "convert it first, for example: iconv -f CP1252 -t UTF-8"
     if number == 1 and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise InputError("UTF-16, expected UTF-8", where=at, fix="convert it first: iconv -f UTF-16 -t UTF-8")
     try:

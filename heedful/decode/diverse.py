@@ -7,6 +7,7 @@ nothing else: scores are the model's own.
 Sizes: B sentences, G groups, n groups of sentences still running, w rows of each, R rows in all, V vocabulary.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Generic, Unpack
 
@@ -37,9 +38,11 @@ def diverse_beam(
 ) -> list[list[Hypothesis]]:
     """The `n_best` different hypotheses of all groups of each sentence, the best first. Of one group it is `beam`. The
     other arguments and the errors are those of `search.beam`; raises InputError too for a beam that is not cut
-    into groups of one size."""
+    into groups of one size, and a diversity below 0."""
     if groups < 1 or beam % groups:
         raise InputError(f"a beam of {beam} in {groups} groups", fix="take groups of one size: beam 6, groups 3")
+    if not 0 <= diversity < math.inf:
+        raise InputError(f"diversity {diversity} nats", fix="give 0 or more, such as 0.5")
     width, each = beam // groups, torch.arange(len(source), device=source.device).repeat_interleave(groups)
     grouped = _Grouped(model, groups, width, diversity, ends_of(options["eos"]), early_stopping)
     bos, limits, prefix = options["bos"], limits_of(options["longest"], len(source)), options.get("prefix")
@@ -121,11 +124,8 @@ class _Grouped(Generic[StateType]):
             closing = made.end & (made.score > NEVER)
             closing[:, self.width :] = False
             said = made.token.gather(1, live)
-            penalty.index_put_(
-                (sentence[own, None].expand_as(said), said),
-                torch.full_like(said, self.diversity, dtype=penalty.dtype),
-                True,
-            )
+            alive = (made.score > NEVER).gather(1, live).to(penalty.dtype)
+            penalty.index_put_((sentence[own, None].expand_as(said), said), self.diversity * alive, accumulate=True)
             paid = cost.gather(1, made.token)
             parts.append(
                 Candidates(made.score + paid, lines[made.parent], made.value + paid, *made[3:5], closing, live)

@@ -25,7 +25,8 @@ class Compared:
 def compare(
     one: Sequence[str], other: Sequence[str], references: References, *, samples: int = 0, ter: bool = False
 ) -> Compared:
-    """`samples`: how many resamples are drawn, the same for both; 0 for RESAMPLES."""
+    """`samples`: how many resamples are drawn, the same for both; 0 for RESAMPLES. No p is below that of the sign test
+    where one system is the better on all texts: of few texts all resamples are much alike."""
     from sacrebleu.significance import PairedTest, Result
 
     own = measures(references, ter=ter)
@@ -33,11 +34,11 @@ def compare(
     test = PairedTest(systems, own, transposed(references), test_type="bs", n_samples=samples or RESAMPLES)
     signatures, results = test()
     found: tuple[dict[str, Measured], dict[str, Measured]] = {}, {}
-    p = {}
+    p, least = {}, 2.0 ** (1 - len(one))
     for name, theirs in zip(own, signatures, strict=True):  # theirs has parameters in it: "chrF2"
         rows = [row for row in results[theirs] if isinstance(row, Result)]
         for system, row in zip(found, rows, strict=True):
-            system[name] = Measured(row.score, str(signatures[theirs]), float(row.ci or 0))
+            system[name] = Measured(row.score, str(signatures[theirs]), float(row.ci or 0) if len(one) > 1 else None)
         # The test counts resamples that are more extreme than what was seen, and finds none among equal ones.
-        p[name] = 1.0 if rows[0].score == rows[1].score else float(rows[1].p_value or 0)
+        p[name] = 1.0 if rows[0].score == rows[1].score else max(least, float(rows[1].p_value or 0))
     return Compared(scores_of(found[1], one, references), scores_of(found[0], other, references), p)

@@ -101,13 +101,14 @@ def bleu_tokenizer(references: References) -> str:
 
 
 def score_bleu(translations: Sequence[str], references: References, *, bootstrap: int = 0, ter: bool = False) -> Scores:
-    """`bootstrap`: how many resamples to draw for intervals (Koehn 2004); 0 for none. `ter`: score by TER too, which
-    takes a second for a thousand short sentences, and a minute for long ones that are far from their references."""
+    """`bootstrap`: how many resamples to draw for intervals (Koehn 2004); 0 for none, and one text has none. `ter`:
+    score by TER too, which takes a second for a thousand short sentences, and a minute for long ones that are far from
+    their references."""
     _refuse_none(translations)
     target, found = transposed(references), dict[str, Measured]()
     for name, measure in measures(references, ter=ter).items():
         score = measure.corpus_score(list(translations), target, n_bootstrap=max(1, bootstrap))
-        margin = float(score._ci) if bootstrap > 1 else None
+        margin = float(score._ci) if bootstrap > 1 and len(translations) > 1 else None
         found[name] = Measured(score.score, str(measure.get_signature()), margin)
     return scores_of(found, translations, references)
 

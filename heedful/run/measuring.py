@@ -56,7 +56,8 @@ class Validation:
         """The average of the weights: the best model so far where none was better."""
         found = self._found(state.average.model, state, progress)
         better = progress.best is None or found.rank > progress.best
-        progress.worse = 0 if better else progress.worse + 1
+        nothing = found.rank == progress.best == 0  # BLEU at first: no model is better, and none could be told
+        progress.worse = 0 if better or nothing else progress.worse + 1
         return self._told(found, state.average.model, state, progress, best=better or found.rank == progress.best)
 
     def measure_mean(self, state: State, progress: Progress, last: int, every: int | None) -> tuple[Measured, int]:

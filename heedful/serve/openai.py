@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
+from torch.nn.functional import normalize
 
 from heedful.core.seeds import counter_seed
 from heedful.errors import InputError, TextError, TooLongError
@@ -357,7 +358,7 @@ async def _chat_events(
 
 
 def _embed(hosted: Hosted, asked: Embedding) -> dict[str, Any]:
-    """The vectors of texts; those that are too long to be read as a whole are refused."""
+    """The vectors of texts, of length 1 as OpenAI's are; texts that are too long to be read as a whole are refused."""
     if hosted.row.embedder is None:
         raise Problem(400, f"this model {hosted.row.does}, and makes no vectors of texts", param="model")
     embedder = embedder_in(hosted.row, hosted.served)
@@ -374,7 +375,7 @@ def _embed(hosted: Hosted, asked: Embedding) -> dict[str, Any]:
         raise Problem(400, f"dimensions: the vectors of this model have {size}", param="dimensions")
     rows = [
         base64.b64encode(struct.pack(f"<{size}f", *row)).decode() if asked.encoding_format == "base64" else row
-        for row in vectors.tolist()
+        for row in normalize(vectors, dim=1).tolist()
     ]
     return {
         "object": "list",

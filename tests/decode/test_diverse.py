@@ -1,12 +1,14 @@
 """Diverse beam search: of one group it is the beam, of no diversity each group is; else they say different things."""
 
+import math
 from itertools import pairwise
 
 import pytest
 import torch
 
 from heedful.decode.contract import Hypothesis
-from heedful.decode.diverse import diverse_beam
+from heedful.decode.diverse import _Grouped, _State, diverse_beam
+from heedful.decode.rules import NEVER
 from heedful.decode.search import beam
 from heedful.errors import InputError
 from toys import BOS, EOS, Toy, sources
@@ -80,3 +82,20 @@ def test_a_batch_is_one_by_one_and_prefixes_go_before() -> None:
 def test_groups_have_one_size() -> None:
     with pytest.raises(InputError, match="a beam of 5 in 2 groups"):
         diverse_beam(Toy(), sources(3), **OPTIONS, beam=5, groups=2)
+
+
+@pytest.mark.parametrize("diversity", [-0.5, math.nan, math.inf])
+def test_diversity_is_a_number_of_nats(diversity: float) -> None:
+    with pytest.raises(InputError, match=f"diversity {diversity}"):
+        groups_of(2, 2, diversity, 4)
+
+
+def test_what_a_group_cannot_say_costs_the_next_group_nothing() -> None:
+    """The first group has one token left for its two rows; the second one likes any other better."""
+    total, grouped = torch.tensor([[0.0, NEVER], [0.0, NEVER]]), _Grouped(Toy(), 2, 2, 0.5, (EOS,), True)
+    state = _State(Toy().start(sources(2), None), torch.tensor([0, 0, 1, 1]))
+    for token in (0, 1, 3, 4, 6, 7):
+        scores = torch.full((4, 8), NEVER)
+        scores[:2, 5], scores[2:], scores[2:, token] = 0.0, 0.0, 0.1
+        made = grouped.choose(scores, torch.zeros(4), total, state)
+        assert made.token.gather(1, made.live)[:, 0].tolist() == [5, token]

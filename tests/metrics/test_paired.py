@@ -44,3 +44,14 @@ def test_ter_is_there_where_it_was_asked_for() -> None:
     assert "case:lc" in str(found)
     with pytest.raises(InputError, match="ROUGE"):
         score_rouge(GOOD, REFERENCES, ter=True)
+
+
+def test_few_texts_show_no_difference() -> None:
+    """Where each is better in one system, so are all resamples."""
+    said, other, references = "the dog runs in the house", "the cat runs in the house", [["the dog runs in the house"]]
+    for count in (1, 2, 5, 6, 12):
+        found = compare([said] * count, [other] * count, references * count)
+        assert found.p["bleu"] == pytest.approx(max(0.5 ** (count - 1), 1 / 1001))
+        assert (found.p["bleu"] < 0.05) == (count > 5)
+        assert (found.one.bleu_margin is None) == (count == 1)
+    assert score_bleu([said], references, bootstrap=9).bleu_margin is None

@@ -150,6 +150,14 @@ def test_patience_ends_a_training_that_gets_no_better_and_that_is_remembered(tmp
     assert run("broken", 3) == ([5, 6], told)
 
 
+def test_patience_waits_for_a_measure_that_is_above_nothing(tmp_path, corpus, monkeypatch):
+    """BLEU is 0 at first, as spans are of a tagger, and the loss falls."""
+    ranks = iter([0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0])
+    monkeypatch.setattr(TranslateJob, "measure", lambda job, model: Measurement(1.0, {"bleu": 0.0}, next(ranks), ""))
+    events = train(made_recipe(steps=9, eval_every=1, patience=2), tmp_path / "run", corpus=corpus)
+    assert [event.step for event in events if isinstance(event, Measured)] == [1, 2, 3, 4, 5, 6, 7]
+
+
 def test_what_is_measured_after_the_last_checkpoint_is_remembered(tmp_path, corpus, monkeypatch):
     """The best model is of a step that had been saved already: a worse one does not take its place."""
     ranks = iter([1.0, 5.0, 3.0])

@@ -249,3 +249,9 @@ def test_what_is_wrong_is_said_before_the_first_step(tmp_path):
     )
     with pytest.raises(InputError, match="the label 'z' was not among those"):
         ClassifyImagesJob(recipe(), strange)
+
+
+def test_of_very_many_labels_a_few_are_told() -> None:
+    with pytest.raises(InputError, match="the label 'z' was not among those") as told:
+        targets_of(["z"], [str(number) for number in range(1000)])
+    assert told.value.fix == "it learnt 1,000 labels, such as '0', '1', '2', '3', '4', '5', '6', '7'"

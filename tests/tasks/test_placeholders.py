@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.confidence import Likelihood
 from heedful.tasks.translate.documents.parts import search_in_parts
+from heedful.tasks.translate.documents.passages import translate_sentences
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.use import ask
@@ -97,3 +99,11 @@ def test_the_model_itself_says_what_it_says(own: Translator) -> None:
     assert URL not in own.search([text])[0].text
     with pytest.warns(UserWarning, match="the model does not copy it"):
         assert URL in own.translate(text)
+
+
+def test_of_what_has_none_nothing_is_told(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = saying(own, lambda text: ["X <b>"], monkeypatch)
+    (found,) = ask(own, "translate", ["ba de."])
+    assert (found["text"], found.get("warning"), asked) == ("X <b>", None, ["ba de."])
+    made = translate_sentences(own, ["ba gi."], DecodingOptions())["ba gi."]
+    assert (made.texts, made.told, asked) == (("X <b>",), (), ["ba de.", "ba gi."])

@@ -18,7 +18,7 @@ from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
-from heedful.verbs.evaluate import evaluate
+from heedful.verbs.evaluate import evaluate, scored
 from heedful.verbs.memory import write_rows
 from heedful.verbs.opened import open_model
 
@@ -240,3 +240,17 @@ def test_a_folder_of_tests_alone_is_scored(
     assert all(str(one.told).startswith("6 pairs, ") for one in found)
     with pytest.raises(MissingError, match="no training file"):
         read_parallel(tmp_path, source="en", target="de")
+
+
+def test_a_run_that_knows_no_languages_tells_which_way_it_is_scored(
+    translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path
+) -> None:
+    model = Translator.load(translators[0])
+    model.about |= {"source": "source", "target": "target"}
+    rows = zip(corpus.train.target[:3], corpus.train.source[:3], strict=True)
+    (tmp_path / "a.csv").write_text("de,en\n" + "".join(f'"{one}","{other}"\n' for one, other in rows))
+    told = f"{tmp_path / 'a.csv'}: scored from de to en"
+    (found,) = scored(model, TranslationScoring(data=str(tmp_path / "a.csv"), beam=1))
+    assert told in found.notes
+    (found,) = scored(model, TranslationScoring(data=str(tmp_path / "a.csv"), source="en", target="de", beam=1))
+    assert not [note for note in found.notes if "scored from" in note]

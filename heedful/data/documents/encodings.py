@@ -10,7 +10,6 @@ from heedful.errors import InputError
 BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 XML = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]+)")
 HTML = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-PO = re.compile(rb"charset=([\w.:-]+)")
 # What browsers read where a page says another, by Python's names (the Encoding Standard, 4.2).
 WIDER = {
     "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874", "gb2312": "gb18030",
@@ -39,7 +38,7 @@ def decoded(data: bytes, where: str, *, says: re.Pattern[bytes] | None = None, r
         raise InputError(what, where=where, fix="save it as UTF-8, and write UTF-8 in its place") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, len(bom) + error.start) + 1
-        fix = "convert it first, for example: iconv -f ISO-8859-1 -t UTF-8"
+        fix = "convert it first, for example: iconv -f CP1252 -t UTF-8"
         what = f"byte 0x{error.object[error.start]:02x} is not {name.upper()}"
         raise InputError(what, where=f"{where}:{line}", fix=fix) from None
     if "\0" in text:

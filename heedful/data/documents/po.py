@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from heedful.data.documents.encodings import PO, decoded
+from heedful.data.documents.encodings import decoded
 from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Document, Part, Passage, Placed, State
 from heedful.data.documents.plain import lines_of
-from heedful.data.text.formats.po import NO_LINE_END
+from heedful.data.text.formats.po import CHARSET, NO_LINE_END
 from heedful.errors import InputError, counted
 
 FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
@@ -32,7 +32,7 @@ class Entry:
 def po_document(data: bytes, where: str, target: str) -> Document:
     import polib
 
-    text, encode = decoded(data, where, says=PO)
+    text, encode = decoded(data, where, says=CHARSET)
     try:
         language = polib.pofile(NO_LINE_END.sub(" ", f"{text}\n")).metadata.get("Language", "")
     except (OSError, ValueError) as error:

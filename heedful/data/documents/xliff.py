@@ -1,17 +1,17 @@
 """XLIFF 1.2 and 2 (OASIS 2008; 2014 to 2018): each unit that is not translated yet gets a target.
 
-What has a translation, is approved, or is marked `translate="no"` is left alone, but for marked segments of 1.2 without
-a translation beside others. A target of 1.2 has the state "translated" and the qualifier "mt-suggestion", and a segment
-of 2 the state "translated"; where it is to be reviewed, the state "needs-review-translation", and "translated" with the
-substate "heedful:needs-review". Codes inside a source are in its target too, and so is what is marked as not to be
-translated. Each marked segment of 1.2 is a passage, and so is each line, as codes part it, or line ends where blanks
-are to be kept.
+What has a translation, is approved or locked, or is marked `translate="no"` is left alone, but for marked segments of
+1.2 without a translation beside others. A target of 1.2 has the state "translated" and the qualifier "mt-suggestion",
+and a segment of 2 the state "translated"; where it is to be reviewed, the state "needs-review-translation", and
+"translated" with the substate "heedful:needs-review". Codes inside a source are in its target too, and so is what is
+marked as not to be translated. Each marked segment of 1.2 is a passage, and so is each line, as codes part it, or line
+ends where blanks are to be kept.
 """
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import unescape
 
 from heedful.data.documents.encodings import XML, decoded
@@ -19,7 +19,7 @@ from heedful.data.documents.hypertext import joined
 from heedful.data.documents.inline import Inline, inline_of, passages_from
 from heedful.data.documents.markup import Token, tokens_of
 from heedful.data.documents.passages import Document, Part, Passage, State
-from heedful.data.text.formats.inline import breaks_line
+from heedful.data.text.formats.inline import PHRASE, breaks_line
 from heedful.data.text.formats.xliff import UNTRANSLATED
 from heedful.data.xml import root_of
 from heedful.errors import InputError, counted
@@ -28,9 +28,11 @@ from heedful.errors import InputError, counted
 CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "sm", "em", "cp"])
 OPENS, CLOSES = frozenset(["bpt", "bx", "sc"]), frozenset(["ept", "ex", "ec"])
 REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
+LOCKED = (("mq:locked", "locked"), ("m:locked", "true"))  # of memoQ and of Phrase
 UNITS = ("trans-unit", "segment")
 LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
 CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # what is not content of a code
+PHRASE_TAG = re.compile(rf"{{({PHRASE})(?:>|&gt;)|&lt;({PHRASE})}}")
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
@@ -42,6 +44,7 @@ class Unit:
     kept: bool
     preserved: bool  # whether blanks and line ends are as many as there are
     found: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the first and the last token of a child
+    locked: dict[str | None, bool] = field(default_factory=dict)  # its marked segments, as Trados tells of them
 
 
 def xliff_document(data: bytes, where: str, target: str) -> Document:
@@ -103,11 +106,13 @@ def _units(tokens: Sequence[Token]) -> Iterator[Unit]:
     stack: list[tuple[str, bool, bool, int]] = []  # names, whether what is inside and its blanks are kept, the tokens
     unit: Unit | None = None
     for number, token in enumerate(tokens):
+        if unit is not None and token.local == "seg" and token.kind != "closes":
+            unit.locked[token.attribute("id")] = token.attribute("locked") == "true"
         if token.kind == "opens":
             kept, preserved = stack[-1][1:3] if stack else (False, False)
             said = token.attribute("translate")
             kept = said == "no" if said is not None else kept
-            kept |= token.attribute("approved") == "yes"
+            kept |= token.attribute("approved") == "yes" or any(token.attribute(name) == word for name, word in LOCKED)
             preserved = _preserved(token, preserved)
             stack.append((token.local, kept, preserved, number))
             if token.local in UNITS:
@@ -120,6 +125,7 @@ def _units(tokens: Sequence[Token]) -> Iterator[Unit]:
                 unit.found.setdefault(name, (begin, number))
             if name in UNITS:
                 if unit is not None and "source" in unit.found:
+                    unit.kept |= bool(unit.locked) and all(unit.locked.values())
                     yield unit
                 unit = None
 
@@ -151,7 +157,8 @@ def _open_segments(unit: Unit, tokens: Sequence[Token], line: int) -> dict[int, 
     preserved = _preserved(tokens[unit.found["source"][0]], unit.preserved)
     for number in range(first, last):
         token = tokens[number]
-        own = sources.get(token.attribute("mid")) if _is_segment(token) else None
+        open_ = _is_segment(token) and not unit.locked.get(token.attribute("mid"))
+        own = sources.get(token.attribute("mid")) if open_ else None
         if own and not any(each.raw.strip() for each in _inside(tokens, number)):
             opening = re.sub(r"\s*/>$", ">", token.raw)
             close = f"</{token.name}>" if token.kind == "empty" else ""
@@ -187,8 +194,20 @@ def _target(unit: Unit, tokens: Sequence[Token], line: int) -> list[Part]:
     if tokens[unit.opens].local == "trans-unit":
         done, review = ({"state": own, "state-qualifier": "mt-suggestion"} for own in ("translated", REVIEW))
         begins = State(_with(opening, done), _with(opening, review))
-    passages = _passages(tokens[first + 1 : last], _preserved(source, unit.preserved), line)
+    passages = _passages([*_unlocked(tokens[first + 1 : last], unit)], _preserved(source, unit.preserved), line)
     return [begins, *passages, f"</{prefix}target>"]
+
+
+def _unlocked(tokens: Sequence[Token], unit: Unit) -> Iterator[Token]:
+    """All but what is inside of marked segments that are locked."""
+    depth = 0
+    for token in tokens:
+        if depth and token.local == "mrk":
+            depth += (token.kind == "opens") - (token.kind == "closes")
+        if not depth:
+            yield token
+            locked = _is_segment(token) and unit.locked.get(token.attribute("mid"))
+            depth = int(bool(locked) and token.kind == "opens")
 
 
 def _passages(tokens: Sequence[Token], preserved: bool, line: int) -> Iterator[str | Passage]:
@@ -206,13 +225,24 @@ def _passages(tokens: Sequence[Token], preserved: bool, line: int) -> Iterator[s
             yield token.raw
             run = []
             continue
-        parts = LINE_END.split(token.raw) if preserved and token.kind == "text" else ()
+        parts = LINE_END.split(token.raw) if preserved and token.kind == "text" else [token.raw]
         for own, line_end in zip(parts[::2], parts[1::2], strict=False):
-            yield from passages_from([*run, Inline(own, unescape(own))], line=line, blanks=False)
+            yield from passages_from([*run, *_words(own)], line=line, blanks=False)
             yield line_end
             run = []
-        run.append(_inline(replace(token, raw=parts[-1]) if parts else token))
+        run += _words(parts[-1]) if token.kind == "text" else [_inline(token)]
     yield from passages_from(run, line=line, blanks=not preserved)
+
+
+def _words(raw: str) -> Iterator[Inline]:
+    """A text, and the tags that Phrase has as words in it."""
+    last = 0
+    for found in PHRASE_TAG.finditer(raw):
+        yield Inline(raw[last : found.start()], unescape(raw[last : found.start()]))
+        opens, closes = found.groups()
+        yield Inline(found[0], role="opens" if opens else "closes", name=f"#{opens or closes}")
+        last = found.end()
+    yield Inline(raw[last:], unescape(raw[last:]))
 
 
 def _inline(token: Token) -> Inline:

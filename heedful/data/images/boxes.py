@@ -41,7 +41,7 @@ Things = tuple[Thing, ...]
 @dataclass(frozen=True)
 class BoxedPart:
     """Pictures, the things in each, and what it is called. `crowds`, where there are some, are boxes around many things
-    at once, of each picture: none to find, and what is found in them is not wrong."""
+    at once, or around what is difficult, of each picture: none to find, and what is found in them is not wrong."""
 
     images: Images
     things: list[Things]
@@ -67,9 +67,10 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
     - "shapes" or "shapes:N": scenes made on the spot (`heedful.data.made.shapes`).
 
     Pictures are looked for beside the annotations, in the folders there, and beside annotations/. A box is clipped to
-    its picture, and one without an inside is left out: notes say so. Crowds (COCO's iscrowd) are not learnt. Without a
-    part to validate on, a tenth of the pictures is held out, chosen by a hash of the names. `channels`: 1, 3, or None
-    for 1 where all pictures are grey. Raises InputError or MissingError.
+    its picture, and one without an inside is left out: notes say so. Crowds (COCO's iscrowd), and what is
+    difficult in Pascal VOC, are not learnt. Without a part to validate on, a tenth of the pictures is held out, chosen
+    by a hash of the names. `channels`: 1, 3, or None for 1 where all pictures are grey. Raises InputError or
+    MissingError.
     """
     count = shapes.asked(str(path))
     if count is not None:
@@ -144,6 +145,7 @@ class _Reader:
         self.clipped: list[str] = []
         self.empty: list[str] = []
         self.crowds: list[str] = []
+        self.difficult: list[str] = []
         self.beside: list[str] = []
 
     def notes(self, path: Path) -> list[str]:
@@ -158,6 +160,11 @@ class _Reader:
                 self.crowds,
                 "crowd (iscrowd) is neither learnt nor scored",
                 "crowds (iscrowd) are neither learnt nor scored",
+            ),
+            (
+                self.difficult,
+                "difficult object is neither learnt nor scored",
+                "difficult objects are neither learnt nor scored",
             ),
             (self.beside, "file beside instances_*.json is not read", "files beside instances_*.json are not read"),
         ]
@@ -218,7 +225,7 @@ class _Reader:
             name = root.findtext("filename") or f"{file.stem}.jpg"
             picture = find(name, stem=file.stem, where=str(file))
             header = _header(picture, [root.findtext(f"size/{key}") for key in ("width", "height")], where=str(file))
-            things = []
+            things, hard = list[Thing](), list[Thing]()
             for number, one in enumerate(root.iter("object"), 1):
                 where = f"{file}: object {number}"
                 label = (one.findtext("name") or "").strip()
@@ -229,8 +236,13 @@ class _Reader:
                 # Pixels are counted from 1, the last one belongs to the box; many programs begin with 0.
                 box = (max(0.0, left - 1), max(0.0, upper - 1), right, lower)
                 empty = right <= left or lower <= upper
-                things += self._thing(label, (0.0, 0.0, 0.0, 0.0) if empty else box, header, where=str(file))
-            rows.append(_Row(picture, header, tuple(things)))
+                thing = self._thing(label, (0.0, 0.0, 0.0, 0.0) if empty else box, header, where=str(file))
+                if (one.findtext("difficult") or "").strip() == "1":
+                    self.difficult.append(str(file))
+                    hard += thing
+                else:
+                    things += thing
+            rows.append(_Row(picture, header, tuple(things), tuple(hard)))
         return rows
 
     def coco(self, file: Path) -> list[_Row]:

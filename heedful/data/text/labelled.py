@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, takewhile
+from itertools import takewhile
 from math import isfinite
 from pathlib import Path
 from typing import Literal
@@ -52,8 +52,9 @@ def read_labelled(path: str | Path) -> Labelled:
     - .jsonl: objects with "text", perhaps a second text "pair", and one of "label", "labels" (a list), "score" (a
       number), or "choices" (a list) with the index or the text of the right one as "label", and then perhaps a
       "question".
-    - .tsv, .txt, .csv: columns text, label or text, pair, label; or others under a header of the names text, pair,
-      label, score, or such as sentence and category. The first lines tell what separates them.
+    - .tsv, .txt, .csv: columns text, label or text, pair, label, or the label first where few differ in that column
+      alone; or others under a header of the names text, pair, label, score, or such as sentence and category. The first
+      lines tell what separates them.
     - .txt, .tsv: lines that begin with a label and a space: where all begin with `__label__`, or with one of few words.
 
     Without a part to validate on, a tenth of the training examples is held out, chosen by a hash of their text, but of
@@ -102,9 +103,11 @@ def read_examples(path: str | Path) -> tuple[Answer, list[Example]]:
 
 def _read(path: Path) -> tuple[Answer, list[Example], str]:
     """Also what was found of the file's layout, where that could have been otherwise."""
-    kind, lines = kind_of(path), read_lines(path)
-    if kind not in TABLES:
-        raise InputError("not a kind of file that examples are read from", where=str(path), fix="give .tsv or .jsonl")
+    kind = kind_of(path)
+    if path.is_file() and kind not in TABLES:
+        fix = f"save it as one of {' '.join(TABLES)}"
+        raise InputError("not a kind of file that examples are read from", where=str(path), fix=fix)
+    lines = read_lines(path)
     rows: Iterable[tuple[str, dict[str, object]]]
     layout = ""
     if kind == ".jsonl":
@@ -186,9 +189,19 @@ def _table(path: Path, lines: list[str]) -> tuple[Iterator[tuple[str, dict[str, 
             what = f"{counted(len(first), 'column')}, expected text, label or text, pair, label"
             fix = f"or a first line that names the columns, among them {', '.join(COLUMNS)}"
             raise InputError(what, where=f"{path}:{number}", fix=fix)
-        rows = chain([(number, first)], rows)
+        every = [(number, first), *rows]
+        first_cells, last_cells = ([cells[at] for _, cells in every if cells] for at in (0, -1))
+        if _are_labels(first_cells) and not _are_labels(last_cells):
+            header = [header[-1], *header[:-1]]
+            layout = f"separated by {between}, the label is the first column"
+        rows = iter(every)
     named = named_cells(path, rows, header)
     return ((where, {name: cell for name, cell in row.items() if name in COLUMNS}) for where, row in named), layout
+
+
+def _are_labels(words: Collection[str]) -> bool:
+    """Whether few of them differ, as often as each comes."""
+    return 2 <= len({*words}) <= min(MOST_LABELS, len(words) // REPEATED)
 
 
 def _beginning_with_labels(path: Path, lines: list[str]) -> tuple[list[tuple[str, dict[str, object]]], str] | None:
@@ -197,7 +210,7 @@ def _beginning_with_labels(path: Path, lines: list[str]) -> tuple[list[tuple[str
     labels = {words[0] for _, words in numbered}
     if all(label.startswith(FASTTEXT) for label in labels):
         return _fasttext(numbered)
-    few = 2 <= len(labels) <= min(MOST_LABELS, len(numbered) // REPEATED)
+    few = _are_labels([words[0] for _, words in numbered])
     if not few or any("\t" in line for line in lines) or any(len(words) < 2 for _, words in numbered):
         return None
     rows: list[tuple[str, dict[str, object]]] = []

@@ -10,11 +10,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from heedful.data.parts import kind_of
 from heedful.data.text.directions import Direction
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.errors import InputError
 
 LINES = 1 << 40  # more than any file has
+# What is numbered in place of lines, by the kind of the file.
+NUMBERED = {
+    **dict.fromkeys((".tmx", ".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), "unit"),
+    **dict.fromkeys((".xlsx", ".parquet"), "row"),
+    ".json": "item",
+}
 
 
 class Origin(NamedTuple):
@@ -46,15 +53,18 @@ class Pairs:
         return len(self.source)
 
     def where(self, i: int) -> str:
-        """Where pair i stands: "train.tsv:1042"; the name alone of pairs that were not read from files."""
+        """Where pair i stands: "train.tsv:1042", "memory.tmx: unit 3"; the name alone of pairs that were not read
+        from files."""
         if not self.lines:
             return self.name
         return self.line_of(self.lines[i])
 
     def line_of(self, line: int) -> str:
-        """The file and the line of one of `lines`."""
-        file, number = divmod(line, LINES)
-        return f"{self.files[file]}:{number}"
+        """The file and the line, or the unit, of one of `lines`."""
+        place, number = divmod(line, LINES)
+        file = self.files[place]
+        unit = NUMBERED.get(kind_of(Path(file)).lower())
+        return f"{file}: {unit} {number}" if unit else f"{file}:{number}"
 
     def file_of(self, i: int) -> str:
         """The file that pair i was read from."""

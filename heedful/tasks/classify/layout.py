@@ -19,9 +19,9 @@ from torch import Tensor
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.text.labelled import Answer, Example
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
+from heedful.tasks.shared.asked import refuse_unknown_labels
 
 Ids = list[int]
 
@@ -128,17 +128,11 @@ class ClassifyLayout:
             case "score":
                 return [(one.score - spec.mean) / spec.deviation]
             case "labels":
-                self._known(one.labels)
+                refuse_unknown_labels(one.labels, spec.labels)
                 return [float(label in one.labels) for label in spec.labels]
             case _:
-                self._known([one.label])
+                refuse_unknown_labels([one.label], spec.labels)
                 return [float(spec.labels.index(one.label))]
-
-    def _known(self, labels: Sequence[str]) -> None:
-        for label in labels:
-            if label not in self.spec.labels:
-                what = f"the label {label!r} was not among those that this model learnt"
-                raise InputError(what, fix=f"its labels are {', '.join(self.spec.labels)}")
 
 
 def classify_batch(examples: Sequence[Encoded]) -> ClassifyBatch:

@@ -17,11 +17,10 @@ from torch import Tensor
 from heedful.data.images.files import Preparation, each_of, where_of
 from heedful.data.images.labelled import Part, read_test_images
 from heedful.data.parts import scored_by_name
-from heedful.errors import InputError
 from heedful.metrics.labels import accuracy, f1
 from heedful.models.vit import ViT
 from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
-from heedful.tasks.shared.asked import refuse_nothing
+from heedful.tasks.shared.asked import refuse_nothing, refuse_unknown_labels
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
@@ -42,10 +41,7 @@ class ImageLabelSpec:
 def targets_of(labels: Sequence[str], known: Sequence[str]) -> Int[Tensor, "B"]:
     """Raises InputError for a label that the model does not know."""
     numbers = {label: number for number, label in enumerate(known)}
-    for label in labels:
-        if label not in numbers:
-            what = f"the label {label!r} was not among those that this model learnt"
-            raise InputError(what, fix=f"its labels are {', '.join(known)}")
+    refuse_unknown_labels(dict.fromkeys(labels), known)
     return torch.tensor([numbers[label] for label in labels])
 
 

@@ -20,7 +20,7 @@ from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.models.detr import DETR, Found
 from heedful.run.task import Ask, Saved, Scored
-from heedful.tasks.shared.asked import refuse_nothing
+from heedful.tasks.shared.asked import refuse_nothing, refuse_unknown_labels
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.pictures import prepared
@@ -54,10 +54,7 @@ def target_of(things: Things, view: View, labels: Sequence[str], device: torch.d
 def check_labels(part: BoxedPart, known: Sequence[str]) -> None:
     """Raises InputError for a label that the model does not know."""
     for name, things in zip(part.names, part.things, strict=True):
-        for thing in things:
-            if thing.label not in known:
-                what = f"the label {thing.label!r} was not among those that this model learnt"
-                raise InputError(what, where=name, fix=f"its labels are {', '.join(known)}")
+        refuse_unknown_labels((thing.label for thing in things), known, name)
 
 
 class Detector(PictureModel[DETR]):

@@ -1,9 +1,10 @@
-"""What a model is not asked for: fewer answers than one, and scores on nothing."""
+"""What a model is not asked for: fewer answers than one, scores on nothing, and labels that it does not know."""
 
-from collections.abc import Sized
+from collections.abc import Iterable, Sequence, Sized
 
+from heedful.data.lines import listed
 from heedful.decode.settings import refuse_fractions
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
 
 
 def refuse_no_answers(top: int) -> None:
@@ -17,3 +18,12 @@ def refuse_nothing(examples: Sized) -> None:
     """Raises InputError where there is nothing to be scored on."""
     if not len(examples):
         raise InputError("nothing to be scored on", fix="give some examples")
+
+
+def refuse_unknown_labels(labels: Iterable[str], known: Sequence[str], where: str = "") -> None:
+    """Raises InputError for one that the model did not learn."""
+    for label in labels:
+        if label not in known:
+            what = f"the label {label!r} was not among those that this model learnt"
+            fix = f"it learnt {counted(len(known), 'label')}, such as {listed(known)}"
+            raise InputError(what, where=where, fix=fix)

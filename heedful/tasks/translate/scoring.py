@@ -102,6 +102,8 @@ def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping
 
         read = partial(read_to_score, options.data, was_held_out=was_held_out, source=source, target=target)
         corpus, told = with_tags(translator, lambda tag: read(tag=tag))
+        if KEY not in about and (corpus.source, corpus.target) != (source, target):
+            told = (*told, f"{options.data}: scored from {corpus.source} to {corpus.target}")
         if held:
             told = (*told, f"{options.data}: {held[0]} has learnt from it, and what it held out for a test is scored")
         tests, valid = corpus.tests, corpus.valid

@@ -211,3 +211,41 @@ def test_what_a_program_has_beside_its_units_stays(name: str, read: Read) -> Non
     state = ' state="translated" state-qualifier="mt-suggestion"'
     made = f'<target xml:space="preserve"{state}>BA <bpt id="1">&lt;b&gt;</bpt>DE<ept id="1"/></target>'
     assert shouted(document) == text.format(made, ">GI.</mrk>")
+
+
+@pytest.mark.parametrize("space", ["", ' xml:space="preserve"'])
+def test_tags_that_phrase_has_as_words_are_tags(read: Read, space: str) -> None:
+    words = "{1&gt;Ba {b>de&lt;b} {2} gi&lt;1}&lt;2} &amp; ko."
+    unit = f'<trans-unit id="1"{space}><source>{words}</source></trans-unit>'
+    document = read("a.mxliff", f'<xliff version="1.2"><file source-language="a"><body>{unit}</body></file></xliff>')
+    (passage,) = document.passages
+    assert passage.text == "Ba de {2} gi & ko."
+    assert [mark.raw for mark in passage.marks] == ["{1&gt;", "{b>", "&lt;b}", "&lt;1}", "&lt;2}"]
+    assert [mark.role for mark in passage.marks] == ["opens", "opens", "closes", "closes", "alone"]
+    assert "{1&gt;BA {b>DE&lt;b} {2} GI&lt;1}&lt;2} &amp; KO.</target>" in shouted(document)
+
+
+@pytest.mark.parametrize("name", ['mq:locked="locked"', 'm:locked="true"'])
+def test_what_is_locked_stays(read: Read, name: str) -> None:
+    head = '<xliff version="1.2" xmlns:mq="x" xmlns:m="y"><file source-language="a"><body><trans-unit id="1"'
+    text = f"{head} {name}><source>Ba.</source><target/></trans-unit><trans-unit><source>De.</source></trans-unit>"
+    assert texts(read("a.xlf", f"{text}</body></file></xliff>")) == ["De."]
+
+
+def test_what_trados_has_locked_stays(read: Read) -> None:
+    lock = ' locked="true"'
+    head = '<xliff version="1.2" xmlns:sdl="sdl:1.0"><file source-language="a"><body><trans-unit id="1"><source>Ba. De.'
+    marks = [f'<mrk mtype="seg" mid="{number}">{text}</mrk>' for number, text in enumerate(("Ba.", "De."), 1)]
+    for targets in ("", '<target><mrk mtype="seg" mid="1"/> <mrk mtype="seg" mid="2"></mrk></target>'):
+        for locked, said in (("", ["Ba.", "De."]), ("1", ["De."]), ("2", ["Ba."]), ("12", [])):
+            segs = "".join(f'<sdl:seg id="{one}"{lock * (one in locked)}/>' for one in "12")
+            unit = (
+                f"{head}</source><seg-source>{' '.join(marks)}</seg-source>{targets}<sdl:seg-defs>{segs}</sdl:seg-defs>"
+            )
+            document = read("a.sdlxliff", f"{unit}</trans-unit></body></file></xliff>")
+            assert texts(document) == said
+            made = shouted(document)
+            assert [("BA." in made), ("DE." in made)] == ["Ba." in said, "De." in said]
+            assert ("<target" in made) == bool(targets or said)
+            if "1" in locked and said:
+                assert '<mrk mtype="seg" mid="1"></mrk> <mrk mtype="seg" mid="2">DE.</mrk>' in made

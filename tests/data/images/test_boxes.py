@@ -94,6 +94,21 @@ def test_pascal_voc(tmp_path):
     assert len(read_boxed_images(tmp_path / "Annotations").train) == 4 - 1
 
 
+def test_what_is_difficult_in_pascal_voc_is_neither_learnt_nor_wrong(tmp_path):
+    for i in range(4):
+        picture(tmp_path / f"{i}.png")
+        voc(tmp_path / f"{i}.xml", ("cell", 1, 2, 5, 6), ("dot", 3, 3, 4, 4), name=f"{i}.png")
+    text = (tmp_path / "2.xml").read_text()
+    (tmp_path / "2.xml").write_text(text.replace("<name>dot</name>", "<name>dot</name><difficult>1</difficult>"))
+    (tmp_path / "3.xml").write_text(text.replace("<name>dot</name>", "<name>dot</name><difficult>0</difficult>"))
+    parts, notes = read_test_boxes(tmp_path, channels=3)
+    (read,) = parts.values()
+    cell, dot = Thing("cell", (0.0, 1.0, 5.0, 6.0)), Thing("dot", (2.0, 2.0, 4.0, 4.0))
+    assert read.things == [(cell, dot), (cell, dot), (cell,), (cell, dot)]
+    assert read.crowds == [(), (), (dot,), ()]
+    assert notes == (f"{tmp_path}: 1 difficult object is neither learnt nor scored: {tmp_path / '2.xml'}",)
+
+
 def test_boxes_are_clipped_and_empty_ones_left_out(tmp_path):
     for i in range(5):
         picture(tmp_path / f"{i}.png")

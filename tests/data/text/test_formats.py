@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 
+import openpyxl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -64,9 +65,30 @@ def test_each_pair_knows_where_it_stands(tmp_path: Path):
     parts = read_parallel(tmp_path, source="en", target="de")
     for part in (parts.train, parts.valid, *parts.tests.values()):
         for i, source in enumerate(part.source):
-            file, line = part.where(i).rsplit(":", 1)
+            file, _, line = part.where(i).replace(" unit ", "").rpartition(":")
             number = int(source.split()[1])
             assert (Path(file).name, int(line)) == (("a.tmx", number + 1) if number < 15 else ("b.tsv", number - 14))
+
+
+@pytest.mark.parametrize(("kind", "where"), [("tmx", ": unit 7"), ("xliff", ": unit 7"), ("xlsx", ": row 8")])
+def test_what_is_no_line_is_called_what_it_is(tmp_path: Path, kind: str, where: str):
+    (path := tmp_path / f"memory.{kind}").write_bytes(written.WRITERS[kind](MANY))
+    read = read_parallel(path, source="en", target="de")
+    parts = [read.train, read.valid, *read.tests.values()]
+    found = {part.source[i]: part.where(i) for part in parts for i in range(len(part))}
+    assert found["sentence 6 of them"] == f"{path}{where}"
+
+
+@pytest.mark.parametrize("name", ["ISO-8859-1", "windows-1250", "UTF-8"])
+def test_the_header_of_a_catalogue_says_what_it_is_in(tmp_path: Path, name: str):
+    pairs = {f"door {i}": f"T\u00fcr {i}" for i in range(9)}
+    header = f'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset={name}\\n"\n"Language: de\\n"\n'
+    entries = "".join(f'\nmsgid "{one}"\nmsgstr "{other}"\n' for one, other in pairs.items())
+    (path := tmp_path / "a.po").write_bytes((header + entries).encode(name))
+    assert all_pairs(read_parallel(path)) == pairs
+    path.write_bytes((header.replace(name, "UTF-8") + entries).encode("latin-1"))
+    with pytest.raises(InputError, match=r"a\.po:7: byte 10 of the line .0xfc. is not UTF-8"):
+        read_parallel(path)
 
 
 def test_inline_codes_are_left_out_and_their_words_stay(tmp_path: Path):
@@ -257,3 +279,22 @@ def test_a_day_in_a_sheet_is_a_day(tmp_path: Path) -> None:
     book.save(tmp_path / "days.xlsx")
     read = all_pairs(read_parallel(tmp_path / "days.xlsx"))
     assert [read[f"day {number}"] for number in range(3)] == ["2024-05-06", "2024-05-07", "2024-05-08 10:30:00"]
+
+
+def test_tags_that_phrase_has_as_words_are_left_out(tmp_path: Path):
+    pairs = [(f"{{1>Press {{b>{n}<b}} now<1}} {{2}}", f"Jetzt {{b>{n}<b}} drücken") for n in range(4)]
+    (path := tmp_path / "a.mxliff").write_bytes(written.xliff(pairs))
+    assert all_pairs(read_parallel(path)) == {f"Press {n} now {{2}}": f"Jetzt {n} drücken" for n in range(4)}
+
+
+def test_a_title_above_a_table_and_a_sheet_of_notes_are_no_pairs(tmp_path: Path):
+    book = openpyxl.Workbook()
+    book.active.title = "Notes"
+    book.active.append(["To be read first"])
+    for row in ([], ["Glossary of 2024"], ["English", "German", "Seen"], *MANY, ["alone"]):
+        (book["Terms"] if "Terms" in book.sheetnames else book.create_sheet("Terms")).append(row)
+    book.save(tmp_path / "a.xlsx")
+    read = read_parallel(tmp_path / "a.xlsx")
+    assert all_pairs(read) == dict(MANY)
+    assert "a sheet 'Terms' (1 other sheet not read) from row 3, columns 'English' and 'German'" in read.taken[0]
+    assert read.train.where(0).endswith(": row 4")

@@ -252,3 +252,26 @@ def test_what_is_learnt_and_measured_on_is_told(tmp_path):
 def test_what_is_no_label_is_told_for_what_it_is(tmp_path, label, what):
     with pytest.raises(InputError, match=what):
         read_examples(write(tmp_path / "x.jsonl", [{"text": "a", "label": label}]))
+
+
+@pytest.mark.parametrize("pair", ["", "of {n}"])
+@pytest.mark.parametrize(("name", "between"), [("a.tsv", "\t"), ("a.csv", ",")])
+def test_the_label_may_be_the_first_column(tmp_path, name, between, pair):
+    rows = [(("ham", "spam")[n % 2], f"text {n}", *([pair.format(n=n)] if pair else [])) for n in range(12)]
+    expected = [Example(text, *second, label=label) for label, text, *second in rows]
+    (tmp_path / name).write_text("".join(f"{between.join(row)}\n" for row in rows))
+    read = read_labelled(tmp_path / name)
+    assert sorted([*read.train, *read.valid], key=lambda one: int(one.text[5:])) == expected
+    assert "the label is the first column" in read.notes[0]
+    (tmp_path / name).write_text("".join(f"{between.join([*texts, label])}\n" for label, *texts in rows))
+    assert read_examples(tmp_path / name) == ("label", expected)
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04\0\0", b"text,label\n"])
+def test_a_workbook_is_to_be_saved_as_a_table(tmp_path, content):
+    (tmp_path / "a.xlsx").write_bytes(content)
+    with pytest.raises(InputError, match=r"a\.xlsx: not a kind of file that examples are read from") as told:
+        read_labelled(tmp_path / "a.xlsx")
+    assert ".csv" in told.value.fix
+    with pytest.raises(MissingError, match="no such file"):
+        read_labelled(tmp_path / "b.xlsx")

@@ -56,6 +56,16 @@ READ: dict[str, tuple[Mapping[str, str | bytes], str, str]] = {
     "commas": ({"p.csv": table(",", "", '"')}, "p.csv", f"separated by comma, {NO_HEADER}"),
     "commas in .txt": ({"p.txt": table(",", "en,de", '"')}, "p.txt", f"separated by comma, {HEADER}"),
     "semicolons in .tsv": ({"p.tsv": table(";")}, "p.tsv", f"separated by semicolon, {NO_HEADER}"),
+    "CR ends the lines": (
+        {"p.csv": table(";", "en;de").replace("\n", "\r")},
+        "p.csv",
+        f"semicolon, {HEADER}, 40 pairs",
+    ),
+    "CR ends the lines of sides": (
+        {"c.de": DE.replace("\n", "\r"), "c.en": EN.replace("\n", "\r")},
+        ".",
+        "line by line",
+    ),
     "semicolons, packed": ({"p.csv.gz": gzip.compress(table(";").encode())}, "p.csv.gz", "semicolon"),
     "a list": ({"p.json": json.dumps(OBJECTS, indent=1)}, "p.json", "JSON, keys 'en' and 'de', 40 pairs"),
     "translations": ({"p.json": json.dumps([{"translation": each} for each in OBJECTS])}, "p.json", "'en' and 'de'"),

@@ -9,6 +9,8 @@ from heedful.data.xml import name_of
 # What these hold is code of another format, not text; what others hold (hi, g, pc, mrk) is text.
 CODES = ("bpt", "ept", "ph", "it", "ut", "sub", "x", "bx", "ex", "sc", "ec", "sm", "em")
 
+PHRASE = r"[biu]{1,3}|[\^_]|\d{1,4}"  # how Phrase calls what it has as words: {b>bold<b}, {1>code<1}
+PHRASE_TAG = re.compile(rf"{{(?:{PHRASE})>|<(?:{PHRASE})}}")
 BREAK = re.compile(r"\s*<(?:[\w-]+:)?br\b[^<>]*>\s*|\r?\n", re.IGNORECASE)  # what a code is that breaks a line
 
 
@@ -25,7 +27,7 @@ def words_of(segment: Element | None) -> str:
             todo += _inside(item)
         elif breaks_line(item.get, "".join(item.itertext())):
             parts.append(" ")
-    return "".join(parts)
+    return PHRASE_TAG.sub("", "".join(parts))
 
 
 def breaks_line(attribute: Callable[[str], str | None], content: str) -> bool:

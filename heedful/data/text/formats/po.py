@@ -3,12 +3,13 @@
 import re
 from pathlib import Path
 
-from heedful.data.lines import read_lines
+from heedful.data.lines import read_bytes, read_lines, text_lines
 from heedful.data.text.columns import SOURCE, Columns, Rows, other_way
 from heedful.data.text.formats.languages import two_languages
 from heedful.data.text.headers import column_of
 from heedful.errors import InputError
 
+CHARSET = re.compile(rb"charset=([\w.:-]+)")
 NO_LINE_END = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # but to Python, and to polib
 
 
@@ -18,7 +19,7 @@ def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     MissingError."""
     import polib
 
-    text = NO_LINE_END.sub(" ", "\n".join(read_lines(path)))
+    text = NO_LINE_END.sub(" ", "\n".join(_lines(path)))
     try:
         catalogue = polib.pofile(f"{text}\n")
     except (OSError, ValueError) as error:
@@ -44,3 +45,18 @@ def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     left_out = f", {fuzzy:,} fuzzy and {open_:,} untranslated entries left out" if fuzzy or open_ else ""
     columns = Columns(0, 1, left, right, True, other_way(left, right), f"PO, {left} and {right}{left_out}")
     return ((line, (other, one)) for line, (one, other) in rows) if turned else iter(rows), columns
+
+
+def _lines(path: Path) -> list[str]:
+    """In UTF-8, or in what the header says."""
+    try:
+        return read_lines(path)
+    except InputError as error:
+        if not error.what.endswith("is not UTF-8"):
+            raise
+        data = read_bytes(path)
+        found = CHARSET.search(data[:4096])
+        try:
+            return text_lines(data.decode(found[1].decode() if found else "utf-8"), path)
+        except (LookupError, UnicodeDecodeError):
+            raise error from None

@@ -1,4 +1,4 @@
-"""Excel's tables: the first sheet that has anything on it."""
+"""Excel's tables: the first sheet that has two columns, from the first row that has two cells: a title may be above."""
 
 import io
 import re
@@ -35,10 +35,15 @@ def read_xlsx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
         raise InputError(what, where=str(path), fix="save it again as .xlsx, or as .csv") from None
     if not sheets:
         raise InputError("no sheet with anything on it", where=str(path), fix="give a table of two columns")
-    (title, cells), *others = sheets
-    described = f"a sheet {title!r}" + (f" ({counted(len(others), 'other sheet')} not read)" if others else "")
+    title, cells = next((sheet for sheet in sheets if _first(sheet[1]) is not None), sheets[0])
+    first = _first(cells) or 0
+    described = f"a sheet {title!r}" + (f" ({counted(len(sheets) - 1, 'other sheet')} not read)" if sheets[1:] else "")
+    described += f" from row {first + 1}" if any(map(any, cells[:first])) else ""
     widest = max(max((i for i, cell in enumerate(row, 1) if cell), default=0) for row in cells)
-    filled = ((number, [*row, *[""] * widest][:widest] if any(row) else []) for number, row in enumerate(cells, 1))
+    filled = (
+        (number, [*row, *[""] * widest][:widest] if any(row) else [])
+        for number, row in enumerate(cells[first:], first + 1)
+    )
     return table_rows(path, filled, source, target, described)
 
 
@@ -46,6 +51,11 @@ def _cells(sheet: Any) -> list[list[str]]:
     """The rows of a sheet; none where nothing is on it. What could not be computed is empty."""
     rows = [["" if cell.data_type == "e" else _said(cell.value) for cell in row] for row in sheet.iter_rows()]
     return rows if any(map(any, rows)) else []
+
+
+def _first(cells: list[list[str]]) -> int | None:
+    """The index of the first row that has two cells with something in them; None where none has."""
+    return next((i for i, row in enumerate(cells) if sum(map(bool, row)) > 1), None)
 
 
 def _said(value: object) -> str:

@@ -5,12 +5,12 @@ is translated with a number in its place, which models learn to copy; and at las
 words beside it went. What had to be done, and numbers that differ, are told.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from heedful.data.documents.passages import Mark, Passage
-from heedful.data.documents.protected import lost, lost_placeholders, masked, protected_in, unmasked, without
+from heedful.data.documents.protected import lost, lost_placeholders, protected_in, without
 from heedful.data.documents.sentences import gap_between, sentences_in, trimmed
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import Span, words_in
@@ -18,7 +18,7 @@ from heedful.data.lines import quoted
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.confidence import doubtful, sentence_confidence, word_confidences
 from heedful.tasks.translate.documents.parts import parts_of
-from heedful.tasks.translate.documents.placeholders import not_copied, put_back
+from heedful.tasks.translate.documents.placeholders import with_placeholders
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.pharaoh import Links, links_of
 from heedful.tasks.translate.searching import Translation
@@ -121,56 +121,22 @@ def translate_sentences(
         few, several = (DecodingOptions(**{**decoding, "n_best": best}) for best in (n, width))
     careful = [text for text in asked if any(protected_in(text))]
     easy = [text for text in asked if not any(protected_in(text))]
-    harmed = list[tuple[str, str]]()
-    found = [found for some, settings in ((careful, several), (easy, few)) for found in search(some, settings)]
+    found = [*search(careful, several), *search(easy, few)]
+    harmed = [
+        i for i, best in enumerate(found) if all(lost_placeholders(best.source, said) for said, _ in best.hypotheses)
+    ]
+    mended = with_placeholders(translator, [found[i] for i in harmed], lambda some: search(some, several))
+    for i, best in zip(harmed, mended, strict=True):
+        found[i] = best
     for text, best in zip([*careful, *easy], found, strict=True):
         hypotheses = [said for said, _ in best.hypotheses]
-        whole = [said for said in hypotheses if not lost_placeholders(text, said)]
+        whole = [said for said in hypotheses if not lost_placeholders(text, said)] or hypotheses
+        exact = [said for said in whole if not lost(text, said)]
+        first = (exact or whole)[0] if protected_in(text).numbers else whole[0]
+        texts = tuple(dict.fromkeys([first, *whole]))[:n]
         told = (best.warning,) if best.warning else ()
-        if whole:
-            exact = [said for said in whole if not lost(text, said)]
-            first = (exact or whole)[0] if protected_in(text).numbers else whole[0]
-            texts = tuple(dict.fromkeys([first, *whole]))[:n]
-            made[text] = Sentence(texts, told + _differing(text, first), doubt(best, hypotheses.index(first), first))
-        else:
-            harmed.append((text, best.warning))
-    made.update(_mended(translator, harmed, several, n, search, doubt))
+        made[text] = Sentence(texts, told + _differing(text, first), doubt(best, hypotheses.index(first), first))
     return made
-
-
-def _mended(
-    translator: Translator,
-    harmed: Sequence[tuple[str, str]],
-    settings: DecodingOptions,
-    n: int,
-    search: Callable[[Sequence[str], DecodingOptions], list[Translation]],
-    doubt: Callable[[Translation, int, str], str],
-) -> Iterator[tuple[str, Sentence]]:
-    """Of sentences whose translations lack a placeholder."""
-    numbered = [masked(text) for text, _ in harmed]
-    found = iter(search([one[0] for one in numbered if one is not None], settings))
-    lost_still = list[str]()
-    warnings = dict[str, tuple[str, ...]]()
-    for (text, warning), one in zip(harmed, numbered, strict=True):
-        whole = dict[str, int]()  # and their ranks
-        if one is not None:
-            best = next(found)
-            for rank, (own, _) in enumerate(best.hypotheses):
-                said = unmasked(own, one[1])
-                if said is not None and not lost_placeholders(text, said):
-                    whole.setdefault(said, rank)
-        told = (warning,) if warning else tuple[str, ...]()
-        if whole:
-            first, rank = next(iter(whole.items()))
-            yield text, Sentence((*whole,)[:n], told + _differing(text, first), doubt(best, rank, first))
-        else:
-            lost_still.append(text)
-            warnings[text] = told
-    bare = [without(text) for text in lost_still]
-    again_bare = search([left for left, _ in bare], settings)
-    for text, (left, out), best in zip(lost_still, bare, again_bare, strict=True):
-        said = put_back(translator, left, out, best.text)
-        yield text, Sentence((said,), (*warnings[text], not_copied(out)), doubt(best, 0, said))
 
 
 def _differing(text: str, translation: str) -> tuple[str, ...]:

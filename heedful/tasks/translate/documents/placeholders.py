@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heedful.data.documents.passages import Mark
-from heedful.data.documents.protected import lost_placeholders, masked, unmasked, without
+from heedful.data.documents.protected import lost_placeholders, masked, protected_in, unmasked, without
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import words_in
 from heedful.tasks.translate.searching import Translation
@@ -24,7 +24,8 @@ def with_placeholders(
     """The same translations, but of sources whose placeholders the best one does not have. Each has as many hypotheses
     as before."""
     made, left = [*found], list[int]()
-    harmed = [i for i, one in enumerate(found) if lost_placeholders(one.source, one.text)]
+    has = [bool(protected_in(one.source).placeholders) for one in found]
+    harmed = [i for i, one in enumerate(found) if has[i] and lost_placeholders(one.source, one.text)]
     several = {i: numbered for i in harmed if (numbered := masked(found[i].source)) is not None and _says(found[i])}
     again = dict(zip(several, search([text for text, _ in several.values()]) if several else [], strict=True))
     for i in harmed:
