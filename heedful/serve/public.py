@@ -4,7 +4,7 @@ protocol."""
 import inspect
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 

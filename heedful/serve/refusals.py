@@ -54,7 +54,8 @@ def first_fault(faults: Sequence[Any]) -> str:
     """The first of the faults that pydantic found, in one line."""
     fault = fault_by_its_type(faults)
     parts = [part for part in fault["loc"] if part != "body"]
-    where = ".".join(str(part) for part in parts if isinstance(part, int) or part.isidentifier())  # not types of a union
+    named = (str(part) for part in parts if isinstance(part, int) or part.isidentifier())  # no type of a union
+    where = ".".join(named)
     said = "there is no such key" if fault["type"] == "extra_forbidden" else str(fault["msg"])
     return f"{where}: {said}" if where else said
 
