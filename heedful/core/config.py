@@ -48,7 +48,8 @@ def from_json(kind: type[C], data: Any, where: str = "config", *, largest: int |
 
 def unknown_key(key: str, known: list[str], *, where: str) -> InputError:
     """The error for a misspelt key: it names the nearest right one."""
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    same = [own for own in known if own.lower() == key.lower()]  # but for capitals
+    near = same or difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     fix = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}" if known else "leave it out"
     return InputError(f"unknown key {key!r}", where=where, fix=fix)
 

@@ -75,7 +75,7 @@ def stack(config: StackConfig, d_model: int, sizes: Sizes, at: str, *, causal: b
     pattern = config.pattern or (config.block,)
     note, shared = "", 0
     if config.shared_position.kind != "none":
-        note = f"{SCHEMES[config.shared_position.kind]}, shared"
+        note = f"{scheme(config.shared_position.kind)}, shared"
         shared = sizes.of(f"{at}.position")
     made: list[Part | Repeat] = []
     whole, rest = divmod(config.n_layers, len(pattern))
@@ -115,6 +115,11 @@ def block(config: BlockConfig, d_model: int, sizes: Sizes, at: str, *, causal: b
     return tuple(made)
 
 
+def scheme(kind: str) -> str:
+    """A position scheme in words; one that is not known here by its name."""
+    return SCHEMES.get(kind, f"{kind} positions")
+
+
 def attention(
     config: AttentionConfig, label: str, d_model: int, parameters: int, *notes: str, name: str = "self"
 ) -> Box:
@@ -122,7 +127,7 @@ def attention(
     heads = f"{config.n_heads} heads of {head_dim}" if config.n_heads > 1 else f"1 head of {head_dim}"
     keys = f"{config.kv_heads} of keys, values" if config.kv_heads not in (None, config.n_heads) else ""
     gate = "gated" if config.gate else ""
-    return named(label, "attention", parameters, heads, keys, SCHEMES[config.position.kind], gate, *notes, name=name)
+    return named(label, "attention", parameters, heads, keys, scheme(config.position.kind), gate, *notes, name=name)
 
 
 def mlp(config: BlockConfig, d_model: int, parameters: int) -> Box:

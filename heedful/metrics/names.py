@@ -1,5 +1,7 @@
 """What scores are called for people."""
 
+from heedful.errors import counted
+
 LABELS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER", "rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 BEFORE = "_before"  # ends the name of a score that the model had with which a training began
 TEACHER = "_teacher"  # of one that a teacher has, from whose translations it was learnt
@@ -10,7 +12,7 @@ SHARES = {"map": "mAP", "map50": "mAP@0.5", "map75": "mAP@0.75", "miou": "mean I
 def in_words(name: str, value: float | int) -> str:
     """A score with its name."""
     if isinstance(value, int):
-        return f"{value:,} {name.replace('_', ' ')}"
+        return counted(value, name.removesuffix("s").replace("_", " "))
     if name.endswith(BEFORE):
         return f"{in_words(name.removesuffix(BEFORE), value)} before"
     if name.endswith(TEACHER):

@@ -145,7 +145,7 @@ def too_little(steps: int, epochs: float, loss: float, chance: float | None, *, 
     """Why scores mean little after so many steps and passes over the data; "" where nothing says so. `loss` is of the
     best model on the validation data, `chance` as `Job.chance`; `started`: with another run's model."""
     if chance is not None and loss >= chance:
-        return f"a loss of {loss:.2f} is no better than {chance:.2f}, which knowing only how often what is right gives"
+        return f"a loss of {loss:.2f} is no better than {chance:.2f}, that of knowing only how frequent each answer is"
     if not started and (steps < FEWEST or (epochs < 1 and steps < FEW)):
         return f"{steps:,} steps, {epochs:.2g} times the data, are few for a model that begins with nothing"
     return ""

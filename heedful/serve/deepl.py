@@ -116,12 +116,13 @@ def routes(models: Models) -> APIRouter:
         found = dict.fromkeys((code(pair.source), code(pair.target)) for pair in pairs(models))
         return {"supported_languages": [{"source_lang": source, "target_lang": target} for source, target in found]}
 
-    router.include_router(_glossary_routes(models, kept))
+    router.routes.extend(_glossary_routes(models, kept).routes)  # not included: what lists routes looks into no other
     return router
 
 
 def _glossary_routes(models: Models, kept: Glossaries) -> APIRouter:
-    router = APIRouter(prefix="/glossaries", route_class=door(refusal, most_bytes=GLOSSARY_BYTES))
+    door_of_glossaries = door(refusal, most_bytes=GLOSSARY_BYTES)
+    router = APIRouter(prefix="/v2/glossaries", route_class=door_of_glossaries, tags=["DeepL"])
 
     @router.post("", openapi_extra=body_shown(NewGlossary))
     async def create(request: Request) -> Response:

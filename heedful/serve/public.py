@@ -4,7 +4,7 @@ protocol."""
 import inspect
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
 from heedful.errors import BusyError, HeedError, InputError, LateError
+from heedful.serve.refusals import fault_by_its_type
 
 GENERATE, TRANSLATE, FRAGMENT = "generate", "translate", "fragment"  # verbs
 
@@ -63,7 +64,7 @@ class Asked(BaseModel):
 
 def verdict(error: ValidationError | RequestValidationError) -> Problem:
     """The first thing that is wrong with a body, in one line."""
-    first = _first_fault(error.errors())
+    first = fault_by_its_type(error.errors())
     named = [part for part in first["loc"] if isinstance(part, str) and part not in ("body", "query")]
     param = first.get("ctx", {}).get("key") or next(iter(named), None)
     said = first["msg"]
@@ -72,12 +73,6 @@ def verdict(error: ValidationError | RequestValidationError) -> Problem:
     if first["type"] in OF_A_KEY and len(named) > 1:
         said = f"{named[-1]}: {said}"
     return Problem(400, said if first["type"] == "refused" or not param else f"{param}: {said}", param=param)
-
-
-def _first_fault(faults: Sequence[Any]) -> Any:
-    """Of a key that may be of several types, what is wrong by that which it has, and not by the others."""
-    alike = [fault for fault in faults if fault["loc"][:1] == faults[0]["loc"][:1]]
-    return next((fault for fault in alike if not fault["type"].endswith("_type")), faults[0])
 
 
 def problem_of(error: Exception) -> Problem:

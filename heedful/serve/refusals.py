@@ -52,8 +52,19 @@ def as_refused(error: Exception) -> Refused:
 
 def first_fault(faults: Sequence[Any]) -> str:
     """The first of the faults that pydantic found, in one line."""
-    where = ".".join(str(part) for part in faults[0]["loc"] if part != "body")
-    return f"{where}: {faults[0]['msg']}" if where else str(faults[0]["msg"])
+    fault = fault_by_its_type(faults)
+    parts = [part for part in fault["loc"] if part != "body"]
+    named = (str(part) for part in parts if isinstance(part, int) or part.isidentifier())  # no type of a union
+    where = ".".join(named)
+    said = "there is no such key" if fault["type"] == "extra_forbidden" else str(fault["msg"])
+    return f"{where}: {said}" if where else said
+
+
+def fault_by_its_type(faults: Sequence[Any]) -> Any:
+    """Of a key that may be of several types, what is wrong by that which it has, and not by the others."""
+    alike = [fault for fault in faults if fault["loc"][:1] == faults[0]["loc"][:1]]
+    deepest = max(alike, key=lambda fault: len(fault["loc"]))
+    return next((fault for fault in alike if not fault["type"].endswith("_type")), deepest)
 
 
 def kind_of(status: int) -> str:

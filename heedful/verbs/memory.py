@@ -2,7 +2,7 @@
 and checked in one way, and a training can be continued."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -110,14 +110,19 @@ def write_rows(
     return folder
 
 
-def _is_tagged(row: object) -> bool:
-    return isinstance(row, tuple) and len(row) == 2 and not isinstance(row[0], str)
+def _is_tagged(row: object) -> TypeGuard[tuple[Sequence[str], Sequence[str]]]:
+    """Whether it is words and their labels."""
+    return (
+        isinstance(row, tuple)
+        and len(row) == 2
+        and all(isinstance(side, Sized) and not isinstance(side, str) for side in row)
+    )
 
 
 def _tagged(part: str, rows: Sequence[object]) -> Iterator[str]:
     """A word and its label a line, and an empty line after each sentence."""
     for number, row in enumerate(rows):
-        if not isinstance(row, tuple) or len(row) != 2 or isinstance(row[0], str) or len(row[0]) != len(row[1]):
+        if not _is_tagged(row) or len(row[0]) != len(row[1]):
             raise _refused(part, number, row, "expected as many labels as words")
         yield from (f"{word}\t{label}" for word, label in zip(*row, strict=True))
         yield ""

@@ -27,7 +27,6 @@ def test_an_order_is_typed() -> None:
     assert order_in(" 2 1=3 ", 3) == ((1,), (0, 2))
     assert order_in("2=1", 3) == ((1, 0),)
     assert order_in("2 = 1 3", 3) == ((1, 0), (2,))
-    assert order_in("3", 3) == ((2,),)
     assert order_in("10 2", 12) == ((9,), (1,))
     for wrong in ("", "4", "1 1", "1=", "a", "1-2", "0", "12=2"):
         with pytest.raises(InputError):
@@ -66,6 +65,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     language_model(folder / "run", context=48)
     (folder / "prompts.txt").write_text("".join(f"{prompt}\n" for prompt in PROMPTS))
     return folder
+
+
+def test_one_answer_alone_is_no_order() -> None:
+    """It would be a judgement that prefers none, and that no reward learns from."""
+    with pytest.raises(InputError, match="'3' is one answer alone, before no other"):
+        order_in("3\n", 3)
 
 
 def rank(run: Path, out: Path, given: str, *words: str) -> Any:

@@ -144,6 +144,7 @@ def test_all_that_is_missing_is_named() -> None:
 def test_the_nearest_key() -> None:
     assert unknown_key("n_head", ["d_model", "n_heads", "n_layers"], where="x").fix == "did you mean 'n_heads'?"
     assert unknown_key("n_head", [], where="x").fix == "leave it out"
+    assert unknown_key("n1", ["T1", "N1", "N10"], where="x").fix == "did you mean 'N1'?"
 
 
 class Chosen(TypedDict, total=False):

@@ -40,6 +40,8 @@ SHOWN = {
         ["train", "punctuate", "--data", "plain.txt", "--out", punctuated, *TRANSLATOR, "--set", "data.vocab_size=300"],
         ["punctuate", punctuated, "where is ada"],
         ["check", punctuated],
+        ["draw", punctuated, "--out", "punctuated.svg"],
+        ["trace", punctuated, "It"],
         ["info", punctuated],
     ],
     "A data format": [
@@ -50,11 +52,15 @@ SHOWN = {
         ["train", "generate", "--data", "plain.txt", "--out", kerple, *WRITER, "--set", "model.position=kerple"],
         ["generate", kerple, "It", "--tokens", "3"],
         ["check", kerple],
+        ["draw", kerple, "--out", "kerple.svg"],
+        ["trace", kerple, "It"],
     ],
     "A family of models": [
         ["train", "generate", "--data", "plain.txt", "--out", gptj, "--preset", "gptj-nano", *WRITER],
         ["generate", gptj, "It", "--tokens", "3"],
         ["check", gptj],
+        ["draw", gptj, "--out", "gptj.svg"],
+        ["trace", gptj, "It"],
     ],
 }
 PROGRAM = """

@@ -162,3 +162,9 @@ def test_where_the_arrows_of_vectors_begin_is_seen():
 def test_the_short_form_is_told(capsys: pytest.CaptureFixture[str]):
     assert "settings: steps=2 (else None), short=True (else False)" in told(capsys, "D1", "--short", "--set", "steps=2")
     assert "short" not in told(capsys, "N1", "--short")
+
+
+def test_data_sets_are_told_without_the_dozens_of_pipes(capsys: pytest.CaptureFixture[str]):
+    (line,) = (line for line in told(capsys, "E10").splitlines() if line.startswith("data sets of PyTorch"))
+    assert "TensorDataset" in line
+    assert "Pipe" not in line

@@ -189,6 +189,8 @@ def test_texts_that_would_be_paths_are_told_how_to_be_texts(tmp_path: Path) -> N
         ([{"source": "ba", "target": {1}}], r"data: train 1: .*not JSON serializable"),
         (pandas.DataFrame({"source": ["ba", "de"], "target": ["BA", math.nan]}), r"data: train 2: .*nan"),
         ([(["ba", "de"], ["N"])], r"data: train 1: expected as many labels as words"),
+        ([(1, 2), (3, 4)], r"data: train 1: expected a text, a pair of texts or an object"),
+        ([(["ba", "de"], ["N", "V"]), (["ba"], 1)], r"data: train 2: expected as many labels as words"),
         ([("ba", "de"), ("gi", "d\ud83d")], r"data: train 2: '\\ud83d' is half a character"),
     ],
 )

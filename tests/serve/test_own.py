@@ -204,6 +204,22 @@ def test_what_would_change_no_answer_is_refused(
     assert message in found.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        ({"inputs": []}, "inputs: List should have at least 1 item after validation, not 0"),
+        ({"inputs": ["ba", 3]}, "inputs.1: Input should be a valid string"),
+        ({"text": "ba", "word": 2}, "word: there is no such key"),
+        ({"text": "ba", "options": {"flag": 40.0}}, "options.flag: Input should be less than or equal to 1"),
+    ],
+)
+def test_a_fault_is_named_by_its_key_and_by_the_type_that_it_has(
+    client: TestClient, sent: dict[str, Any], message: str
+) -> None:
+    found = client.post("/api/translate", json={"model": "transformer", **sent})
+    assert (found.status_code, found.json()["error"]["message"]) == (422, message)
+
+
 VALUES = ("-1", "1e9", "true", "null", '"1"', "{}", "[1]", "99999999999999999999")
 KEYS = ("top", "tokens", "beam", "decoding")
 HOSTILE = [

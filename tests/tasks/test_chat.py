@@ -327,6 +327,27 @@ def test_what_are_no_messages_is_told(model, wrong):
         inspect.unwrap(ChatModel.asked)(model, wrong, 3)  # without its annotations
 
 
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ({"role": "user", "content": 3}, "the content of a message is a number"),
+        ({"role": "user", "content": [{"type": "image"}]}, "the content of a message is a list"),
+        ({"content": "ba"}, "the role None"),
+    ],
+)
+def test_a_message_that_is_none_is_told(model, message, told):
+    with pytest.raises(InputError, match=told):
+        model.chat([message])
+    with pytest.raises(InputError, match=told):
+        [*model.chat_stream([message])]
+
+
+def test_a_text_in_parts_is_one(model):
+    parts = [{"type": "text", "text": "b"}, {"type": "text", "text": "a"}]
+    said = model.chat([{"role": "user", "content": parts}], temperature=0.0)
+    assert said.content == model.chat("ba", temperature=0.0).content
+
+
 def test_each_of_several_may_be_a_text(model):
     told = model.chat_each(["say red 1", TALKS[0][:1]], tokens=4, temperature=0.0)
     assert told == model.chat_each([(turn("user", "say red 1"),), TALKS[0][:1]], tokens=4, temperature=0.0)

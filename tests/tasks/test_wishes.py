@@ -1,5 +1,6 @@
 """What a translation must have in it is there, and what it must not is not, whatever the model."""
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,12 @@ def test_wishes_that_cannot_be_are_refused(model: Translator) -> None:
         model.translate("ba", avoid="BA", samples=1)
     with pytest.raises(InputError, match="not a term and its translation"):
         [*translate_texts(model, TEXTS, TranslateOptions(glossary=(("ba",),)))]
+    for glossary in ([("ba",)], [("ba", "LU", "TE")]):
+        with pytest.raises(InputError, match="not a term and its translation"):
+            model.translate("ba", glossary=glossary)
+    for glossary in (["ba\tLU"], {"ba": 3}, {"ba": ["LU", 3]}, [3]):
+        with pytest.raises(InputError, match="not a term and its translation"):
+            inspect.unwrap(wishes_of)((), (), glossary, ("en", "de"))  # without its annotations
 
 
 def test_a_glossary_may_be_a_file(model: Translator, tmp_path: Path) -> None:

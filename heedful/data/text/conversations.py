@@ -31,7 +31,7 @@ ROLES = {
 }
 TOOLS = ("tool", "function", "function_call", "observation")  # roles of what is no conversation of two
 TWO = (("question", "answer"), ("prompt", "completion"), ("instruction", "output"))  # also headers of tables
-NO_ANSWER, EMPTY, CALLS = "without an answer", "with an empty turn", "that call tools"
+NO_ANSWER, EMPTY, CALLS = "without an answer", "with an empty turn", "with calls of tools"
 
 
 class Message(TypedDict):

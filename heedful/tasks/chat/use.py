@@ -233,6 +233,7 @@ class ChatModel(LanguageModel):
         if is_one(messages) or not all(isinstance(one, Mapping) for one in messages):
             what = "messages are a list of objects, each with a role and a content"
             raise InputError(what, fix='give a text, or [{"role": "user", "content": "..."}]')
+        messages = messages_of([*map(dict, messages)]) if messages else []
         if not messages or messages[-1]["role"] in ("assistant", "system"):
             what = "the last message is not the user's: there is nothing to answer"
             raise TextError(what, fix='end with {"role": "user", "content": "..."}')

@@ -93,6 +93,8 @@ def order_in(text: str, count: int) -> Order:
     order = tuple(tuple(int(part) - 1 for part in group) for group in groups)
     if len({number for group in order for number in group}) < sum(map(len, order)):
         raise InputError(f"{text.strip()[:40]!r} names an answer twice", fix=FIX)
+    if len(order) == len(order[0]) == 1:
+        raise InputError(f"{text.strip()[:40]!r} is one answer alone, before no other", fix=FIX)
     return order
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from heedful.decode.settings import DecodingOptions
-from heedful.errors import InputError
 from heedful.run.task import Ask, Saved
 from heedful.tasks.translate.confidence import (
     Calibration,
@@ -70,10 +69,7 @@ class TranslateOptions:
 
     def wishes(self, languages: tuple[str, str]) -> Wishes:
         """Raises InputError."""
-        if any(len(entry) != 2 for entry in self.glossary):
-            raise InputError("an entry of the glossary is not a term and its translation", fix='[["dog", "Hund"]]')
-        pairs = [(entry[0], entry[1]) for entry in self.glossary]
-        return wishes_of(self.require, self.avoid, pairs or None, languages)
+        return wishes_of(self.require, self.avoid, self.glossary or None, languages)
 
 
 def translate_texts(translator: "Translator", texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:

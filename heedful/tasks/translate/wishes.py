@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import torch
 from jaxtyping import Bool
@@ -23,7 +23,7 @@ from heedful.decode.avoid import Avoid, avoiding, is_letter
 from heedful.decode.constrained import Phrase, Wish
 from heedful.errors import InputError
 
-Terms = str | Path | Glossary | Mapping[str, str] | Sequence[tuple[str, str]]
+Terms = str | Path | Glossary | Mapping[str, str] | Sequence[tuple[str, ...]]
 
 
 class UsedTerm(TypedDict):
@@ -109,10 +109,22 @@ def wishes_of(
     if isinstance(glossary, str | Path):
         glossary = read_glossary(glossary, source=languages[0], target=languages[1])
     elif glossary is not None and not isinstance(glossary, Glossary):
-        pairs = glossary.items() if isinstance(glossary, Mapping) else glossary
+        pairs: list[Any] = [*(glossary.items() if isinstance(glossary, Mapping) else glossary)]
+        if not all(map(_is_entry, pairs)):
+            raise InputError("an entry of the glossary is not a term and its translation", fix='[["dog", "Hund"]]')
         glossary = glossary_of(pairs, language=languages[0], where="glossary")
     wanted, unwanted = ((own,) if isinstance(own, str) else tuple(own) for own in (require, avoid))
     return Wishes(wanted, unwanted, glossary)
+
+
+def _is_entry(entry: object) -> bool:
+    """Whether it is a term, and a translation or several."""
+    match entry:
+        case [str(), str()]:
+            return True
+        case [str(), [*forms]]:
+            return all(isinstance(form, str) for form in forms)
+    return False
 
 
 def forms_of(word: str) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ def test_what_is_left_out_is_counted(tmp_path):
     assert f"{path}: 21 conversations as messages" in notes
     assert "1 conversation without an answer is left out" in notes
     assert "1 conversation with an empty turn is left out" in notes
-    assert "2 conversations that call tools are left out" in notes
+    assert "2 conversations with calls of tools are left out" in notes
     assert "what follows the last answer is cut from 1 conversation" in notes
 
 
