@@ -193,7 +193,9 @@ class HubTokens:
         last = said.get("forced_eos_token_id")
         if last not in (None, eos, [eos]):
             raise InputError(f"forced_eos_token_id is {last!r}: only {eos} can be followed", where=where)
-        return found | ({"forced_eos": True} if last is not None and longest < context_length - 1 else {})
+        if last is not None and longest < context_length - 1:
+            return found | {"forced_eos": True}
+        return found | ({} if "early_stopping" in found else {"finished_first": False})
 
 
 def search_said(folder: Path, config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

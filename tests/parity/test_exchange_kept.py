@@ -83,7 +83,7 @@ def test_what_is_cut_is_cut_there_and_scored_as_before(tmp_path: Path) -> None:
     about = {"decode": {"beam": 2, "longest": 9}, "longest_source": 6, "scores": "rouge"}
     ours = t5(tmp_path / "run", tokenizer, about)
     told = export_model(tmp_path / "run", tmp_path / "told").notes
-    assert told == ("there a text is read as a whole without truncation=True: the run itself reads 6 tokens",)
+    assert told == ("there a text is read as a whole without truncation=True: the run itself reads 6 tokens of it",)
     back, text = again(tmp_path), " ".join(LINES)
     assert {key: back.about.get(key) for key in about if key != "decode"} == {"longest_source": 6, "scores": "rouge"}
     reader = AutoTokenizer.from_pretrained(tmp_path / "hub")
@@ -116,7 +116,8 @@ def test_what_the_run_does_beside_is_told(tmp_path: Path) -> None:
     t5(tmp_path / "run", tokenizer, {"source_tokens": {"longest": 7, "centile_99": 6}})
     assert export_model(tmp_path / "run", tmp_path / "hub").notes == (
         "there a text is read as it stands: the run itself keeps addresses and placeholders; it translates what is "
-        "longer than 7 tokens in parts; it says at most twice a source's tokens and 12 more",
+        "longer than 7 tokens in parts; it says at most twice a source's tokens and 12 more, and of that "
+        "what has ended first",
     )
     assert not any("parts" in note for note in import_model(tmp_path / "hub", tmp_path / "again").notes)
     assert heedful.load(tmp_path / "again").about["source_tokens"] == {"longest": 7, "centile_99": 6}

@@ -73,7 +73,8 @@ class Kept:
 
 
 KEPT = [field.name for field in fields(Kept)]
-BY_SOURCE = "longest_by_source"  # of a run that says no `longest`, for which the Hub has no words
+# Of a run that says no `longest`, or prefers what has ended, for which the Hub has no words.
+BY_SOURCE, FINISHED_FIRST = "longest_by_source", "finished_first"
 
 
 def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig) -> Files:
@@ -136,6 +137,8 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
     about |= given
     if own.get(BY_SOURCE) is True and decode["longest"] == config.target.context_length - 1:
         del decode["longest"]
+    if own.get(FINISHED_FIRST) is True:
+        decode.pop(FINISHED_FIRST, None)
     if languages is not None:
         about["languages"] = as_told(languages)
     if languages is not None and told:
@@ -190,6 +193,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         made[TOKENIZER_CONFIG] |= reader_of(languages, about["source"], about["target"]) | listed
     own = {key: about[key] for key in KEPT if key in about and (source.ours or key != "languages")}
     own |= {BY_SOURCE: True} if decoding.longest is None else {}
+    own |= {FINISHED_FIRST: True} if decoding.early_stopping and decoding.finished_first is None else {}
     if own:
         said[keys.PARAMS] = said.get(keys.PARAMS, {}) | {OWN: own}
     search = {

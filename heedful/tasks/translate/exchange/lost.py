@@ -16,7 +16,7 @@ def lost(about: Mapping[str, Any], *, limited: bool = True) -> list[str]:
         does.append("keeps addresses and placeholders")
         does.append(f"translates what is longer than {about[KEPT]['longest']} tokens in parts")
     if not limited and about.get("decode", {}).get("longest") is None:
-        does.append("says at most twice a source's tokens and 12 more")
+        does.append("says at most twice a source's tokens and 12 more, and of that what has ended first")
     told = [f"there a text is read as it stands: the run itself {'; it '.join(does)}"] if KEPT in about and does else []
     if not limited and (most := about.get("longest_source")) is not None:
         told.append(
