@@ -188,7 +188,7 @@ class Int4Linear(nn.Module):
         self.bias: Tensor | None
 
     def forward(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
-        rows = x.reshape(-1, x.shape[-1]).bfloat16()
+        rows = x.reshape(-1, x.shape[-1]).bfloat16().contiguous()
         out = torch._weight_int4pack_mm_for_cpu(rows, self.weight, GROUP, self.scale)[:, : self.n_outputs].float()
         return (out if self.bias is None else out.add_(self.bias)).view(*x.shape[:-1], self.n_outputs)
 

@@ -69,7 +69,8 @@ def beam_by(
             index = rows.result.tolist()
             whole = said.followed(t, parent.flatten(), token.flatten(), value.flatten())
             found.add(index, whole, made.score, made.closing, finished=True)
-            found.add(index, whole, made.score, _standing(made, total) & over[:, None], finished=False)
+            left = over if finished_first else over & (rows.limit == t + 1)
+            found.add(index, whole, made.score, _standing(made, total) & left[:, None], finished=False)
             for place in over.nonzero().flatten().tolist():
                 found.close(index[place], said.of(slice(place * width, (place + 1) * width), t), before[place])
             keep = (~over).nonzero().squeeze(1)

@@ -104,6 +104,7 @@ def beam(
     n_best: int = 1,
     patience: float = 1.0,
     early_stopping: bool = True,
+    finished_first: bool | None = None,
     **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` best beginnings: up to `n_best` different hypotheses a sentence, best first.
@@ -115,8 +116,9 @@ def beam(
     length that suits it best. This bound changes no result, unless a rule raises a logit above the log-sum-exp.
     Without `early_stopping`, and then whatever the patience, a sentence is over when no live one, as it stands, is
     better than the worst of the `beam` best that are finished (as Hugging Face's default is).
-    Unfinished hypotheses follow where fewer than `n_best` are finished; without `early_stopping`, those of the limit
-    come where their scores put them (Hugging Face's again). Beam 1 is greedy search.
+    Unfinished hypotheses follow where fewer than `n_best` are finished; those of the limit come where their scores put
+    them (Hugging Face's again) without `finished_first`, which is as `early_stopping` unless it is given. Beam 1 is
+    greedy search.
     The errors are those of `greedy`.
     """
     ends = ends_of(options["eos"])
@@ -142,7 +144,7 @@ def beam(
         beam=beam,
         n_best=kept,
         patience=patience,
-        finished_first=early_stopping,
+        finished_first=early_stopping if finished_first is None else finished_first,
         **options,
     )
     return [own[:n_best] for own in found]

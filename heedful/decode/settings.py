@@ -50,6 +50,7 @@ class Decoding(Sampling):
     beam: int = 5
     length_penalty: float = 1.0
     early_stopping: bool = True  # a beam is over when it is full of what has ended; else when nothing live is better
+    finished_first: bool | None = None  # what ends at its limit alone comes last; None: with early_stopping
     n_best: int = 1
     groups: int = 1  # of the beam, which are to say different things (Vijayakumar et al. 2018)
     diversity: float = 0.5  # nats that a token costs for each beam of earlier groups that chose it at this step
@@ -80,6 +81,7 @@ class DecodingOptions(SamplingOptions, total=False):
     beam: int
     length_penalty: float
     early_stopping: bool
+    finished_first: bool | None
     n_best: int
     groups: int
     diversity: float

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import tokenizers
-from tokenizers import Regex, normalizers, pre_tokenizers
+from tokenizers import Regex, decoders, normalizers, pre_tokenizers
 
 from heedful.core.embed import EmbedConfig
 from heedful.data.tokenizer import SpecialTokens, Tokenizer, read_inner
@@ -193,7 +193,9 @@ class HubTokens:
         last = said.get("forced_eos_token_id")
         if last not in (None, eos, [eos]):
             raise InputError(f"forced_eos_token_id is {last!r}: only {eos} can be followed", where=where)
-        return found | ({"forced_eos": True} if last is not None and longest < context_length - 1 else {})
+        if last is not None and longest < context_length - 1:
+            return found | {"forced_eos": True}
+        return found | ({} if "early_stopping" in found else {"finished_first": False})
 
 
 def search_said(folder: Path, config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -288,20 +290,23 @@ def hub_tokenizer(
     *,
     longest: int,
     types: bool = False,
+    turns: bool = False,
 ) -> Files:
     """tokenizer.json and tokenizer_config.json. `roles` are the ids of the "bos" token and others; with `types`, the
-    model is told which text of a pair a token is of.
+    model is told which text of a pair a token is of; with `turns`, texts may be conversations as a template writes
+    them.
 
     Their library knows a mask by its role alone, and a turn of a conversation by its spelling: it then reads every
     control token where a text spells it.
     """
+    spelled = tokenizer.special.spelled or roles.get("mask") is not None or (turns and bool(tokenizer.extra))
     names = {f"{role}_token": inner.id_to_token(index) for role, index in roles.items() if index is not None}
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": ["input_ids", *(["token_type_ids"] if types else []), "attention_mask"],
         "model_max_length": longest,
         "clean_up_tokenization_spaces": False,
-        "split_special_tokens": not (tokenizer.special.spelled or tokenizer.extra or roles.get("mask") is not None),
+        "split_special_tokens": not spelled,
     }
     return {TOKENIZER: inner.to_str().encode(), TOKENIZER_CONFIG: settings | names}
 
@@ -363,9 +368,22 @@ def write_framed(
 
 def space_before(tokenizer: Tokenizer) -> normalizers.Normalizer:
     """Puts a space before a text. Their library normalises the marks that it looks for too: they stay as they are."""
-    marks = [*tokenizer.sentinels, *([] if tokenizer.mask is None else [tokenizer.mask])]
-    alone = normalizers.Replace(Regex(rf"\A (?=({'|'.join(tokenizer.pieces(marks))})\z)"), "")
+    marks = _marks(tokenizer)
+    alone = normalizers.Replace(Regex(rf"\A (?=({marks})\z)"), "")
     return normalizers.Sequence([normalizers.Prepend(" "), *([alone] if marks else [])])
+
+
+def text_decoder(tokenizer: Tokenizer, decoder: decoders.Decoder) -> decoders.Decoder:
+    """The decoder of our own tokenizer, with the space before a mark, and without that of a text's first word."""
+    marks = _marks(tokenizer)
+    spaced = [decoders.Replace(Regex(rf"\A(?=({marks})\z)"), " ")] if marks else []
+    return decoders.Sequence([*spaced, decoder, decoders.Strip(" ", 1, 0)])
+
+
+def _marks(tokenizer: Tokenizer) -> str:
+    """A pattern of the marks that our own tokenizer has; "" where it has none."""
+    marks = [*tokenizer.sentinels, *([] if tokenizer.mask is None else [tokenizer.mask])]
+    return "|".join(tokenizer.pieces(marks))
 
 
 def generation_config(search: Mapping[str, Any], forbidden: Sequence[int]) -> dict[str, Any]:

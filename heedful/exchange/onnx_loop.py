@@ -33,7 +33,8 @@ class Translator:
 
     def encode(self, text: str) -> list[int]:
         found = self.source.encode(self.facts["space"] + text, add_special_tokens=False)
-        return [*self.facts["before"], *(self.ids[token] for token in found.tokens), *self.facts["after"]]
+        own = [self.ids[token] for token in found.tokens[: self.facts["cut"]]]
+        return [*self.facts["before"], *own, *self.facts["after"]]
 
     def decode(self, ids: list[int]) -> str:
         tokens = [self.tokens[index] for index in ids if index not in self.facts["controls"]]

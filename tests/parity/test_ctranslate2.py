@@ -336,7 +336,7 @@ def test_its_card_says_how_the_library_alone_is_given_a_text(
         read = model.framed(model.source.encode(["ba de"])[0])
         assert tokens == str([convertible(model).words().source[index] for index in read])
         if name == "ended":
-            assert said.startswith(load_translator(run, engine="ctranslate2").translate("ba de"))
+            assert said == load_translator(run, engine="ctranslate2").translate("ba de")
 
 
 def sandwich(config: Any) -> Any:

@@ -138,7 +138,9 @@ def test_a_mirror_image_is_looked_at_again(tmp_path: Path) -> None:
     prepared = Preparation(resize=(12, 12), mean=(0.5,) * 3, std=(0.5,) * 3)
     for mirrored in (True, False):
         folders = [tmp_path / f"{name}, {mirrored}" for name in ("run", "hub", "again")]
-        export_model(a_run(folders[0], prepared, mirrored=mirrored), folders[1])
+        notes = export_model(a_run(folders[0], prepared, mirrored=mirrored), folders[1]).notes
+        told = "there a picture is looked at once: the run itself averages over its mirror image"
+        assert notes == ((told,) if mirrored else ())
         AutoModelForImageClassification.from_pretrained(folders[1])
         import_model(folders[1], folders[2])
         assert heedful.load(folders[2]).spec == heedful.load(folders[0]).spec

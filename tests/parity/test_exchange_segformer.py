@@ -79,6 +79,8 @@ def test_there_and_back(made: Made, tmp_path: Path) -> None:
         "model.safetensors",
         PREPROCESSOR,
     }
+    _, told = SegformerForSemanticSegmentation.from_pretrained(tmp_path / "hub", output_loading_info=True)
+    assert not told["missing_keys"], "they are told of as parts that are to be trained"
     for own, theirs in zip(masks(tmp_path / "hub", files), masks(folder / "theirs", files), strict=True):
         assert torch.equal(own, theirs)
     import_model(tmp_path / "hub", tmp_path / "again")

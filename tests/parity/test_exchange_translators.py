@@ -116,6 +116,28 @@ def test_a_beam_ends_when_theirs_does(tmp_path: Path, early: bool | None) -> Non
     assert json.loads((tmp_path / "back/generation_config.json").read_text())["early_stopping"] is bool(early)
 
 
+@pytest.mark.parametrize("longest", [4, 8])
+def test_what_has_not_ended_at_the_limit_comes_where_theirs_does(tmp_path: Path, longest: int) -> None:
+    torch.manual_seed(1)
+    theirs = marian_folder(tmp_path / "hub")
+    path = tmp_path / "hub/generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"early_stopping": True}))
+    import_model(tmp_path / "hub", tmp_path / "run")
+    ours, tokenizer = Translator.load(tmp_path / "run"), marian_tokenizer(tmp_path / "hub")
+    draw, words = random.Random(0), " ".join(LINES).split()
+    texts = [" ".join(draw.sample(words, draw.randint(2, 7))) for _ in range(12)]
+
+    def said(**more: Any) -> list[list[int]]:
+        found = ours.hypotheses(ours.source.encode(texts), ours.decoding(beam=3, longest=longest, **more))
+        return [[*best[0].tokens, *([0] if best[0].finished else [])] for best in found]
+
+    options = {"num_beams": 3, "max_length": longest + 1, "early_stopping": True}
+    assert said() == translations(theirs, tokenizer, texts, **options) != said(finished_first=True)
+    export_model(tmp_path / "run", tmp_path / "back")
+    import_model(tmp_path / "back", tmp_path / "again")
+    assert Translator.load(tmp_path / "again").about["decode"] == ours.about["decode"]
+
+
 def test_what_may_not_come_has_no_share(marian: Both, tmp_path: Path) -> None:
     """As OPUS-MT is published: padding has a logit, is forbidden, and what is left is to sum to 1."""
     folder = shutil.copytree(marian.folder, tmp_path / "published")

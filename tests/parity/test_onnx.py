@@ -31,7 +31,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"order": "post", "position": "learned", "context_length": 44},
         {"begin": [7, 9], "before": [5], "after": [2, 6]},
     ),
-    "rotary": ({"order": "pre", "position": "rotary"}, {"forbidden": [0, 1, 40]}),
+    "rotary": ({"order": "pre", "position": "rotary"}, {"forbidden": [0, 1, 40], "longest_source": 9}),
 }
 EXPORT = """
 import sys

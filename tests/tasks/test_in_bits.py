@@ -1,9 +1,11 @@
 """Finished models with weights in fewer bits: nearly the same answers, where they can be had."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 
 import heedful
 from heedful.apply.inference import Int8Linear
@@ -12,6 +14,8 @@ from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import TransformerSize, translator_config
+from heedful.models.vision_presets import DETECTORS, SEGMENTERS, detr_config, segformer_config
+from heedful.run.folder import parameters, write_model
 from heedful.tasks.translate.use import Translator
 from hub import LINES, loud
 from saved import save_run
@@ -48,6 +52,26 @@ def test_they_are_scored(run: Path, weights: str, vnni: bool, monkeypatch: pytes
     pairs = Pairs(LINES, LINES[::-1], "made")
     whole, few = (heedful.load(run, Translator, weights=each).loss(pairs) for each in ("float32", weights))
     assert 0 < abs(few - whole) < (0.05 if weights == "int8" else 0.5) * whole
+
+
+@pytest.mark.parametrize("weights", ["int8", "int4"])
+@pytest.mark.parametrize("task", ["detect", "segment"])
+def test_models_of_pictures_have_them_too(task: str, weights: str, tmp_path: Path) -> None:
+    about: dict[str, Any] = {"task": task, "preparation": {"resize": [32, 32]}}
+    config: Any
+    if task == "detect":
+        config, about = detr_config(DETECTORS["detr-nano"], n_classes=2), about | {"labels": ["a", "b"]}
+    else:
+        config = segformer_config(SEGMENTERS["segformer-nano"], n_classes=2)
+        about |= {"classes": {"labels": ["a", "b"], "values": [0, 1]}}
+    torch.manual_seed(1)
+    model: Any = make_model(config)
+    write_model(tmp_path / "run", model, parameters(model), {"task.json": about})
+    picture = tmp_path / "a.png"
+    Image.effect_noise((40, 30), 80).convert("RGB").save(picture)
+    model = heedful.load(tmp_path / "run", weights=weights)
+    found = model.detect(picture, threshold=0.0) if task == "detect" else model.segment(picture)
+    assert len(found) == (config.n_queries if task == "detect" else 30)
 
 
 def test_what_cannot_be_had_is_said(run: Path) -> None:

@@ -3,6 +3,9 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
@@ -60,6 +63,7 @@ _BLOCK = {
     "mlp.dwconv.dwconv": "mlp.neighbours",
     "mlp.dense2": "mlp.down",
 }
+_COUNT = "decode_head.batch_norm.num_batches_tracked"
 _SHORTEN = {"attention.self.sr": "shorten.map", "attention.self.layer_norm": "shorten.norm"}
 
 
@@ -80,7 +84,7 @@ def rules(config: PyramidConfig) -> tuple[Rule, ...]:
         Rule("decode_head.linear_fuse.weight", "head.fuse.weight"),
         Rule("decode_head.batch_norm.running_mean", "head.norm.mean"),
         Rule("decode_head.batch_norm.running_var", "head.norm.variance"),
-        Rule("decode_head.batch_norm.num_batches_tracked", None),  # our statistics stand still
+        Rule(_COUNT, None),  # our statistics stand still
     )
 
 
@@ -88,6 +92,11 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     got = TABLE.understood(theirs, where)
     values = {"stages": _stages(got, where), "head_norm": "batch"}
     return keys.built(PyramidConfig, values | TABLE.in_ours(got, where), where)
+
+
+def made(config: PyramidConfig) -> dict[str, Tensor]:
+    """How many batches their norm has counted, without which they tell of a part that was not trained."""
+    return {_COUNT: torch.tensor(0)}
 
 
 def _stages(got: dict[str, Any], where: str) -> list[dict[str, Any]]:
@@ -116,5 +125,11 @@ def config_to_hf(config: PyramidConfig, *, labels: Sequence[str]) -> dict[str, A
 
 
 FAMILY = Family(
-    "SegFormer", PyramidConfig, always("AutoModelForSemanticSegmentation"), config_from_hf, config_to_hf, rules
+    "SegFormer",
+    PyramidConfig,
+    always("AutoModelForSemanticSegmentation"),
+    config_from_hf,
+    config_to_hf,
+    rules,
+    made=made,
 )

@@ -33,7 +33,11 @@ def write_image_classifier(run: Path, classifier: ImageClassifier) -> HubFiles:
     """Their library looks at a picture once, also where this model averages over its mirror image too."""
     spec = classifier.spec
     said = {PARAMS: {OWN: {MIRRORED: True}}} if spec.mirrored else {}
-    return HubFiles({PREPROCESSOR: preprocessor(spec.preparation)}, {"labels": unnumbered(spec.labels)}, said)
+    notes = (
+        ["there a picture is looked at once: the run itself averages over its mirror image"] if spec.mirrored else []
+    )
+    made = {PREPROCESSOR: preprocessor(spec.preparation)}
+    return HubFiles(made, {"labels": unnumbered(spec.labels)}, said, notes)
 
 
 HUB = Hub(read_image_classifier, write_image_classifier)

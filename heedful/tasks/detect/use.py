@@ -106,7 +106,7 @@ class Detector(PictureModel[DETR]):
             yield sorted(self.found(own, boxes, size), key=lambda one: -one.score)
 
     def _logits(self, images: Images) -> Iterator[tuple[Found, list[tuple[int, int]]]]:
-        weight = self.model.class_head.weight
+        weight = self.model.queries.weight  # in float however many bits those of linear maps have
         for pixels, sizes in prepared(images, self.spec.preparation, most=READ):
             with torch.inference_mode():
                 logits, boxes = (part.float().cpu() for part in self.model(pixels.to(weight)))

@@ -49,7 +49,7 @@ def write_language_model(run: Path, model: LanguageModel) -> HubFiles:
     end = first if len(ends) == 1 else ends
     search = {"bos_token_id": special.bos, "eos_token_id": end, "pad_token_id": special.pad}
     roles = {"bos": special.bos, "eos": first, "pad": special.pad, "unk": special.unk}
-    made = hub_tokenizer(tokenizer, inner, roles, longest=model.context)
+    made = hub_tokenizer(tokenizer, inner, roles, longest=model.context, turns=True)
     return HubFiles(
         made | {GENERATION: generation_config(search, model.forbidden)}, {"start": tokenizer.bos, "end": end}
     )

@@ -21,7 +21,7 @@ def write_reward(run: Path, reward: RewardModel) -> HubFiles:
     inner = framed(tokenizer, before, after)
     set_around(inner, before, after)
     roles = {"bos": tokenizer.bos, "eos": tokenizer.eos, "pad": tokenizer.pad, "unk": tokenizer.unk}
-    made = hub_tokenizer(tokenizer, inner, roles, longest=reward.context)
+    made = hub_tokenizer(tokenizer, inner, roles, longest=reward.context, turns=True)
     ids = {"start": tokenizer.bos, "end": tokenizer.eos, "pad": tokenizer.pad}
     notes = [f"there a prompt and its answer are given as one text{', which its template writes' if written else ''}"]
     return HubFiles(made, ids | {"labels": ("LABEL_0",), "problem": "regression"}, notes=notes)

@@ -173,7 +173,8 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
         )
     if width == 1:
         return [[best] for best in greedy(*asked, **options)]
-    return beam(*asked, beam=width, n_best=n_best, early_stopping=early, **options)
+    first = decoding.finished_first
+    return beam(*asked, beam=width, n_best=n_best, early_stopping=early, finished_first=first, **options)
 
 
 def refuse_engine(

@@ -32,9 +32,8 @@ from heedful.run.task import Engine, Law
 from heedful.store import files
 from heedful.store.lock import one_after_another
 from heedful.tasks.shared.probes import random_sentences
-from heedful.tasks.translate.capitals import capitals_lost
 from heedful.tasks.translate.confidence import read_calibration
-from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
+from heedful.tasks.translate.exchange.lost import lost
 from heedful.tasks.translate.use import Translator
 
 CACHE = "ctranslate2"  # in a run's folder
@@ -52,14 +51,18 @@ text = "A sentence."
 translator = ctranslate2.Translator(".")  # this folder
 source, target = (Tokenizer.from_file(name) for name in {names})
 source.encode_special_tokens = {not_spelled}
-tokens = source.encode({space!r} + text, add_special_tokens=False).tokens
+tokens = source.encode({space!r} + text, add_special_tokens=False).tokens{cut}
+longest = {longest}
 tokens = [*{before}, *tokens, *{after}]
-found = translator.translate_batch([tokens], {prefix}{search}, suppress_sequences={never})
+found = translator.translate_batch(
+    [tokens], {prefix}{search}, max_input_length=0, max_decoding_length=longest, suppress_sequences={never}
+)
 said = [token for token in found[0].hypotheses[0] if token not in {controls}]
 print(target.decoder.decode(said).removeprefix({space!r}))
 ```
 
-A text without these tokens around it{blank} is another text to the model.
+A text without these tokens around it{blank} is another text to the model. Without the two
+lengths, the library reads 1,024 tokens of a text and says at most 256.
 {lost}"""
 SHARED = 16  # sources from which on threads that rest share them
 
@@ -217,22 +220,29 @@ def export_translator(run: Path, translator: Translator, out: Path, *, quantize:
 def use_of(translator: Translator) -> str:
     """How the library alone is given a text, and what it is not told of the model then."""
     words, decoding = convertible(translator).words(), translator.decoding()
+    search = {"beam_size": decoding.beam, "length_penalty": decoding.length_penalty}
+    search |= {"no_repeat_ngram_size": decoding.no_repeat} if decoding.no_repeat else {}
+    search |= {"min_decoding_length": decoding.shortest} if decoding.shortest else {}
+    longest = "2 * len(tokens) + 12" if decoding.longest is None else str(decoding.longest)
+    most = translator.positions
     before, after = ([words.source[index] for index in own] for own in translator.around)
     begin = [words.target[index] for index in translator.begin]
     space = " " if translator.source.ours else ""
-    lost = [*asked_for_alone(translator.about), *capitals_lost(translator.about)]
+    cut = translator.about.get("longest_source")
     return USE.format(
         names=[TOKENIZER] * 2 if translator.source is translator.target else [SOURCE, TARGET],
         not_spelled=not translator.source.special.spelled,
         space=space,
         blank=", and without the blank before its first word," if space else "",
+        cut="" if cut is None else f"[:{cut}]",
         before=before,
         after=after,
         controls=[words.target[index] for index in translator.target.controls],
         prefix=f"target_prefix=[{begin}], " if begin else "",
-        search=f"beam_size={decoding.beam}, length_penalty={decoding.length_penalty}",
+        search=", ".join(f"{key}={value}" for key, value in search.items()),
+        longest=longest if most is None else f"min({longest}, {most})",
         never=[[words.target[index]] for index in translator.forbidden],
-        lost="".join(f"\n{line[0].upper()}{line[1:]}.\n" for line in lost),
+        lost="".join(f"\n{line[0].upper()}{line[1:]}.\n" for line in lost(translator.about)),
     )
 
 

@@ -1,11 +1,9 @@
 """What stands beside the weights of a translator on the Hub: its tokenizers, and how it searches."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
-
-from tokenizers import decoders
+from typing import Any, Literal
 
 from heedful.core.config import from_json
 from heedful.data.spm import from_spm, read_spm
@@ -25,22 +23,22 @@ from heedful.exchange.hub import (
     hub_tokenizer,
     read_tokenizer,
     space_before,
+    text_decoder,
 )
 from heedful.exchange.lists import FAIRSEQ_PIECES, MERGES, SPM_LIMIT, TOKENIZER_CONFIG, listed_tokens, token_names
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.run.task import Hub, HubFiles
 from heedful.store import files
-from heedful.tasks.translate.capitals import capitals_lost
 from heedful.tasks.translate.exchange.hub_languages import (
-    asked_for_alone,
     direction_of,
     params_of,
     read_languages,
     reader_of,
     with_languages,
 )
-from heedful.tasks.translate.languages import as_told, languages_in
+from heedful.tasks.translate.exchange.lost import lost
+from heedful.tasks.translate.languages import Languages, as_told, languages_in
 from heedful.tasks.translate.use import Translator
 
 SPM = ("source.spm", "target.spm")
@@ -54,14 +52,29 @@ class Lengths:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learnt:
-    """What task.json says of the sources that were learnt from."""
+class Noised:
+    objective: Literal["spans", "infill"]
+    longest: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """What task.json says that no file of theirs does: of the sources that were learnt from and those that are read, of
+    how it is scored, of a denoiser what it was taught, and which directions and kinds can be asked for."""
 
     source_tokens: Lengths | None = None
     reads_capitals: bool | None = None
+    longest_source: int | None = None
+    scores: Literal["bleu", "rouge"] | None = None
+    noise: Noised | None = None
+    languages: Languages | None = None
+    tags: dict[str, int] | None = None
+    tagged: str | None = None
 
 
-LEARNT = [field.name for field in fields(Learnt)]
+KEPT = [field.name for field in fields(Kept)]
+# Of a run that says no `longest`, or prefers what has ended, for which the Hub has no words.
+BY_SOURCE, FINISHED_FIRST = "longest_by_source", "finished_first"
 
 
 def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig) -> Files:
@@ -118,9 +131,14 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         "forbidden": tokens.forbidden(),
         "decode": decode,
     }
-    given = {key: value for key, value in keys.params_of(said, OWN).items() if key in LEARNT}
-    learnt = asdict(from_json(Learnt, given, where=f"{folder / CONFIG}: {keys.PARAMS}"))
-    about |= {key: value for key, value in learnt.items() if value is not None}
+    own = keys.params_of(said, OWN)
+    given = {key: value for key, value in own.items() if key in KEPT and value is not None}
+    from_json(Kept, given, where=f"{folder / CONFIG}: {keys.PARAMS}")
+    about |= given
+    if own.get(BY_SOURCE) is True and decode["longest"] == config.target.context_length - 1:
+        del decode["longest"]
+    if own.get(FINISHED_FIRST) is True:
+        decode.pop(FINISHED_FIRST, None)
     if languages is not None:
         about["languages"] = as_told(languages)
     if languages is not None and told:
@@ -158,10 +176,12 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         inner = framed(source, before, after)
         if source.ours:
             inner.normalizer = space_before(source)
-            inner.decoder = decoders.Sequence([inner.decoder, decoders.Strip(" ", 1, 0)])
+            inner.decoder = text_decoder(source, inner.decoder)
         special = source.special
         roles = {"bos": [*before, special.bos][0], "eos": eos, "pad": special.pad, "unk": special.unk}
-        made = hub_tokenizer(source, inner, roles | {"mask": special.mask}, longest=longest)
+        cut = about.get("longest_source")
+        most = longest if cut is None else min(longest, cut + sum(map(len, translator.around)))
+        made = hub_tokenizer(source, inner, roles | {"mask": special.mask}, longest=most)
         made[TOKENIZER_CONFIG] |= {"source_lang": about["source"], "target_lang": about["target"]}  # as Marian's
     else:
         raise InputError("its sides have a tokenizer each, for which the Hub has no words", where=str(run))
@@ -171,8 +191,11 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
     elif languages is not None and languages.source:
         listed = {"additional_special_tokens": source.pieces([*languages.tokens.values()])}
         made[TOKENIZER_CONFIG] |= reader_of(languages, about["source"], about["target"]) | listed
-    if learnt := {key: about[key] for key in LEARNT if key in about}:
-        said[keys.PARAMS] = said.get(keys.PARAMS, {}) | {OWN: learnt}
+    own = {key: about[key] for key in KEPT if key in about and (source.ours or key != "languages")}
+    own |= {BY_SOURCE: True} if decoding.longest is None else {}
+    own |= {FINISHED_FIRST: True} if decoding.early_stopping and decoding.finished_first is None else {}
+    if own:
+        said[keys.PARAMS] = said.get(keys.PARAMS, {}) | {OWN: own}
     search = {
         "decoder_start_token_id": target.bos,
         "forced_bos_token_id": next(iter(translator.begin), None),
@@ -188,7 +211,7 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         "early_stopping": decoding.early_stopping,
     }
     made[GENERATION] = generation_config(search, translator.forbidden)
-    notes = [*asked_for_alone(about), *capitals_lost(about)] if source.ours else []
+    notes = lost(about, limited=False) if source.ours else []
     return HubFiles(made, {"start": target.bos, "end": eos, "pad": pad}, said, notes)
 
 

@@ -14,8 +14,7 @@ from heedful.run.folder import filled_then_renamed, read_run, tokenizer_files
 from heedful.run.task import Engine
 from heedful.store import files
 from heedful.tasks.shared.probes import random_sentences
-from heedful.tasks.translate.capitals import capitals_lost
-from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
+from heedful.tasks.translate.exchange.lost import lost
 from heedful.tasks.translate.use import Translator
 
 TOLERANCE = 1e-4  # of log-probabilities, relative to the largest
@@ -77,6 +76,7 @@ def facts_of(translator: Translator) -> dict[str, Any]:
         "space": " " if source.ours else "",
         "spelled": source.special.spelled,
         "controls": target.controls,
+        "cut": translator.about.get("longest_source"),
         "before": before,
         "after": after,
         "begin": translator.begin,
@@ -129,5 +129,5 @@ ENGINE = Engine(
     laws=lambda *_: iter(()),
     kind="Translator",
     library="ONNX",
-    lost=lambda translator: asked_for_alone(translator.about) + capitals_lost(translator.about),
+    lost=lambda translator: lost(translator.about),
 )
