@@ -148,7 +148,7 @@ def shared(kind: type[Section], tasks: dict[str, type[Recipe]]) -> Iterator[str]
         name for recipe in tasks.values() for name, read in sections_of(recipe).items() if issubclass(read, kind)
     }
     yield f"## `{name}`\n"
-    yield f"{kind.__doc__}\n"
+    yield f"{inspect.getdoc(kind)}\n"
     yield HEADER[0] + " read by |"
     yield HEADER[1] + "---|"
     for each in (kind, *(each for each in vars(sections).values() if is_below(each, kind))):

@@ -198,9 +198,18 @@ def fsync_file(path: Path) -> None:
         disk.fsync(descriptor)
 
 
+def is_folder(path: Path) -> bool:
+    """Whether it is one. Raises OSError where that cannot be told, such as of a name that is too long, which
+    `Path.is_dir` of Python 3.14 takes for a name of nothing."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 def need_folder(path: Path, *, fix: str = "check the path") -> None:
     """Raises MissingError where there is no such folder."""
-    if not path.is_dir():
+    if not is_folder(path):
         raise MissingError("a file, and no folder" if path.is_file() else "no such folder", where=str(path), fix=fix)
 
 

@@ -16,7 +16,7 @@ from heedful.errors import InputError, TextError
 from heedful.tasks.shared.cli import printable
 from heedful.tasks.shared.embed import TextEncoder
 from heedful.tasks.shared.lengths import warn
-from heedful.tasks.shared.line_by_line import answer_lines, byte_groups, one_each
+from heedful.tasks.shared.line_by_line import answer_lines, byte_groups, one_each, text_groups
 
 LONG = "ba de gi ko " * 12  # more tokens than any text that the models have learnt from, or can read
 
@@ -299,3 +299,12 @@ def test_a_full_disk_and_closed_input_are_no_tracebacks(run_of):
     assert "Exception ignored" not in made.stderr
     made = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True)
     assert (made.returncode, made.stdout, made.stderr) == (0, "", "")
+
+
+def test_closed_input_is_read_from_what_stands_in_for_it(tmp_path, monkeypatch):
+    """Whatever file has got its number since: a library may keep one open."""
+    (tmp_path / "empty").touch()
+    with open(tmp_path / "empty") as empty, standard_input(b"not this\n"):
+        monkeypatch.setattr(sys, "__stdin__", None)
+        monkeypatch.setattr(sys, "stdin", empty)
+        assert [*text_groups()] == []

@@ -111,7 +111,12 @@ def one_each(records: Iterable[R]) -> Iterator[Sequence[R]]:
 
 def comes_from_a_file() -> bool:
     """Whether all of standard input is there already."""
-    return stat.S_ISREG(os.fstat(0).st_mode)
+    return stat.S_ISREG(os.fstat(_descriptor()).st_mode)
+
+
+def _descriptor() -> int:
+    """Of standard input; where that was closed, of what stands in for it: 0 may be another file that is open by now."""
+    return 0 if sys.__stdin__ is not None else sys.stdin.fileno()
 
 
 def text_groups() -> Iterator[list[str]]:
@@ -137,7 +142,7 @@ def byte_groups() -> Iterator[list[bytes]]:
     """The same as bytes, without their ends."""
     lines: list[bytes] = []
     begun: list[bytes] = []  # parts of a line whose end has not come yet
-    while data := os.read(0, CHUNK):
+    while data := os.read(_descriptor(), CHUNK):
         begun.append(data)
         if b"\n" in data:
             *ended, rest = b"".join(begun).split(b"\n")
@@ -151,7 +156,7 @@ def byte_groups() -> Iterator[list[bytes]]:
 
 
 def _more_is_there() -> bool:
-    return sys.platform != "win32" and bool(select.select([0], [], [], 0)[0])
+    return sys.platform != "win32" and bool(select.select([_descriptor()], [], [], 0)[0])
 
 
 def _arguments(inputs: Sequence[str]) -> list[str]:
