@@ -176,7 +176,7 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
         what = f"it has a head of its own ({heads[0]}), without which its adapters are no model"
         raise InputError(what, where=str(run), fix="heed export --to hf, which has the adapters added to the weights")
     whole = merged({**{name: begun[name] for name in own if name in begun}, **learnt}, config)
-    wrong = [name for name in own if name not in whole or not whole[name].equal(own[name])]
+    wrong = [name for name in {**own, **begun} if not (name in whole and name in own and whole[name].equal(own[name]))]
     if wrong:
         what = f"{wrong[0]} is not that of {base} and the adapters: more was learnt, or one of them has changed"
         raise InputError(what, where=str(run), fix="heed export --to hf, which has the adapters added to the weights")

@@ -254,14 +254,17 @@ def test_the_adapters_of_a_translator_follow_the_order_of_its_features_there(tmp
 
     pairs = [f"{line} {number}\t{line[::-1]} {number}\n" for number in range(12) for line in LINES]
     (tmp_path / "pairs.tsv").write_text("".join(pairs))
-    size = ["model.d_model=16", "model.d_ff=24", "model.n_heads=2", "model.encoder_layers=1", "model.decoder_layers=1"]
+    size = ["model.d_model=16", "model.d_ff=24", "model.n_heads=2", "model.encoder_layers=1", "model.decoder_layers=2"]
     plan = ["train.steps=3", "train.tokens=200", "train.lr=0.05", "train.warmup=1", "train.precision=fp32"]
-    for name, settings, more in (("base", size, {}), ("run", [], {"start_from": tmp_path / "base", "train.lora": 2})):
+    begun = {"start_from": tmp_path / "base", "train.lora": 2}
+    for name, settings, more in (("base", size, {}), ("run", [], begun), ("less", ["model.decoder_layers=1"], begun)):
         path = {"data.path": tmp_path / "pairs.tsv", "data.source": "1", "data.target": "2"}
         made, _ = planned("translate", tmp_path / name, {**path, **more}, settings=[*settings, *plan])
         assert [*train(made, tmp_path / name)]
     for name, to in (("base", "hf"), ("run", "hf"), ("run", "peft")):
         export_model(tmp_path / name, tmp_path / f"{name}-{to}", to=to)
+    with pytest.raises(InputError, match=r"decoder\.blocks\.1\..* is not that of .*base and the adapters"):
+        export_model(tmp_path / "less", tmp_path / "none", to="peft")
 
     base, whole = (AutoModelForSeq2SeqLM.from_pretrained(tmp_path / f"{name}-hf") for name in ("base", "run"))
     ids = {"input_ids": torch.tensor([[5, 6, 7, 3]]), "decoder_input_ids": torch.tensor([[2, 8, 9]])}
