@@ -336,7 +336,7 @@ def _cache_attributes(model: nn.Module) -> None:
     """Every part of a module as a plain attribute too, and what hands back what it gets as a function. torch looks for
     parts only where no attribute is found: 0.6 us each, and as much again for calling a module. What would train such
     a model or give it other weights is refused, as it would reach a part of it alone."""
-    modules = list(model.modules())
+    modules = list(model.eval().modules())
     for module in modules[1:]:
         module.__dict__["train"] = _refuse_training
     model.register_load_state_dict_pre_hook(_refuse_loading)

@@ -305,3 +305,13 @@ def test_a_model_that_four_bits_do_not_fit_stays_as_it_was() -> None:
     moved = for_inference(nn.Sequential(nn.Linear(512, 512)), fixed=False).to("meta")
     with torch.inference_mode():
         assert moved(torch.zeros(2, 512, device="meta")).shape == (2, 512)
+
+
+def test_dropout_is_over_in_what_was_still_in_training_mode() -> None:
+    """`eval` has nothing left to do, whatever it is called on."""
+    model = LM(lm_config(replace(GPT, dropout=0.5))).train()
+    ids = torch.randint(37, (1, 9))
+    wanted = copy.deepcopy(model).eval()(ids).detach()
+    for made in (for_inference(model), for_inference(model).eval()):
+        assert not any(part.training for part in made.modules())
+        torch.testing.assert_close(made(ids), wanted, rtol=0, atol=1e-5 * float(wanted.abs().max()))
