@@ -70,7 +70,8 @@ def test_a_language_is_not_detected(address: str) -> None:
     with pytest.raises(HTTPError) as raised:
         LibreTranslateAPI(address).detect("ba de gi")
     assert raised.value.code == 400
-    said = json.loads(raised.value.read())["error"]
+    with raised.value as answer:
+        said = json.loads(answer.read())["error"]
     assert "not detected here" in said
     assert "en, de, low" in said
 

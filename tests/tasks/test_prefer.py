@@ -3,6 +3,7 @@ is refused."""
 
 import json
 import math
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -306,7 +307,7 @@ def test_who_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pyt
     told = reward_named("told:kind")
     assert told is not None
     assert told(asked[0][1:], asked[1][1:]) == [1.0]
-    command = reward_named(f"command: {sys.executable} said.py")
+    command = reward_named(f"command: {shlex.quote(sys.executable)} said.py")
     assert command is not None
     assert command(*asked) == [2.0, 4.0]
     assert reward_named(str(tmp_path)) is None
