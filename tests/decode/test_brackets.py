@@ -95,3 +95,35 @@ def test_probabilities_are_those_among_what_may_come() -> None:
         forced = token == EOS
         assert chance <= 0.0
         assert not forced or chance == 0.0
+
+
+class Reciter:
+    """A model that says one thing."""
+
+    def __init__(self, tokens: list[int]) -> None:
+        self.logits = 50 * torch.nn.functional.one_hot(torch.tensor(tokens), BRACKETS.size).float()
+
+    def start(self, source: Tensor, segments: Tensor | None) -> Walk:
+        return Walk(torch.zeros(len(source), dtype=torch.int64))
+
+    def step(self, tokens: Tensor, state: Walk) -> tuple[Tensor, Walk]:
+        return self.logits[state.place], Walk(state.place + 1)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        "(S # )S",
+        "(S (NP # )NP (VP # # )VP )S",
+        "(S (NP (NP # )NP # )NP (VP # (S (VP # )VP )S )VP # )S",
+        "(S (S (S # )S )S # )S",
+    ],
+)
+def test_whatever_tree_a_model_would_say_it_may(tree: str) -> None:
+    words = tree.replace("#", LEAF).split()
+    wanted = [*(BRACKETS.ids[word] for word in words), EOS]
+    grammar = Grammar(leaf=BRACKETS.ids[LEAF], eos=EOS, opening=BRACKETS.ids["(NP"], labels=3, run=3)
+    model = Bracketed(Reciter(wanted), grammar, leaves=torch.tensor([tree.count("#")]), longest=torch.tensor([40]))
+    (found,) = greedy(model, torch.tensor([[1]]), bos=BOS, eos=EOS, longest=[40])
+    assert [*found.tokens, EOS] == wanted
+    assert found.finished
