@@ -228,6 +228,7 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
                 if isinstance(child, nn.Linear):
                     setattr(module, name, _swapped(child, weights, fixed, tied=uses[id(child.weight)] > 1))
     if fixed:
+        _refuse_changes(model)
         _cache_attributes(model)
     return model
 
@@ -334,17 +335,21 @@ def _swapped(linear: nn.Linear, weights: str, fixed: bool, *, tied: bool) -> nn.
 
 def _cache_attributes(model: nn.Module) -> None:
     """Every part of a module as a plain attribute too, and what hands back what it gets as a function. torch looks for
-    parts only where no attribute is found: 0.6 us each, and as much again for calling a module. What would train such
-    a model or give it other weights is refused, as it would reach a part of it alone."""
-    modules = list(model.eval().modules())
-    for module in modules[1:]:
-        module.__dict__["train"] = _refuse_training
-    model.register_load_state_dict_pre_hook(_refuse_loading)
-    model.requires_grad_(False)
+    parts only where no attribute is found: 0.6 us each, and as much again for calling a module."""
+    modules = list(model.modules())
     joints = {id(part.joint): part.joint.linear for part in modules if isinstance(part, JointPart)}
     for module in (*modules, *joints.values()):
         for name, part in (*module._modules.items(), *module._parameters.items(), *module._buffers.items()):
             module.__dict__[name] = _same if isinstance(part, nn.Identity | Dropout) else part
+
+
+def _refuse_changes(model: nn.Module) -> None:
+    """What would train the model, or give it other weights, is told so: it would reach a part of it alone."""
+    for module in model.eval().modules():
+        if module is not model:  # which hands this on to its parts, and itself back
+            module.__dict__["train"] = _refuse_training
+    model.register_load_state_dict_pre_hook(_refuse_loading)
+    model.requires_grad_(False)
 
 
 def _refuse_training(mode: bool = True) -> None:

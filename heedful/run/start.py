@@ -60,7 +60,7 @@ def started_from(recipe: Recipe, *tasks: str) -> tuple[Path, dict[str, Any]]:
     if name not in tasks:
         what = f"not a model of heed train {' or '.join(tasks)}"
         raise InputError(what, where=str(folder), fix="start from another run")
-    if key := next((key for key in recipe.model if key != "dropout" and key not in recipe.STACKS), ""):
+    if key := next((key for key in recipe.model if key not in ("dropout", *recipe.STACKS)), ""):
         what = f"model.{key} cannot be chosen: the model is that of {folder}"
         raise InputError(what, fix=f"leave out model.{key}, or start_from")
     return folder, about

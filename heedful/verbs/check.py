@@ -12,7 +12,7 @@ from heedful.run.task import Law, Served, Task
 from heedful.store.checkpoint import verify
 from heedful.store.files import need_folder
 from heedful.tasks.load import row_of_run
-from heedful.verbs.again import beside_weights
+from heedful.verbs.saving import beside_weights
 
 ENGINE = "what is exported would be another model"
 

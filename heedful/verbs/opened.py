@@ -13,12 +13,12 @@ from heedful.run.folder import read_textless_run
 from heedful.run.task import Law, Looked, NamedWeights, Served
 from heedful.tasks import scoring_options
 from heedful.tasks.load import load_model, row_of_model
-from heedful.verbs.again import save_again
 from heedful.verbs.check import check as check_run
 from heedful.verbs.evaluate import scored
 from heedful.verbs.info import describe_run, headlines
 from heedful.verbs.look import KINDS, look_into, weights_of
 from heedful.verbs.memory import LABELLED, in_memory, no_single_path, plain, write_rows
+from heedful.verbs.saving import save_trained
 from heedful.verbs.use import ask_each
 
 
@@ -69,7 +69,7 @@ class Verbs:
         return model.train()
 
     def save(self, run: Path, model: nn.Module, out: Path) -> None:
-        save_again(run, model, out)
+        save_trained(run, model, out)
 
 
 def open_model(

@@ -1,4 +1,4 @@
-"""A run once more, with the weights of a module that the user has."""
+"""Saving a run once more: its small files, with the weights of a module that was trained elsewhere."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def beside_weights(run: Path) -> dict[str, Any]:
     return found | {"task.json": files.read_json(run / "task.json")} | chat_files(run)
 
 
-def save_again(run: Path, model: nn.Module, out: Path) -> None:
+def save_trained(run: Path, model: nn.Module, out: Path) -> None:
     """Makes the run `out` of `run`, with the weights of `model`; see `Opened.save`."""
     if getattr(model, "config", None) != read_saved(run).config:
         what = f"a {type(model).__name__} of another configuration than {run}"
