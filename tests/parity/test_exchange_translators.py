@@ -96,17 +96,22 @@ def test_translations_are_theirs(marian: Both, beam: int, renormalise: bool) -> 
     assert [one.text for one in made] == read
 
 
+def stopping(folder: Path, early: bool | None, count: int) -> tuple[Any, Any, Translator, list[str]]:
+    """A model for which it makes a difference, their tokenizer, ours, and so many texts."""
+    torch.manual_seed(1)
+    theirs = marian_folder(folder / "hub")
+    path = folder / "hub/generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"early_stopping": early}))
+    import_model(folder / "hub", folder / "run")
+    draw, words = random.Random(0), " ".join(LINES).split()
+    texts = [" ".join(draw.sample(words, draw.randint(2, 7))) for _ in range(count)]
+    return theirs, marian_tokenizer(folder / "hub"), Translator.load(folder / "run"), texts
+
+
 @pytest.mark.parametrize("early", [None, False, True])
 def test_a_beam_ends_when_theirs_does(tmp_path: Path, early: bool | None) -> None:
-    """A model for which it makes a difference. None: as where a file does not say, which is False."""
-    torch.manual_seed(1)
-    theirs = marian_folder(tmp_path / "hub")
-    path = tmp_path / "hub/generation_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"early_stopping": early}))
-    import_model(tmp_path / "hub", tmp_path / "run")
-    ours, tokenizer = Translator.load(tmp_path / "run"), marian_tokenizer(tmp_path / "hub")
-    draw, words = random.Random(0), " ".join(LINES).split()
-    texts = [" ".join(draw.sample(words, draw.randint(2, 7))) for _ in range(10)]
+    """None: as where a file does not say, which is False."""
+    theirs, tokenizer, ours, texts = stopping(tmp_path, early, 10)
     found = ours.hypotheses(ours.source.encode(texts), ours.decoding(beam=3, length_penalty=2.0))
     said = [[*best[0].tokens, 0] for best in found]
     options: dict[str, Any] = {"num_beams": 3, "max_length": 64, "length_penalty": 2.0}
@@ -118,14 +123,7 @@ def test_a_beam_ends_when_theirs_does(tmp_path: Path, early: bool | None) -> Non
 
 @pytest.mark.parametrize("longest", [4, 8])
 def test_what_has_not_ended_at_the_limit_comes_where_theirs_does(tmp_path: Path, longest: int) -> None:
-    torch.manual_seed(1)
-    theirs = marian_folder(tmp_path / "hub")
-    path = tmp_path / "hub/generation_config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"early_stopping": True}))
-    import_model(tmp_path / "hub", tmp_path / "run")
-    ours, tokenizer = Translator.load(tmp_path / "run"), marian_tokenizer(tmp_path / "hub")
-    draw, words = random.Random(0), " ".join(LINES).split()
-    texts = [" ".join(draw.sample(words, draw.randint(2, 7))) for _ in range(12)]
+    theirs, tokenizer, ours, texts = stopping(tmp_path, True, 12)
 
     def said(**more: Any) -> list[list[int]]:
         found = ours.hypotheses(ours.source.encode(texts), ours.decoding(beam=3, longest=longest, **more))

@@ -236,6 +236,7 @@ def test_a_student_may_begin_with_some_of_its_teachers_layers(translators, pairs
 def test_it_says_what_is_wrong_before_anything_is_translated(translators, pairs: Path, tmp_path: Path, capsys) -> None:
     for words, said in (
         (["--data", pairs, "--preset", "huge"], "huge"),
+        (["--data", pairs, "--preset", "transformer-tiny", "--from", translators[0]], "--preset and --from"),
         ([], "no data was given"),
         (["--data", pairs, "--taught", tmp_path / "x.txt"], "into a .tsv file"),
         (["--data", pairs, "--set", "train.stepz=3"], "stepz"),

@@ -10,6 +10,8 @@ from heedful.errors import InputError
 from heedful.tasks.shared.cli import Beam, Command, Device, Json, LengthPenalty, Run, Seed, Settings, tell
 from heedful.tasks.shared.options import by_groups
 
+PRESET = "transformer-deep-shallow"  # of a student that begins with nothing
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
@@ -43,9 +45,9 @@ class TeachingOptions:
 class StudentOptions:
     """Who learns, and how."""
 
-    preset: Annotated[str, typer.Option(help="The size of the student; heed info lists them.")] = (
-        "transformer-deep-shallow"
-    )
+    preset: Annotated[
+        str | None, typer.Option(help="The size of the student; heed info lists them.", show_default=PRESET)
+    ] = None
     start: Annotated[
         str,
         typer.Option(
@@ -99,11 +101,13 @@ def distil(
 
     if not teaching.data:
         raise InputError("no data was given", fix="--data PATH: the pairs whose sources the teacher translates")
+    if student.preset and student.start:
+        raise InputError("--preset and --from", fix="leave one out: a student that begins with a run has its sizes")
     shown, where, out = ProgressLine(), chosen_device(told.device), student.out
     writing, recipe = planned_distillation(
         teacher,
         teaching.data,
-        preset=student.preset,
+        preset=student.preset or PRESET,
         start=student.start,
         taught=teaching.taught or out.with_name(f"{out.name}.taught.tsv"),
         together=[Path(run) for run in teaching.together or ()],
