@@ -20,6 +20,7 @@ Data = str | Path | Sequence[str | Path] | Rows | Table | Mapping[str, Table] | 
 PARTS = ("train", "valid", "test")
 # What makes rows of a table: of polars; of `datasets`, and of columns; of pandas.
 TABLES = {"to_dicts": {}, "to_list": {}, "to_dict": {"orient": "records"}}
+LONGEST_NAME = 255  # of a file, wherever there are some
 PAIR, LABELLED = ("source", "target"), ("text", "label")
 
 
@@ -55,7 +56,7 @@ def path_and_corpus(
     if data is None or isinstance(data, Parts):
         return None, data
     if isinstance(data, str | Path):
-        return str(data), None
+        return path_in(data, "train"), None
     if not in_memory(data):
         paths = [str(path) for path in data] if isinstance(data, Sequence) else []
         if not pairs:
@@ -63,6 +64,16 @@ def path_and_corpus(
         return paths, None
     source, target = sides
     return str(write_rows(data, folder, (source or PAIR[0], target or PAIR[1]) if pairs else LABELLED)), None
+
+
+def path_in(data: str | Path, part: str) -> str:
+    """Raises InputError for a text."""
+    name = str(data)
+    if "\n" in name or max(map(len, name.split("/"))) > LONGEST_NAME:
+        what = f"a text of {len(name):,} characters, {name[:30]!r} ..., where a path is expected"
+        fix = f'give texts that are in memory as the part that they are: {{"{part}": [text]}}'
+        raise InputError(what, where="data", fix=fix)
+    return name
 
 
 def no_single_path(paths: Sequence[str], part: str) -> InputError:

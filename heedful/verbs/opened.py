@@ -17,7 +17,7 @@ from heedful.verbs.check import check as check_run
 from heedful.verbs.evaluate import scored
 from heedful.verbs.info import describe_run, headlines
 from heedful.verbs.look import KINDS, look_into, weights_of
-from heedful.verbs.memory import LABELLED, in_memory, no_single_path, plain, write_rows
+from heedful.verbs.memory import LABELLED, in_memory, no_single_path, path_in, plain, write_rows
 from heedful.verbs.saving import save_trained
 from heedful.verbs.use import ask_each
 
@@ -41,6 +41,8 @@ class Verbs:
         if not in_memory(data):
             if isinstance(data, Sequence) and not isinstance(data, str):
                 raise no_single_path([*map(str, data)], "test")
+            if isinstance(data, str):
+                path_in(data, "test")
             return _scores(served, data, settings)
         about = getattr(served, "about", {})
         pairs = "target" in about

@@ -63,6 +63,9 @@ def planned(
     if asked and made.train.minutes is not None and not (chosen or made.start_from or made.model):
         made, told = _sized(made, out, device, corpus)
     whole = override(made, settings)
+    if whole.start_from and (given.get("preset") or "preset" in {setting.partition("=")[0] for setting in settings}):
+        what = f"the preset {whole.preset} beside the run {whole.start_from} to begin with"
+        raise InputError(what, where="heed train", fix="leave out --preset or --from: a run has its own sizes")
     from_nothing = isinstance(recipe, str) and not (chosen or made.start_from)
     rates, what, why = _suited(whole, out, corpus) if from_nothing else _rates(whole)
     rates = [rate for rate in rates if rate.partition("=")[0] not in said]

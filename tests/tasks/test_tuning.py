@@ -97,6 +97,13 @@ def test_what_is_said_stays(domain: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (large.preset, told) == ("transformer-small", [])
 
 
+def test_a_preset_is_not_taken_beside_a_run_that_has_its_own_sizes(general: tuple[str, Path], domain: str) -> None:
+    for said in ({"preset": "transformer-tiny"}, {}):
+        settings = () if said else ("preset=transformer-tiny",)
+        with pytest.raises(InputError, match="the preset transformer-tiny beside the run .* to begin with"):
+            tuned_recipe(general, domain, *settings, **said)
+
+
 @pytest.mark.parametrize(("budget", "agreed"), [({"train.minutes": 1}, 0), ({"train.minutes": 5}, 1)])
 def test_a_short_training_of_few_pairs_passes_each_batch_once(
     domain: str, budget: dict[str, object], agreed: float
