@@ -185,6 +185,10 @@ class Job(ABC, Generic[R, C, M]):
         best = self.served.load(folder, device=device)
         return {name: self.score(best, part) for name, part in self.tests()}
 
+    def doubts(self, scores: Scores) -> Iterable[str]:
+        """What a person should be told of these scores, a line each."""
+        return ()
+
     def tests(self) -> Iterator[tuple[str, Any]]:
         yield from self.corpus.scored().items()
 

@@ -141,6 +141,7 @@ class _Run:
             with self.signals.giving_up():
                 finished, loss = _finish(self.job, self.out, state, self.progress, self.device)
             yield from self._too_short(loss)
+            yield from map(Note, self.job.doubts(finished.scores))
             yield finished
 
     def _steps(self) -> Iterator[Event]:

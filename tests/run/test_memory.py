@@ -178,7 +178,7 @@ def test_texts_that_would_be_paths_are_told_how_to_be_texts(tmp_path: Path) -> N
     with pytest.raises(InputError, match="data: no rows"):
         model.evaluate([])
     for text in ("one line\nand another", "word " * 60):
-        with pytest.raises(InputError, match="a text of .* characters, .* where a path is expected") as caught:
+        with pytest.raises(InputError, match=r"a text of .* characters, .* where a path is expected") as caught:
             train("generate", tmp_path / "run", text)
         assert '{"train": [text]}' in caught.value.fix
         with pytest.raises(InputError, match="where a path is expected"):

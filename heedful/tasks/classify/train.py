@@ -1,6 +1,6 @@
 """Training a classifier of texts, from scratch, from a language model or from an encoder."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 from heedful.data.batches import shuffled_groups
 from heedful.data.text.labelled import Answer, Example, Labelled, read_labelled
 from heedful.errors import InputError, counted
-from heedful.metrics.labels import entropy
+from heedful.metrics.labels import accuracy, entropy
 from heedful.models import config_from
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.run.card import CardText, Scores, score_table
 from heedful.run.job import Measurement
+from heedful.tasks.classify.baseline import bag_of_words
 from heedful.tasks.classify.layout import (
     ClassifyBatch,
     ClassifyLayout,
@@ -31,6 +32,7 @@ from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.training.loss import Loss, linear_cross_entropy
 
 RANKS = {"label": "accuracy", "choice": "accuracy", "score": "spearman", "labels": "micro_f1"}
+BAG = "bag_of_words"  # its accuracy, beside the model's
 SHOWN = 8  # examples of a sample
 AUXILIARY = 0.5  # by default, of a language model (Radford et al. 2018, section 4.1)
 
@@ -131,6 +133,27 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
         body = model.lm or model.encoder
         assert body is not None
         return body
+
+    def finish(self, folder: Path, device: str) -> Scores:
+        """Beside them, of single texts with a label, those of a bag of words that has learnt from the same examples."""
+        scores = super().finish(folder, device)
+        tests = dict(self.tests())
+        parts = [self.corpus.train, self.corpus.valid, *tests.values()]
+        if self.corpus.answer != "label" or any(one.pair for part in parts for one in part):
+            return scores
+        labels = {label: i for i, label in enumerate(self.answers.labels)}
+        train, valid, *tested = (
+            (self.tokenizer.encode([one.text for one in part]), [labels[one.label] for one in part]) for part in parts
+        )
+        found = bag_of_words(train, valid, len(labels))
+        baseline = {name: accuracy(found(texts), right) for name, (texts, right) in zip(tests, tested, strict=True)}
+        return {name: {**own, BAG: baseline[name]} for name, own in scores.items()}
+
+    def doubts(self, scores: Scores) -> Iterator[str]:
+        for name, own in scores.items():
+            if BAG in own and float(own[BAG]) > float(own["accuracy"]):
+                what = f"{name}: a bag of words, which knows no order, is right more often: {own[BAG]:.3f} of the texts"
+                yield f"{what}; the model may need more examples, or another model to begin with (--from)"
 
     def task(self, model: Classifier) -> ClassifyTask:
         return ClassifyTask(self.examples, self.recipe.train, answer=self.answers.answer, auxiliary=self.auxiliary)
