@@ -55,7 +55,7 @@ def test_a_classifier_that_a_bag_of_words_is_ahead_of_is_told(tmp_path) -> None:
     assert own["bag_of_words"] > 0.9 > own["accuracy"]
     told = [event.text for event in events if isinstance(event, Note) and "bag of words" in event.text]
     assert told == [
-        f"test: a bag of words, which knows no order, is right more often: {own['bag_of_words']:.3f} of the texts; "
-        "the model may need more examples, or another model to begin with (--from)"
+        f"test: a bag of words, and of pairs of neighbours, is right more often: {own['bag_of_words']:.3f} of the "
+        "texts; the model may need more examples, or another model to begin with (--from)"
     ]
     assert "bag of words" in (tmp_path / "run" / "README.md").read_text()

@@ -152,8 +152,8 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
     def doubts(self, scores: Scores) -> Iterator[str]:
         for name, own in scores.items():
             if BAG in own and float(own[BAG]) > float(own["accuracy"]):
-                what = f"{name}: a bag of words, which knows no order, is right more often: {own[BAG]:.3f} of the texts"
-                yield f"{what}; the model may need more examples, or another model to begin with (--from)"
+                what = f"{name}: a bag of words, and of pairs of neighbours, is right more often: {own[BAG]:.3f}"
+                yield f"{what} of the texts; the model may need more examples, or another model to begin with (--from)"
 
     def task(self, model: Classifier) -> ClassifyTask:
         return ClassifyTask(self.examples, self.recipe.train, answer=self.answers.answer, auxiliary=self.auxiliary)
