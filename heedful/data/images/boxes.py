@@ -5,7 +5,6 @@ A box is its left, upper, right and lower edge in pixels.
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -19,7 +18,7 @@ import torch
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image
 from heedful.data.lines import read_bytes
 from heedful.data.made import shapes
-from heedful.data.parts import PictureParts, entries, held_out, part_of, sorted_in
+from heedful.data.parts import PictureParts, entries, held_out, is_part, sorted_pictures, tests_in
 from heedful.errors import InputError, MissingError
 
 Box = tuple[float, float, float, float]
@@ -79,7 +78,7 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
         return PictureParts(made["train"], made["valid"], {"test": made["test"]}, str(path), channels=3, size=size)
     path = Path(path)
     reader = _Reader()
-    train, valid, tests = sorted_in(reader.parts(path).items(), _part_of)
+    train, valid, tests = sorted_pictures(reader.parts(path).items())
     if not any(row.things for row in train):
         raise MissingError("no box to learn from", where=str(path), fix=EXAMPLE)
     train, valid, notes = held_out(train, valid, lambda row: row.file.path.name, noun="picture", where=path)
@@ -95,8 +94,7 @@ def read_test_boxes(path: str | Path, *, channels: int) -> tuple[dict[str, Boxed
     if shapes.asked(str(path)) is not None:
         return {"test": _drawn(shapes.scenes("test", shapes.TEST))}, ()
     reader = _Reader()
-    rows = reader.parts(Path(path))
-    tests = {name: own for name, own in rows.items() if _part_of(name) == "test"} or rows
+    tests = tests_in(reader.parts(Path(path)))
     for name, own in tests.items():
         if not own:
             raise MissingError(f"no picture in the part {name}", where=str(path), fix=EXAMPLE)
@@ -129,12 +127,6 @@ def _part(rows: Sequence[_Row], channels: int) -> BoxedPart:
     files = [row.file for row in rows]
     things, crowds = [row.things for row in rows], [row.crowds for row in rows]
     return BoxedPart(ImageFiles(files, channels=channels), things, [*map(str, files)], crowds if any(crowds) else [])
-
-
-def _part_of(name: str) -> str:
-    """By any word of the name: "instances_val2017" is there to validate on."""
-    words = re.split(r"[^a-z]+", name.lower())
-    return next((part for word in words if (part := part_of(Path(word))) != "train"), "train")
 
 
 class _Reader:
@@ -182,7 +174,7 @@ class _Reader:
                 return {path.stem: self.coco(path)}
             raise InputError("not a kind of file that boxes are read from", where=str(path), fix=EXAMPLE)
         inside = entries(path)
-        named = [entry for entry in inside if entry.is_dir() and _named_as_part(entry.name) and _annotated(entry)]
+        named = [entry for entry in inside if entry.is_dir() and is_part(entry.name) and _annotated(entry)]
         if named:
             return {one.name: [row for rows in self.parts(one).values() for row in rows] for one in named}
         below = [entry for entry in inside if entry.is_dir() and entry.name.lower() == "annotations"]
@@ -379,10 +371,6 @@ def _objects(data: Mapping[str, Any], key: str, needed: Sequence[str], file: Pat
             if name.endswith("id") and not isinstance(each[name], int | str):
                 raise InputError(f'"{name}" is {each[name]!r:.40}', where=where)
         yield each
-
-
-def _named_as_part(name: str) -> bool:
-    return part_of(Path(name)) != "train" or name.lower().startswith("train")
 
 
 def _annotated(folder: Path) -> bool:

@@ -12,7 +12,7 @@ from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shap
 from heedful.data.images.labelled import IMAGE_COLUMNS, Finder
 from heedful.data.lines import json_lines, named_cells, read_lines
 from heedful.data.made import shapes
-from heedful.data.parts import PictureParts, held_out, kind_of, part_of, sorted_in
+from heedful.data.parts import PictureParts, held_out, kind_of, sorted_pictures, tests_in
 from heedful.data.tables import LOOKED_AT, table_cells
 from heedful.errors import InputError, MissingError
 
@@ -60,7 +60,7 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
         return PictureParts(train, valid, {"test": test}, str(path), channels=3, size=(shapes.SIZE, shapes.SIZE))
     path = Path(path)
     files, rows = _rows(path)
-    learnt, checked, tests = sorted_in((name, [*part.items()]) for name, part in rows.items())
+    learnt, checked, tests = sorted_pictures((name, [*part.items()]) for name, part in rows.items())
     if not learnt:
         raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
     learnt, checked, notes = held_out(_merged(learnt), _merged(checked), _name, noun="picture", where=path)
@@ -76,8 +76,7 @@ def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captione
     if shapes.asked(str(path)) is not None:
         return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
     _, rows = _rows(Path(path))
-    tests = {name: part for name, part in rows.items() if part_of(Path(name)) == "test"} or rows
-    return {name: _captioned([*part.items()], channels) for name, part in tests.items()}
+    return {name: _captioned([*part.items()], channels) for name, part in tests_in(rows).items()}
 
 
 def pictures_in(path: str | Path) -> list[ImageFile]:
