@@ -322,7 +322,6 @@ class _Finder:
             return ImageFile(own)
         raise MissingError(f"there is no picture {name!r}", where=where, fix=f"put it into {self.root}")
 
-
     def _called(self, stem: str) -> Path | None:
         """The first picture of this name, whatever its suffix."""
         if self.stems is None:

@@ -146,7 +146,9 @@ def _table(path: Path) -> Iterator[tuple[ImageFile, str, str]]:
     find = Finder(path.parent)
     for where, row in _records(path):
         image, text = (next((row[key] for key in keys if row.get(key)), "") for keys in (FILE_COLUMNS, TEXT_COLUMNS))
-        if not isinstance(image, str) or not isinstance(text, str) or not text.strip():
+        if not isinstance(image, str) or not image.strip():
+            raise InputError("no image", where=where, fix="write image,text on each line")
+        if not isinstance(text, str) or not text.strip():
             raise InputError("no text for this picture", where=where, fix="write image,text on each line")
         yield find(image, where=where), text, str(row.get("split") or "")
 

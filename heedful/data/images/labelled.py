@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
-from heedful.data.lines import named_cells, read_bytes, read_lines
+from heedful.data.lines import json_lines, named_cells, read_bytes, read_lines
 from heedful.data.parts import (
     PictureParts,
     are_parts,
     entries,
     held_out,
+    is_part,
     kind_of,
     part_within,
     sorted_pictures,
@@ -26,6 +27,7 @@ from heedful.data.tables import table_cells
 from heedful.errors import InputError, MissingError, counted
 
 IMAGE_COLUMNS = ("image", "file", "path")
+TABLES = (".csv", ".tsv", ".jsonl")
 HIDDEN = (".", "__")  # names of what is a system's own begin so
 NAMED = 3  # files that a note names
 IDX_SHARE = 6  # of idx files the last: 10,000 of 60,000
@@ -52,8 +54,8 @@ def read_labelled_images(path: str | Path, *, channels: int | None = None, label
     - a folder with a folder of pictures for each label; or three such, train*, valid* (val, dev) and test*; where a
       folder may stand, a zip file may.
     - a .csv or .tsv file whose first line names the columns "image" (or "file", "path") and "label", and perhaps
-      "split" (train, valid or test), whatever separates them; or a folder with several, named likewise. Files are found
-      from where the table is, in a folder or a zip file beside it too.
+      "split" (train, valid or test), whatever separates them; a .jsonl file of objects with the same keys; or a folder
+      with several, named likewise. Files are found from where the table is, in a folder or a zip file beside it too.
     - an idx file of pictures (or a folder with one) with its labels beside it under the same name with "labels" for
       "images"; "t10k" is the test.
 
@@ -110,14 +112,14 @@ def _rows(path: Path, labelled: bool, beside: list[Path]) -> dict[str, list[Row]
     """Pictures and labels by the name of their part: of a table its own, of folders theirs, or "train"; and files that
     are `beside` pictures in folders."""
     if not path.is_dir():
-        if kind_of(path) in (".csv", ".tsv"):
+        if kind_of(path) in TABLES:
             return _table(path, labelled, "train")
         if path.suffix == ".zip":
             return _by_folder(_inside(members(path), str(path)), labelled)
         read_bytes(path)  # says so where it is not there
         raise InputError("not a kind of file that labelled pictures are read from", where=str(path), fix=EXAMPLE)
     inside = entries(path, hidden=HIDDEN)
-    tables = [file for file in inside if file.is_file() and kind_of(file) in (".csv", ".tsv")]
+    tables = [file for file in inside if file.is_file() and _is_table(file)]
     if tables:
         rows: dict[str, list[Row]] = {}
         for file in tables:
@@ -135,6 +137,11 @@ def _rows(path: Path, labelled: bool, beside: list[Path]) -> dict[str, list[Row]
         else:
             beside.append(entry)
     return _by_folder(named, labelled)
+
+
+def _is_table(file: Path) -> bool:
+    """What else is in a .jsonl file stands beside pictures now and then."""
+    return kind_of(file) in TABLES and (kind_of(file) != ".jsonl" or is_part(file.name))
 
 
 def _walk(folder: Path, beside: list[Path]) -> Iterator[Path]:
@@ -183,6 +190,29 @@ def _by_folder(named: Sequence[tuple[tuple[str, ...], ImageFile]], labelled: boo
 
 def _table(path: Path, labelled: bool, part: str) -> dict[str, list[Row]]:
     """Pictures and labels by what the column "split" says, or as this `part`."""
+    find = Finder(path.parent)
+    found: dict[str, list[Row]] = {}
+    for where, row in _records(path, labelled):
+        image, label = next((row[name] for name in IMAGE_COLUMNS if name in row), None), row.get("label", "")
+        if not isinstance(image, str):
+            raise InputError("no image", where=where, fix='write {"image": "...", "label": "..."}')
+        label = str(label).strip() if labelled and isinstance(label, str | int) else ""
+        if labelled and not label:
+            raise InputError("no label", where=where)
+        found.setdefault(str(row.get("split") or part), []).append((find(image, where=where), label))
+    if not found:
+        raise InputError("no picture", where=str(path), fix="write image,label and then a picture on each line")
+    return found
+
+
+def _records(path: Path, labelled: bool) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Where each row is, and what it says by the names of columns, or by its keys."""
+    if kind_of(path) == ".jsonl":
+        for where, record in json_lines(path, read_lines(path)):
+            if not isinstance(record, dict):
+                raise InputError("not an object", where=where, fix='write {"image": "...", "label": "..."}')
+            yield where, record
+        return
 
     def named(cells: Sequence[str]) -> list[str]:
         return [cell.strip().lower() for cell in cells]
@@ -195,17 +225,7 @@ def _table(path: Path, labelled: bool, part: str) -> dict[str, list[Row]]:
     if not is_header(header):
         what = f"columns {', '.join(header)[:80]}, expected image (or file, path){' and label' if labelled else ''}"
         raise InputError(what, where=f"{path}:{rows[0][0]}", fix="name the columns in the first line: image,label")
-    column = next(name for name in IMAGE_COLUMNS if name in header)
-    find = Finder(path.parent)
-    found: dict[str, list[Row]] = {}
-    for where, row in named_cells(path, rows[1:], header):
-        label = row["label"].strip() if labelled else ""
-        if labelled and not label:
-            raise InputError("no label", where=where)
-        found.setdefault(row.get("split") or part, []).append((find(row[column], where=where), label))
-    if not found:
-        raise InputError("no picture", where=str(path), fix="write image,label and then a picture on each line")
-    return found
+    yield from named_cells(path, rows[1:], header)
 
 
 class Finder:

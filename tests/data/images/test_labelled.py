@@ -1,6 +1,7 @@
 """Labelled pictures in each of their layouts, and what is wrong with them in one line."""
 
 import gzip
+import json
 import zipfile
 from pathlib import Path
 
@@ -113,6 +114,21 @@ def test_a_column_names_the_part_and_semicolons_separate(tmp_path):
         read = read_labelled_images(path)
         assert (told(read.train), told(read.valid)) == ([("a", 0), ("a", 1)], [("a", 3)])
         assert told(read.tests["Test"]) == told(read_test_images(path, channels=3)["Test"]) == [("a", 2)]
+
+
+def test_objects(tmp_path):
+    for shade in range(3):
+        picture(tmp_path / "in" / f"{shade}.png", shade)
+    rows = [{"image": f"in/{shade}.png", "label": shade % 2} for shade in range(3)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:2]))
+    (tmp_path / "val.jsonl").write_text(json.dumps(rows[2]))
+    read = read_labelled_images(tmp_path)
+    assert (told(read.train), told(read.valid)) == ([("0", 0), ("1", 1)], [("0", 2)])
+    (tmp_path / "in" / "notes.jsonl").write_text("x")  # is beside pictures, and no table
+    assert told(read_test_images(tmp_path / "in", channels=3, labelled=False)["train"])[0] == ("", 0)
+    (tmp_path / "val.jsonl").write_text('{"file_name": "x", "label": 1}')
+    with pytest.raises(InputError, match=r"val\.jsonl:1: no image"):
+        read_labelled_images(tmp_path)
 
 
 def test_folders_called_as_idx_files_are_passed_over(tmp_path):
