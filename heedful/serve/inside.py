@@ -124,7 +124,7 @@ def _weights(model: Hosted, what: str, given: Mapping[str, Any], options: Any) -
 
 
 def _tokens(found: Mapping[str, NamedWeights]) -> dict[str, list[str]]:
-    """Of the keys that most queries look at, and of the queries: "source" and "target". Places in a picture, which may
+    """Of the keys that most queries look at, and of the queries: "source" and "target". Patches of a picture, which may
     stand for keys, have none."""
     labels = [own.labels for own in found.values() if own.labels]
     if not labels:
