@@ -89,8 +89,9 @@ def told(checked: "Checked") -> list[str]:
     for name, check in CHECKS.items():
         if not record[name]:
             continue
-        share = 100 * record[name] / record["pairs"]
-        lines += ["", f"{name}: {record[name]:,} ({share:{'.0f' if share >= 10 else '.2g'}} %): {check.meaning}; {check.mend}"]
+        percent = 100 * record[name] / record["pairs"]
+        share = f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
+        lines += ["", f"{name}: {record[name]:,} ({share} %): {check.meaning}; {check.mend}"]
         for one in report.examples.get(name, []):
             note = f"  ({cut(one.note)})" if one.note else ""
             lines.append(f"  {one.where}: {cut(one.source)} -> {cut(one.target)}{note}")
