@@ -57,7 +57,7 @@ def read_labelled_images(path: str | Path, *, channels: int | None = None, label
       "split" (train, valid or test), whatever separates them; a .jsonl file of objects with the same keys; or a folder
       with several, named likewise. Files are found from where the table is, in a folder or a zip file beside it too.
     - an idx file of pictures (or a folder with one) with its labels beside it under the same name with "labels" for
-      "images"; "t10k" is the test.
+      "images"; "t10k", or "test", is the test.
 
     `channels`: 1, 3, or None for 1 where all pictures are grey. Without a part to validate on, a tenth of each label is
     held out, chosen by a hash of the names; of idx files the last sixth. Where they need not be `labelled`, no
@@ -312,7 +312,9 @@ def _labels_of(file: Path) -> Path:
 
 
 def _test_beside(file: Path) -> Path | None:
-    return _packed_or_not(file.with_name(file.name.replace("train", "t10k"))) if "train" in file.name else None
+    """By the word of MNIST, or that of EMNIST."""
+    names = [file.name.replace("train", word) for word in ("t10k", "test")] if "train" in file.name else []
+    return next(filter(None, (_packed_or_not(file.with_name(name)) for name in names)), None)
 
 
 def _packed_or_not(file: Path) -> Path | None:

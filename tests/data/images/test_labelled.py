@@ -116,6 +116,13 @@ def test_a_column_names_the_part_and_semicolons_separate(tmp_path):
         assert told(read.tests["Test"]) == told(read_test_images(path, channels=3)["Test"]) == [("a", 2)]
 
 
+def test_the_test_of_emnist(tmp_path):
+    for part, count in (("train", 12), ("test", 3)):
+        for name, shape in (("images-idx3", (count, 2, 2)), ("labels-idx1", (count,))):
+            idx(tmp_path / f"emnist-letters-{part}-{name}-ubyte", torch.zeros(shape, dtype=torch.uint8))
+    assert len(read_labelled_images(tmp_path).tests["test"]) == len(read_test_images(tmp_path, channels=1)["test"]) == 3
+
+
 def test_objects(tmp_path):
     for shade in range(3):
         picture(tmp_path / "in" / f"{shade}.png", shade)
