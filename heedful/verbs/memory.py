@@ -7,8 +7,8 @@ from os.path import isfile  # unlike Path's, False for what is too long for a na
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from heedful.data.images.captions import FILE_COLUMNS
 from heedful.data.parts import Parts
+from heedful.data.tables import FILE_COLUMNS
 from heedful.errors import InputError
 from heedful.store import files
 

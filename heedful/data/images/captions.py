@@ -9,16 +9,15 @@ import numpy
 import torch
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
-from heedful.data.images.labelled import IMAGE_COLUMNS, Finder
+from heedful.data.images.labelled import Finder
 from heedful.data.lines import json_lines, named_cells, read_lines
 from heedful.data.made import shapes
 from heedful.data.parts import PictureParts, held_out, kind_of, sorted_pictures, tests_in
-from heedful.data.tables import LOOKED_AT, table_cells
+from heedful.data.tables import FILE_COLUMNS, IMAGE_COLUMNS, LOOKED_AT, table_cells
 from heedful.errors import InputError, MissingError
 
 TABLES = (".tsv", ".csv", ".jsonl")
 TEXT = ".txt"  # a table too, as that of Flickr8k; in a folder, where there is no other
-FILE_COLUMNS = (*IMAGE_COLUMNS, "file_name", "filename", "image_name", "image_path")
 TEXT_COLUMNS = ("text", "caption", "title", "comment", "sentence", "description", "name")
 EXAMPLE = "give a .csv whose first line is image,text, or a folder with train.csv, valid.csv and test.csv"
 

@@ -23,10 +23,9 @@ from heedful.data.parts import (
     sorted_pictures,
     tests_in,
 )
-from heedful.data.tables import table_cells
+from heedful.data.tables import IMAGE_COLUMNS, table_cells
 from heedful.errors import InputError, MissingError, counted
 
-IMAGE_COLUMNS = ("image", "file", "path")
 TABLES = (".csv", ".tsv", ".jsonl")
 HIDDEN = (".", "__")  # names of what is a system's own begin so
 NAMED = 3  # files that a note names
