@@ -74,6 +74,7 @@ def kind_of_picture(picture: Path | None) -> Literal["png", "svg"] | None:
 
 def told(checked: "Checked") -> list[str]:
     """The report as a terminal shows it."""
+    from heedful.data.text.doubts import tokenised
     from heedful.data.text.quality import CHECKS
 
     record, report = checked.record, checked.report
@@ -83,11 +84,14 @@ def told(checked: "Checked") -> list[str]:
         f"{name}: {counted(words, 'word')}" + (f", {code}" if code not in (None, name) else "")
         for name, code, words in sides
     ]
+    train = checked.read.train
+    lines += filter(None, [tokenised([*zip(train.source, train.target, strict=True)])])
     for name, check in CHECKS.items():
         if not record[name]:
             continue
-        share = 100 * record[name] / record["pairs"]
-        lines += ["", f"{name}: {record[name]:,} ({share:.2g} %): {check.meaning}; {check.mend}"]
+        percent = 100 * record[name] / record["pairs"]
+        share = f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
+        lines += ["", f"{name}: {record[name]:,} ({share} %): {check.meaning}; {check.mend}"]
         for one in report.examples.get(name, []):
             note = f"  ({cut(one.note)})" if one.note else ""
             lines.append(f"  {one.where}: {cut(one.source)} -> {cut(one.target)}{note}")

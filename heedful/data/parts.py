@@ -14,7 +14,9 @@ from heedful.errors import InputError, MissingError, counted
 E = TypeVar("E")  # the examples of a part, a list or something with pictures in it
 Row = TypeVar("Row")
 Notes = tuple[str, ...]  # that a person should see
-SPLITS = re.compile(r"(?P<train>train)|(?P<valid>validation|valid|val|dev)|(?P<test>test)")
+SPLITS = re.compile(
+    r"(?P<train>train(?:ing|set)?)|(?P<valid>(?:validation|valid|val|dev)(?:set)?)|(?P<test>test(?:ing|set)?)"
+)
 FEWEST = 16  # examples that say anything about a model
 SHARE, MOST = 10, 2000  # where nothing is given to validate on, one in so many is held out, and no more texts
 
@@ -130,6 +132,33 @@ def named_part(name: str) -> str | None:
     words = (re.split(r"[^a-z]", piece)[0] for piece in name.lower().rpartition("-ud-")[2].split("."))
     found = next(filter(None, map(SPLITS.fullmatch, words)), None)
     return found.lastgroup if found else None
+
+
+def part_within(name: str) -> str | None:
+    """What `named_part` says, or else by any word: "instances_val2017" is there to validate on, "seg_test" a test."""
+    return named_part(name) or next(filter(None, map(named_part, re.split(r"[^a-z]+", name.lower()))), None)
+
+
+def is_part(name: str) -> bool:
+    """Whether a folder is called as a part is."""
+    return named_part(name) is not None or name.lower().startswith("train")
+
+
+def are_parts(names: Collection[str]) -> bool:
+    """Whether all folders are called as parts are: by their first words, or by any where some are to learn from and
+    some are not."""
+    within = set(map(part_within, names))
+    return bool(names) and (all(map(is_part, names)) or (len(within) > 1 and "train" in within and None not in within))
+
+
+def sorted_pictures(rows: Iterable[tuple[str, list[Row]]]) -> tuple[list[Row], list[Row], dict[str, list[Row]]]:
+    """What `sorted_in` gives, by any word of a name."""
+    return sorted_in(rows, lambda name: part_within(name) or "train")
+
+
+def tests_in(rows: Mapping[str, E]) -> Mapping[str, E]:
+    """Those that are called a test by any word, or all where none is."""
+    return {name: own for name, own in rows.items() if part_within(name) == "test"} or rows
 
 
 def sorted_in(

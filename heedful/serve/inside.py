@@ -20,6 +20,7 @@ from heedful.serve.own import (
     model_for,
     plain,
     refuse_long,
+    refuse_stream,
     request_model,
     sent_pictures,
     settings_of,
@@ -81,6 +82,8 @@ async def _asked(
         given, sent = await sent_pictures(request, shape)
     else:
         given = await given_json(request, shape)
+    if given["stream"]:
+        refuse_stream(LOOK)
     model = model_for(models, "look", able, given["model"])
     pictures = any(part().reads == "pictures" for part in model.row.asks.values())
     if pictures != bool(sent):
@@ -121,13 +124,14 @@ def _weights(model: Hosted, what: str, given: Mapping[str, Any], options: Any) -
 
 
 def _tokens(found: Mapping[str, NamedWeights]) -> dict[str, list[str]]:
-    """Of the keys that most queries look at, and of the queries: "source" and "target"."""
+    """Of the keys that most queries look at, and of the queries: "source" and "target". Patches of a picture, which may
+    stand for keys, have none."""
     labels = [own.labels for own in found.values() if own.labels]
     if not labels:
         return {}
-    crossing = [own for own in labels if own["query"] != own["key"]]
+    crossing = [own for own in labels if own.get("query") != own.get("key")]
     own = (crossing or labels)[0]
-    return {"source": [*own["key"]], "target": [*own["query"]]}
+    return {name: [*own[side]] for name, side in (("source", "key"), ("target", "query")) if side in own}
 
 
 def _walk(model: Hosted, what: str, given: Mapping[str, Any], options: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typing
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
@@ -283,7 +283,7 @@ async def _stream(
     model: Hosted, verb: str, inputs: Sequence[str], settings: Mapping[str, Any], question: Ask
 ) -> Response:
     if verb != model.row.streams:
-        raise Refused(400, f"{verb} gives its answer as a whole", "leave out stream")
+        refuse_stream(verb)
     options = options_of(question, verb, settings)
     if len(inputs) != 1 or options.samples != 1:
         raise Refused(400, "one text is streamed at a time", "give one input, and no samples")
@@ -295,6 +295,11 @@ async def _stream(
     except HeedError as error:
         raise refused(error) from None
     return StreamingResponse(sse(first, pieces), media_type="text/event-stream")
+
+
+def refuse_stream(verb: str) -> NoReturn:
+    """Raises Refused."""
+    raise Refused(400, f"{verb} gives its answer as a whole", "leave out stream")
 
 
 async def sse(first: Piece, pieces: AsyncIterator[Piece]) -> AsyncIterator[str]:
@@ -323,6 +328,8 @@ async def _answer_pictures(
     if not able:
         raise Refused(415, f"no model {verb}s pictures", "send JSON")
     given, sent = await sent_pictures(request, shape)
+    if given["stream"]:
+        refuse_stream(verb)
     model = model_for(models, verb, able, given["model"])
     settings = settings_of(given)
     _refuse_too_much(verb, [name for name, _ in sent], settings, model.row.asks[verb]())

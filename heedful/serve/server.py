@@ -14,6 +14,23 @@ HEADER_BYTES = 16_384  # of a request that has not all of them yet; the gate ref
 DRAIN = 8  # seconds that answers in flight may take once the server is told to end
 
 
+class Lingering:
+    """A transport that is closed for what is read only when all has come: closing it before would reset the connection,
+    and who is still sending, as a proxy is that holds a large body, would never read the answer."""
+
+    def __init__(self, transport: Any, comes: Callable[[], bool]) -> None:
+        self._transport, self._comes = transport, comes
+
+    def close(self) -> None:
+        if self._comes():
+            self._transport.write_eof()
+        else:
+            self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class PatientProtocol(HttpToolsProtocol):
     """Closes the connections of those who do not send a whole request in time, or do not read their answer."""
 
@@ -26,6 +43,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:  # asyncio's, or of uvloop, which shares no base with it
         super().connection_made(transport)
+        self.transport: Any = Lingering(transport, self._still_comes)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
@@ -45,7 +63,16 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
+        answered = self._still_comes()
         self._whole = True
+        if answered:
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._still_comes():
+            self.transport.abort()
+        else:
+            super().send_400_response(msg)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
@@ -74,6 +101,11 @@ class PatientProtocol(HttpToolsProtocol):
         elif not self._whole and self._request is None:
             # A body that is late is told so before.
             self._request = self.loop.call_later(self.seconds + 1, self.transport.abort)
+
+    def _still_comes(self) -> bool:
+        """Whether the body of a request comes that is answered already, on a connection that ends with it."""
+        answered = self.cycle is not None and self.cycle.response_complete and not self.cycle.keep_alive
+        return answered and self._headed and not self._whole
 
     def _forget(self) -> None:
         for timer in (self._request, self._reading):

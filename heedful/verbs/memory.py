@@ -3,10 +3,12 @@ and checked in one way, and a training can be continued."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from os.path import isfile  # unlike Path's, False for what is too long for a name
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from heedful.data.parts import Parts
+from heedful.data.tables import FILE_COLUMNS
 from heedful.errors import InputError
 from heedful.store import files
 
@@ -146,13 +148,20 @@ def _objects(part: str, rows: Sequence[object], names: tuple[str, str]) -> Itera
         elif isinstance(row, tuple) and len(row) == 2 and all(isinstance(side, str) for side in row):
             made = dict(zip(names, row, strict=True))
         elif isinstance(row, Mapping):
-            made = row
+            made = {key: _placed(value) if key in FILE_COLUMNS else value for key, value in row.items()}
         else:
             raise _refused(part, number, row, "expected a text, a pair of texts or an object")
         try:
             yield json.dumps(made, ensure_ascii=False, allow_nan=False, default=_numbers)
         except (TypeError, ValueError) as error:
             raise _refused(part, number, row, str(error)) from None
+
+
+def _placed(value: Any) -> Any:
+    """The whole path of a file that is there from here: names in a table count from where that is."""
+    if isinstance(value, Path) or (isinstance(value, str) and isfile(value)):
+        return str(Path(value).absolute())
+    return value
 
 
 def _numbers(value: Any) -> object:

@@ -47,3 +47,15 @@ def test_what_is_no_run_and_no_recipe_is_told_by_what_it_is(folder, capsys, word
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("error: ", "fix: "))]
     assert said[0].startswith(f"error: {error}")
     assert fix in said[1]
+
+
+def test_pairs_that_moses_has_tokenised_are_told(tmp_path, capsys):
+    rows = [f"the dog , number {n} .\tder Hund , Nummer {n} .\n" for n in range(300)]
+    (tmp_path / "p.tsv").write_text("".join(rows + rows))
+    assert heed("data", "check", str(tmp_path / "p.tsv")) == 0
+    told = capsys.readouterr()
+    assert "600 of 600 training pairs (100 %) have blanks before their punctuation" in told.out + told.err
+    (tmp_path / "cut.tsv").write_text("".join(f"the d@@ og {n}\tder Hu@@ nd {n}\n" for n in range(300)))
+    assert heed("data", "check", str(tmp_path / "cut.tsv")) == 0
+    told = capsys.readouterr()
+    assert "pieces: 300 (100 %)" in told.out + told.err

@@ -11,6 +11,7 @@ import numpy
 import pandas
 import pytest
 import torch
+from PIL import Image
 
 import heedful
 from heedful.data.images.labelled import LabelledImages, Part
@@ -118,6 +119,24 @@ def test_pictures_in_tensors(tmp_path: Path) -> None:
     (scores,) = done.scores.values()
     assert heedful.load(tmp_path / "run", heedful.ImageClassifier).measure(part) == pytest.approx(scores, abs=1e-5)
     assert not Path(f"{tmp_path / 'run'}.data").exists()
+
+
+@pytest.mark.parametrize("task", ["classify-images", "match"])
+def test_rows_name_pictures_from_here(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not from the folder that the rows are written into."""
+    monkeypatch.chdir(tmp_path)
+    Path("own").mkdir()
+    for shade in range(12):
+        Image.new("L", (8, 8), 20 * shade).save(f"own/{shade}.png")
+    key = "label" if task == "classify-images" else "text"
+    rows = [{"image": f"own/{shade}.png", key: f"ba {shade % 2}"} for shade in range(12)]
+    sizes = TINY[:2] if task == "classify-images" else VOCABULARY
+    heedful.train(task, "run", data=pandas.DataFrame(rows), settings=[*sizes, *TINY[2:], "images.batch=6"])
+    told = json.loads(Path("run.data/train.jsonl").read_text().splitlines()[0])
+    assert told == {**rows[0], "image": str(tmp_path / "own" / "0.png")}
+    model = heedful.load("run")
+    rows[0]["image"] = Path(rows[0]["image"])
+    assert set(model.evaluate(rows)) == {"test"}
 
 
 @pytest.mark.parametrize("kind", ["frame", "generator", "polars"])

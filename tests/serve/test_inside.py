@@ -9,6 +9,8 @@ from fastapi.testclient import TestClient
 from heedful.look.architecture_layout import picture
 from heedful.look.record import record
 from heedful.serve.app import make_app
+from heedful.tasks.detect.look import look_at_things
+from heedful.tasks.detect.use import Detector
 from heedful.tasks.translate.inside.look import look_at_translation
 from heedful.verbs.draw import drawn
 from serving import hosted, language_model, opened, translator
@@ -83,6 +85,17 @@ def test_maps_of_a_picture(client, picture: bytes) -> None:
     texts = client.post("/api/view", files=file, data={"json": asks})
     assert [one["name"] for one in texts.json()["maps"]] == ["a", "b"]
     assert asked(client, "view", 415, model="detect", text="a")["error"]["message"] == "detect reads pictures"
+
+
+def test_the_weights_behind_the_maps_of_a_detector(client, runs, picture: bytes, tmp_path) -> None:
+    file = {"file": ("a.png", picture, "image/png")}
+    found = client.post("/api/look", files=file, data={"json": '{"model": "detect"}'})
+    assert found.status_code == 200, found.text
+    (tmp_path / "a.png").write_bytes(picture)
+    looked = look_at_things(Detector.load(runs["detect"]), tmp_path / "a.png")
+    assert found.json()["tokens"] == {"target": [one.label for one in looked.found]}
+    assert found.json()["dims"] == {"cross_attention": ["query", "row", "column"]}
+    torch.testing.assert_close(torch.tensor(found.json()["layers"]["cross_attention"]), torch.stack(looked.maps))
 
 
 def test_the_steps_of_a_translation(client, folder) -> None:

@@ -100,6 +100,14 @@ def test_what_is_no_picture_or_too_large_a_one(client: TestClient) -> None:
     assert both.status_code == 422
 
 
+@pytest.mark.parametrize("verb", ["detect", "look", "view"])
+def test_what_is_said_of_pictures_is_not_streamed(client: TestClient, picture: bytes, verb: str) -> None:
+    files = {"file": ("x.png", picture)}
+    found = client.post(f"/api/{verb}", files=files, data={"json": '{"model": "detect", "stream": true}'})
+    assert (found.status_code, found.json()["error"]["fix"]) == (400, "leave out stream")
+    assert client.post(f"/api/{verb}", files=files, data={"json": '{"model": "detect"}'}).status_code == 200
+
+
 def large_picture(width: int, height: int) -> bytes:
     """A few bytes that are many pixels."""
     made = io.BytesIO()

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import random
+import select
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -194,6 +195,23 @@ def test_a_late_body_is_told_so_and_large_ones_are_refused(served: Answering) ->
         with raw(served.port, content) as one:
             one.settimeout(PATIENCE)
             assert one.recv(4096).split(b" ")[1] == status
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [(b"Content-Type: application/json\r\n", b"413"), (b"Host: other\r\n", b"403"), (b"", b"413")],
+)
+def test_who_sends_a_whole_request_first_reads_why_it_is_refused(served: Answering, head: bytes, status: bytes) -> None:
+    """As a proxy does, by HTTP/1.0: it would tell of a connection that was reset. More than sockets hold is sent."""
+    size = 20_000_000
+    host = b"" if b"Host" in head else b"Host: localhost\r\n"
+    begin = b"POST /api/tag HTTP/1.0\r\n" + host + head + b"Content-Length: %d\r\n\r\n" % size
+    with raw(served.port, begin) as one:
+        one.settimeout(PATIENCE)
+        assert select.select([one], [], [], PATIENCE)[0]  # it is refused
+        one.sendall(b" " * size)
+        assert rest_of(one).split(b" ")[1] == status
+    assert becomes(lambda: not served.connections)
 
 
 def test_streams_that_are_left_stop(port: int, engines: dict[str, Engine], full: bool, tally: Tally) -> None:

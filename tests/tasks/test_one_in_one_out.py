@@ -65,6 +65,15 @@ def test_what_is_no_text_is_refused(name: str, wrong: object, run_of: Callable[[
         getattr(heedful.load(run_of(name)), method)(wrong, **beside)
 
 
+@pytest.mark.parametrize("name", [name for name, (_, given, _) in ONE.items() if not given])
+def test_a_picture_that_is_no_path_is_refused(name: str, run_of: Callable[[str], Path], picture: Path) -> None:
+    ask = getattr(heedful.load(run_of(name)), ONE[name][0])
+    more = {"texts": ["a", "b"]} if name == "match" else {}
+    for wrong in (to_image(PIXELS[0]), PIXELS[0].numpy(), picture.read_bytes(), None, [picture, None]):
+        with pytest.raises(InputError, match=rf"{ONE[name][0]}: a .* is no path"):
+            ask(wrong, **more)
+
+
 @pytest.mark.parametrize("name", [name for name, (_, _, beside) in ONE.items() if beside])
 def test_what_is_not_one_for_each_is_refused(name: str, run_of: Callable[[str], Path]) -> None:
     """A text, which is none of several, neither."""

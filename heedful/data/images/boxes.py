@@ -5,12 +5,11 @@ A box is its left, upper, right and lower edge in pixels.
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from os.path import isfile  # unlike Path's, False for what is too long for a name
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 from xml.etree import ElementTree
 
@@ -19,7 +18,7 @@ import torch
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image
 from heedful.data.lines import read_bytes
 from heedful.data.made import shapes
-from heedful.data.parts import PictureParts, entries, held_out, part_of, sorted_in
+from heedful.data.parts import PictureParts, entries, held_out, is_part, sorted_pictures, tests_in
 from heedful.errors import InputError, MissingError
 
 Box = tuple[float, float, float, float]
@@ -61,8 +60,9 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
     - COCO: a .json file with images, annotations and categories (Lin et al. 2014); or a folder with several of them,
       or with a folder annotations/ of them, named train*, valid* (val, dev) and test* ("instances_val2017" too, and
       then without "captions_val2017" and the like, which notes name).
-    - Pascal VOC: a folder with an .xml file a picture, in it or in Annotations/; ImageSets/Main/train.txt, val.txt and
-      test.txt may say which belong where (Everingham et al. 2010).
+    - Pascal VOC: a folder with an .xml file a picture, in it or in Annotations/; ImageSets/Main/train.txt (or
+      trainval.txt), val.txt and test.txt may say which belong where (Everingham et al. 2010). The picture of an .xml
+      file is called as it is, or as it says.
     - a folder with folders train*, valid* and test*, each of them one of these.
     - "shapes" or "shapes:N": scenes made on the spot (`heedful.data.made.shapes`).
 
@@ -79,7 +79,7 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
         return PictureParts(made["train"], made["valid"], {"test": made["test"]}, str(path), channels=3, size=size)
     path = Path(path)
     reader = _Reader()
-    train, valid, tests = sorted_in(reader.parts(path).items(), _part_of)
+    train, valid, tests = sorted_pictures(reader.parts(path).items())
     if not any(row.things for row in train):
         raise MissingError("no box to learn from", where=str(path), fix=EXAMPLE)
     train, valid, notes = held_out(train, valid, lambda row: row.file.path.name, noun="picture", where=path)
@@ -95,8 +95,7 @@ def read_test_boxes(path: str | Path, *, channels: int) -> tuple[dict[str, Boxed
     if shapes.asked(str(path)) is not None:
         return {"test": _drawn(shapes.scenes("test", shapes.TEST))}, ()
     reader = _Reader()
-    rows = reader.parts(Path(path))
-    tests = {name: own for name, own in rows.items() if _part_of(name) == "test"} or rows
+    tests = tests_in(reader.parts(Path(path)))
     for name, own in tests.items():
         if not own:
             raise MissingError(f"no picture in the part {name}", where=str(path), fix=EXAMPLE)
@@ -131,12 +130,6 @@ def _part(rows: Sequence[_Row], channels: int) -> BoxedPart:
     return BoxedPart(ImageFiles(files, channels=channels), things, [*map(str, files)], crowds if any(crowds) else [])
 
 
-def _part_of(name: str) -> str:
-    """By any word of the name: "instances_val2017" is there to validate on."""
-    words = re.split(r"[^a-z]+", name.lower())
-    return next((part for word in words if (part := part_of(Path(word))) != "train"), "train")
-
-
 class _Reader:
     """Reads annotations, and remembers what was put right in them."""
 
@@ -146,6 +139,7 @@ class _Reader:
         self.empty: list[str] = []
         self.crowds: list[str] = []
         self.difficult: list[str] = []
+        self.renamed: list[str] = []
         self.beside: list[str] = []
 
     def notes(self, path: Path) -> list[str]:
@@ -166,6 +160,11 @@ class _Reader:
                 "difficult object is neither learnt nor scored",
                 "difficult objects are neither learnt nor scored",
             ),
+            (
+                self.renamed,
+                "file names another picture than the one that is called as it is, which is taken",
+                "files name other pictures than those that are called as they are, which are taken",
+            ),
             (self.beside, "file beside instances_*.json is not read", "files beside instances_*.json are not read"),
         ]
         return [
@@ -182,7 +181,7 @@ class _Reader:
                 return {path.stem: self.coco(path)}
             raise InputError("not a kind of file that boxes are read from", where=str(path), fix=EXAMPLE)
         inside = entries(path)
-        named = [entry for entry in inside if entry.is_dir() and _named_as_part(entry.name) and _annotated(entry)]
+        named = [entry for entry in inside if entry.is_dir() and is_part(entry.name) and _annotated(entry)]
         if named:
             return {one.name: [row for rows in self.parts(one).values() for row in rows] for one in named}
         below = [entry for entry in inside if entry.is_dir() and entry.name.lower() == "annotations"]
@@ -198,6 +197,8 @@ class _Reader:
         if not notes:
             raise MissingError("no .json file and no .xml file with boxes", where=str(path), fix=EXAMPLE)
         lists = {name: path / "ImageSets" / "Main" / f"{name}.txt" for name in ("train", "val", "test")}
+        if not lists["train"].is_file():
+            lists["train"] = lists["train"].with_stem("trainval")
         if not lists["train"].is_file():
             return {"train": self.voc(notes.values())}
         chosen = {name: self._listed(file, notes) for name, file in lists.items() if file.is_file()}
@@ -224,6 +225,8 @@ class _Reader:
             root = _xml(file)
             name = root.findtext("filename") or f"{file.stem}.jpg"
             picture = find(name, stem=file.stem, where=str(file))
+            if picture.path.stem == file.stem != PureWindowsPath(name).stem:
+                self.renamed.append(str(file))
             header = _header(picture, [root.findtext(f"size/{key}") for key in ("width", "height")], where=str(file))
             things, hard = list[Thing](), list[Thing]()
             for number, one in enumerate(root.iter("object"), 1):
@@ -309,17 +312,22 @@ class _Finder:
 
     def __call__(self, name: str, *, where: str, stem: str = "") -> ImageFile:
         """Raises MissingError."""
-        if not Path(name).is_absolute():
-            for folder in self.folders:
-                if isfile(folder / name):
-                    return ImageFile(folder / name)
-        if stem:  # the name in an .xml file is often that of another machine
-            if self.stems is None:
-                every = [file for folder in self.folders for file in entries(folder) if is_image(file.name)]
-                self.stems = {file.stem: file for file in reversed(every)}
-            if stem in self.stems:
-                return ImageFile(self.stems[stem])
+        # The name in an .xml file is often that of another machine, or of before it was copied or called otherwise.
+        own = self._called(stem) if stem and PureWindowsPath(name).stem != stem else None
+        if own is None and not Path(name).is_absolute():
+            named = (folder / name for folder in self.folders)
+            own = next((file for file in named if isfile(file)), None)
+        own = own or (self._called(stem) if stem else None)
+        if own is not None:
+            return ImageFile(own)
         raise MissingError(f"there is no picture {name!r}", where=where, fix=f"put it into {self.root}")
+
+    def _called(self, stem: str) -> Path | None:
+        """The first picture of this name, whatever its suffix."""
+        if self.stems is None:
+            every = [file for folder in self.folders for file in entries(folder) if is_image(file.name)]
+            self.stems = {file.stem: file for file in reversed(every)}
+        return self.stems.get(stem)
 
 
 def _header(picture: ImageFile, told: Sequence[object], *, where: str) -> tuple[int, int, int]:
@@ -348,8 +356,10 @@ def _xml(file: Path) -> ElementTree.Element:
         raise InputError("defines entities, which are not read", where=str(file))
     try:
         root = ElementTree.fromstring(data)
-    except (ElementTree.ParseError, ValueError, LookupError) as error:
+    except ElementTree.ParseError as error:
         raise InputError(f"not XML: {error}", where=str(file), fix="copy it again") from None
+    except (ValueError, LookupError) as error:
+        raise InputError(f"its encoding cannot be read: {error}", where=str(file), fix="save it as UTF-8") from None
     if root.tag != "annotation":
         raise InputError(f"<{root.tag:.40}>, expected Pascal VOC's <annotation>", where=str(file), fix=EXAMPLE)
     return root
@@ -379,10 +389,6 @@ def _objects(data: Mapping[str, Any], key: str, needed: Sequence[str], file: Pat
             if name.endswith("id") and not isinstance(each[name], int | str):
                 raise InputError(f'"{name}" is {each[name]!r:.40}', where=where)
         yield each
-
-
-def _named_as_part(name: str) -> bool:
-    return part_of(Path(name)) != "train" or name.lower().startswith("train")
 
 
 def _annotated(folder: Path) -> bool:

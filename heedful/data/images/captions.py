@@ -9,16 +9,15 @@ import numpy
 import torch
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
-from heedful.data.images.labelled import IMAGE_COLUMNS, Finder
+from heedful.data.images.labelled import Finder
 from heedful.data.lines import json_lines, named_cells, read_lines
 from heedful.data.made import shapes
-from heedful.data.parts import PictureParts, held_out, kind_of, part_of, sorted_in
-from heedful.data.tables import LOOKED_AT, table_cells
+from heedful.data.parts import PictureParts, held_out, kind_of, sorted_pictures, tests_in
+from heedful.data.tables import FILE_COLUMNS, IMAGE_COLUMNS, LOOKED_AT, table_cells
 from heedful.errors import InputError, MissingError
 
 TABLES = (".tsv", ".csv", ".jsonl")
 TEXT = ".txt"  # a table too, as that of Flickr8k; in a folder, where there is no other
-FILE_COLUMNS = (*IMAGE_COLUMNS, "file_name", "filename", "image_name", "image_path")
 TEXT_COLUMNS = ("text", "caption", "title", "comment", "sentence", "description", "name")
 EXAMPLE = "give a .csv whose first line is image,text, or a folder with train.csv, valid.csv and test.csv"
 
@@ -60,7 +59,7 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
         return PictureParts(train, valid, {"test": test}, str(path), channels=3, size=(shapes.SIZE, shapes.SIZE))
     path = Path(path)
     files, rows = _rows(path)
-    learnt, checked, tests = sorted_in((name, [*part.items()]) for name, part in rows.items())
+    learnt, checked, tests = sorted_pictures((name, [*part.items()]) for name, part in rows.items())
     if not learnt:
         raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
     learnt, checked, notes = held_out(_merged(learnt), _merged(checked), _name, noun="picture", where=path)
@@ -76,8 +75,7 @@ def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captione
     if shapes.asked(str(path)) is not None:
         return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
     _, rows = _rows(Path(path))
-    tests = {name: part for name, part in rows.items() if part_of(Path(name)) == "test"} or rows
-    return {name: _captioned([*part.items()], channels) for name, part in tests.items()}
+    return {name: _captioned([*part.items()], channels) for name, part in tests_in(rows).items()}
 
 
 def pictures_in(path: str | Path) -> list[ImageFile]:
@@ -147,7 +145,9 @@ def _table(path: Path) -> Iterator[tuple[ImageFile, str, str]]:
     find = Finder(path.parent)
     for where, row in _records(path):
         image, text = (next((row[key] for key in keys if row.get(key)), "") for keys in (FILE_COLUMNS, TEXT_COLUMNS))
-        if not isinstance(image, str) or not isinstance(text, str) or not text.strip():
+        if not isinstance(image, str) or not image.strip():
+            raise InputError("no image", where=where, fix="write image,text on each line")
+        if not isinstance(text, str) or not text.strip():
             raise InputError("no text for this picture", where=where, fix="write image,text on each line")
         yield find(image, where=where), text, str(row.get("split") or "")
 

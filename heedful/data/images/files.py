@@ -117,7 +117,8 @@ def read_numbers(file: ImageFile) -> Integer[Tensor, "H W"]:
         if image.format == "JPEG":
             raise InputError("JPEG, in which numbers do not stay what they are", fix="save masks as PNG")
         if image.mode not in ("1", "L", "P", "I", "I;16", "I;16B", "I;16L"):
-            raise InputError(f"colours ({image.mode}), expected palette numbers or grey values")
+            what = f"colours ({image.mode}), expected palette numbers or grey values"
+            raise InputError(what, fix="save masks as PNG with one channel, a number a pixel")
         numbers = numpy.asarray(_turned(image)).astype(numpy.int32)
         if numbers.min(initial=0) < 0 or numbers.max(initial=0) > 65535:
             raise InputError("numbers that are not from 0 to 65,535")

@@ -11,13 +11,24 @@ import torch
 from torch import Tensor
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
-from heedful.data.lines import csv_cells, named_cells, read_bytes, read_lines
-from heedful.data.parts import PictureParts, entries, held_out, kind_of, named_part, part_of, sorted_in
-from heedful.data.tables import tab_cells
+from heedful.data.lines import json_lines, named_cells, read_bytes, read_lines
+from heedful.data.parts import (
+    PictureParts,
+    are_parts,
+    entries,
+    held_out,
+    is_part,
+    kind_of,
+    part_within,
+    sorted_pictures,
+    tests_in,
+)
+from heedful.data.tables import IMAGE_COLUMNS, table_cells
 from heedful.errors import InputError, MissingError, counted
 
-IMAGE_COLUMNS = ("image", "file", "path")
+TABLES = (".csv", ".tsv", ".jsonl")
 HIDDEN = (".", "__")  # names of what is a system's own begin so
+NAMED = 3  # files that a note names
 IDX_SHARE = 6  # of idx files the last: 10,000 of 60,000
 EXAMPLE = "give a folder with a folder of pictures for each label, a .csv with columns image,label, or idx files"
 
@@ -41,10 +52,11 @@ def read_labelled_images(path: str | Path, *, channels: int | None = None, label
 
     - a folder with a folder of pictures for each label; or three such, train*, valid* (val, dev) and test*; where a
       folder may stand, a zip file may.
-    - a .csv or .tsv file whose first line names the columns "image" (or "file", "path") and "label"; or a folder with
-      several, named likewise. Files are found from where the table is, in a folder or a zip file beside it too.
+    - a .csv or .tsv file whose first line names the columns "image" (or "file", "path") and "label", and perhaps
+      "split" (train, valid or test), whatever separates them; a .jsonl file of objects with the same keys; or a folder
+      with several, named likewise. Files are found from where the table is, in a folder or a zip file beside it too.
     - an idx file of pictures (or a folder with one) with its labels beside it under the same name with "labels" for
-      "images"; "t10k" is the test.
+      "images"; "t10k", or "test", is the test.
 
     `channels`: 1, 3, or None for 1 where all pictures are grey. Without a part to validate on, a tenth of each label is
     held out, chosen by a hash of the names; of idx files the last sixth. Where they need not be `labelled`, no
@@ -62,11 +74,10 @@ def read_test_images(path: str | Path, *, channels: int, labelled: bool = True) 
     if idx is not None:
         test = _test_beside(idx) if path.is_dir() else None
         return {idx.name: _read_idx(idx, labelled)} if test is None else {"test": _read_idx(test, labelled)}
-    rows = {name: part for name, part in _rows(path, labelled).items() if part}
+    rows = {name: part for name, part in _rows(path, labelled, []).items() if part}
     if not rows:
         raise MissingError("no picture to score", where=str(path), fix=EXAMPLE)
-    tests = {name: part for name, part in rows.items() if part_of(Path(name)) == "test"} or rows
-    return {name: _part(part, channels) for name, part in tests.items()}
+    return {name: _part(part, channels) for name, part in tests_in(rows).items()}
 
 
 # Pictures in files -----------------------------------------------------------------------------------------------
@@ -75,12 +86,17 @@ Row = tuple[ImageFile, str]  # a picture and its label
 
 
 def _from_files(path: Path, channels: int | None, labelled: bool) -> LabelledImages:
-    train, valid, tests = sorted_in(_rows(path, labelled).items())
+    beside: list[Path] = []
+    train, valid, tests = sorted_pictures(_rows(path, labelled, beside).items())
     if not train:
         raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
     train, valid, notes = held_out(
         train, valid, lambda row: _name(row[0], path), noun="picture", where=path, within=lambda row: row[1]
     )
+    if beside:
+        left = "1 file is" if len(beside) == 1 else f"{len(beside):,} files are"
+        named = ", ".join(str(file.relative_to(path)) for file in beside[:NAMED])
+        notes = (f"{path}: {left} not read: {named}{', ...' if len(beside) > NAMED else ''}", *notes)
     channels, size = common_shape([image_header(file) for file, _ in train], channels)
     own, other = (_part(rows, channels) for rows in (train, valid))
     tested = {name: _part(rows, channels) for name, rows in tests.items()}
@@ -91,40 +107,55 @@ def _part(rows: Sequence[Row], channels: int) -> Part:
     return Part(ImageFiles([file for file, _ in rows], channels=channels), [label for _, label in rows])
 
 
-def _rows(path: Path, labelled: bool) -> dict[str, list[Row]]:
-    """Pictures and labels by the name of their part: of a table its own, of folders theirs, or "train"."""
+def _rows(path: Path, labelled: bool, beside: list[Path]) -> dict[str, list[Row]]:
+    """Pictures and labels by the name of their part: of a table its own, of folders theirs, or "train"; and files that
+    are `beside` pictures in folders."""
     if not path.is_dir():
-        if kind_of(path) in (".csv", ".tsv"):
-            return {"train": _table(path, labelled)}
+        if kind_of(path) in TABLES:
+            return _table(path, labelled, "train")
         if path.suffix == ".zip":
             return _by_folder(_inside(members(path), str(path)), labelled)
         read_bytes(path)  # says so where it is not there
         raise InputError("not a kind of file that labelled pictures are read from", where=str(path), fix=EXAMPLE)
     inside = entries(path, hidden=HIDDEN)
-    tables = [file for file in inside if file.is_file() and kind_of(file) in (".csv", ".tsv")]
+    tables = [file for file in inside if file.is_file() and _is_table(file)]
     if tables:
-        return {file.name: _table(file, labelled) for file in tables}
+        rows: dict[str, list[Row]] = {}
+        for file in tables:
+            for name, own in _table(file, labelled, file.name).items():
+                rows.setdefault(name, []).extend(own)
+        return rows
     named: list[tuple[tuple[str, ...], ImageFile]] = []
     for entry in inside:
         if entry.is_dir():
-            named += [(file.relative_to(path).parts, ImageFile(file)) for file in _walk(entry)]
+            named += [(file.relative_to(path).parts, ImageFile(file)) for file in _walk(entry, beside)]
         elif entry.suffix == ".zip":
             named += [((entry.stem, *words), file) for words, file in _inside(members(entry), str(entry))]
         elif not labelled and is_image(entry.name):
             named.append(((entry.name,), ImageFile(entry)))
+        else:
+            beside.append(entry)
     return _by_folder(named, labelled)
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    """The pictures in a folder and those inside it, by name. Links to folders are not followed: they may lead back."""
+def _is_table(file: Path) -> bool:
+    """What else is in a .jsonl file stands beside pictures now and then."""
+    return kind_of(file) in TABLES and (kind_of(file) != ".jsonl" or is_part(file.name))
+
+
+def _walk(folder: Path, beside: list[Path]) -> Iterator[Path]:
+    """The pictures in a folder and those inside it, by name, and what is `beside` them. Links to folders are not
+    followed: they may lead back."""
     found = False
     for entry in entries(folder, hidden=HIDDEN):
         if entry.is_dir() and not entry.is_symlink():
-            yield from _walk(entry)
+            yield from _walk(entry, beside)
             found = True
         elif is_image(entry.name):
             yield entry
             found = True
+        else:
+            beside.append(entry)
     if not found:
         raise InputError("no picture in this folder", where=str(folder), fix="add some, or take the folder away")
 
@@ -141,11 +172,11 @@ def _by_folder(named: Sequence[tuple[tuple[str, ...], ImageFile]], labelled: boo
     """The first folder is the part where all are called as parts are, and the label is the next. Raises InputError
     for labels, one of which is called as a part to learn from, and one as another part."""
     first = {words[0] for words, _ in named if len(words) > 1}
-    split = bool(first) and all(part_of(Path(name)) != "train" or name.startswith("train") for name in first)
-    parts = {named_part(name) for name in first}
+    split = are_parts(first)
+    parts = set(map(part_within, first))
     rows: dict[str, list[Row]] = {}
     for words, file in named:
-        if labelled and not split and "train" in parts and parts & {"valid", "test"} and named_part(words[0]) is None:
+        if labelled and not split and "train" in parts and parts & {"valid", "test"} and part_within(words[0]) is None:
             what = f"the folder {words[0]!r} beside parts to train and to test on is none of them"
             raise InputError(what, where=str(file), fix="move it away, or call it train*, valid* or test*")
         folders = list(words[:-1])
@@ -156,25 +187,44 @@ def _by_folder(named: Sequence[tuple[tuple[str, ...], ImageFile]], labelled: boo
     return rows
 
 
-def _table(path: Path, labelled: bool) -> list[Row]:
-    lines = read_lines(path)
-    cells = csv_cells(path, lines) if kind_of(path) == ".csv" else tab_cells(path, lines)
-    rows = [(number, row) for number, row in cells if row]
-    header = [cell.strip().lower() for cell in rows[0][1]]
-    column = next((name for name in IMAGE_COLUMNS if name in header), None)
-    if column is None or (labelled and "label" not in header):
-        what = f"columns {', '.join(header)[:80]}, expected image (or file, path){' and label' if labelled else ''}"
-        raise InputError(what, where=f"{path}:{rows[0][0]}", fix="name the columns in the first line: image,label")
+def _table(path: Path, labelled: bool, part: str) -> dict[str, list[Row]]:
+    """Pictures and labels by what the column "split" says, or as this `part`."""
     find = Finder(path.parent)
-    found = []
-    for where, row in named_cells(path, rows[1:], header):
-        label = row["label"].strip() if labelled else ""
+    found: dict[str, list[Row]] = {}
+    for where, row in _records(path, labelled):
+        image, label = next((row[name] for name in IMAGE_COLUMNS if name in row), None), row.get("label", "")
+        if not isinstance(image, str):
+            raise InputError("no image", where=where, fix='write {"image": "...", "label": "..."}')
+        label = str(label).strip() if labelled and isinstance(label, str | int) else ""
         if labelled and not label:
             raise InputError("no label", where=where)
-        found.append((find(row[column], where=where), label))
+        found.setdefault(str(row.get("split") or part), []).append((find(image, where=where), label))
     if not found:
         raise InputError("no picture", where=str(path), fix="write image,label and then a picture on each line")
     return found
+
+
+def _records(path: Path, labelled: bool) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Where each row is, and what it says by the names of columns, or by its keys."""
+    if kind_of(path) == ".jsonl":
+        for where, record in json_lines(path, read_lines(path)):
+            if not isinstance(record, dict):
+                raise InputError("not an object", where=where, fix='write {"image": "...", "label": "..."}')
+            yield where, record
+        return
+
+    def named(cells: Sequence[str]) -> list[str]:
+        return [cell.strip().lower() for cell in cells]
+
+    def is_header(cells: Sequence[str]) -> bool:
+        return any(name in named(cells) for name in IMAGE_COLUMNS) and (not labelled or "label" in named(cells))
+
+    rows = [(number, row) for number, row in table_cells(path, read_lines(path), is_header)[1] if row]
+    header = named(rows[0][1])
+    if not is_header(header):
+        what = f"columns {', '.join(header)[:80]}, expected image (or file, path){' and label' if labelled else ''}"
+        raise InputError(what, where=f"{path}:{rows[0][0]}", fix="name the columns in the first line: image,label")
+    yield from named_cells(path, rows[1:], header)
 
 
 class Finder:
@@ -218,7 +268,8 @@ def _name(file: ImageFile, path: Path) -> str:
 def _idx_images(path: Path) -> Path | None:
     """The idx file of pictures that `path` is, or that the folder holds: the one to train on before others."""
     if path.is_dir():
-        found = sorted(file for file in path.iterdir() if "idx3" in file.name and "images" in file.name)
+        there = (file for file in path.iterdir() if file.is_file())
+        found = sorted(file for file in there if "idx3" in file.name and "images" in file.name)
         return min(found, key=lambda file: "train" not in file.name) if found else None
     return path if "idx3" in path.name else None
 
@@ -260,7 +311,9 @@ def _labels_of(file: Path) -> Path:
 
 
 def _test_beside(file: Path) -> Path | None:
-    return _packed_or_not(file.with_name(file.name.replace("train", "t10k"))) if "train" in file.name else None
+    """By the word of MNIST, or that of EMNIST."""
+    names = [file.name.replace("train", word) for word in ("t10k", "test")] if "train" in file.name else []
+    return next(filter(None, (_packed_or_not(file.with_name(name)) for name in names)), None)
 
 
 def _packed_or_not(file: Path) -> Path | None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, read_numbers
 from heedful.data.lines import read_bytes, read_lines
 from heedful.data.made import shapes
-from heedful.data.parts import PictureParts, entries, held_out, part_of, sorted_in
+from heedful.data.parts import PictureParts, entries, held_out, sorted_pictures, tests_in
 from heedful.errors import InputError, MissingError
 
 IGNORE = 255  # of a mask: what is there is not known
@@ -102,13 +102,16 @@ def read_masked_images(path: str | Path, *, channels: int | None = None) -> Mask
         size = (shapes.SIZE, shapes.SIZE)
         return MaskedImages(made[0], made[1], {"test": made[2]}, str(path), channels=3, size=size, classes=SHAPES)
     path = Path(path)
-    train, valid, tests = sorted_in(_parts(path).items())
+    train, valid, tests = sorted_pictures(_parts(path).items())
     if not train:
         raise MissingError("no picture to learn from", where=str(path), fix=EXAMPLE)
     train, valid, notes = held_out(train, valid, lambda row: row.image.path.name, noun="picture", where=path)
-    classes = _classes(path, train)
+    classes, unknown = _classes(path, train)
     if classes.things:
         notes = (*notes, f"{path}: masks of 16 bits number things; all of them are {classes.labels[1]!r}")
+    elif unknown and IGNORE not in classes.values:
+        what = f"{unknown:.2%} of the pixels are {IGNORE}, which says that it is not known: neither learnt nor scored"
+        notes = (*notes, f"{path}: {what}")
     channels, size = common_shape([row.header for row in train], channels)
     own, other = (_part(rows, classes, channels) for rows in (train, valid))
     found = {name: _part(rows, classes, channels) for name, rows in tests.items()}
@@ -119,9 +122,7 @@ def read_test_masks(path: str | Path, classes: Classes, *, channels: int) -> dic
     """The test sets of what `read_masked_images` reads, by name, or all of it where no part is so called."""
     if shapes.asked(str(path)) is not None:
         return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
-    rows = _parts(Path(path))
-    tests = {name: own for name, own in rows.items() if part_of(Path(name)) == "test"} or rows
-    return {name: _part(own, classes, channels) for name, own in tests.items()}
+    return {name: _part(own, classes, channels) for name, own in tests_in(_parts(Path(path))).items()}
 
 
 def doubt(part: MaskedPart, classes: Classes) -> tuple[str, ...]:
@@ -199,12 +200,18 @@ def _rows(path: Path, folders: Mapping[str, Path]) -> list[_Row]:
     return rows
 
 
-def _classes(path: Path, rows: Sequence[_Row]) -> Classes:
-    """By the masks to learn from, all of which are read."""
-    found, deep = set[int](), False
+def _classes(path: Path, rows: Sequence[_Row]) -> tuple[Classes, float]:
+    """By the masks to learn from, all of which are read; and the share of their pixels that are 255."""
+    found, deep, unknown, pixels = set[int](), False, 0, 0
     for row in rows:
         numbers = read_numbers(row.mask)
         found, deep = found | set(numbers.unique().tolist()), deep or numbers.dtype != torch.uint8
+        unknown, pixels = unknown + int((numbers == IGNORE).sum()), pixels + numbers.numel()
+    return _named(path, found, deep), unknown / pixels
+
+
+def _named(path: Path, found: set[int], deep: bool) -> Classes:
+    """Classes of these numbers, by the names beside the masks, where there are some."""
     names = _names(path)
     if deep:
         labels = tuple(names.values()) if len(names) == 2 else ("ground", "thing")

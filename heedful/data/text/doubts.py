@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from heedful.data.text.quality.texts import CUT
+from heedful.data.text.quality.texts import CUT, TOKENISED
 from heedful.errors import counted
 
 FEW = 1000  # pairs: below, what is learnt are these pairs
@@ -11,9 +11,10 @@ SHARE = 0.03  # of the pairs, from which on it is worth a line
 
 def doubts(source: Sequence[str], target: Sequence[str], tests: Collection[tuple[str, str]] = ()) -> list[str]:
     """Lines about pairs to train on: where many have the same text on both sides, or come again; where they are very
-    few; where words are cut into pieces; and where pairs that the model is tested on are among them."""
+    few; where words are cut into pieces, or punctuation off them; and where pairs that the model is tested on are
+    among them."""
     pairs = list(zip(source, target, strict=True))
-    lines = [few(len(pairs)), same(pairs), again(pairs), cut(pairs), known(pairs, tests)]
+    lines = [few(len(pairs)), same(pairs), again(pairs), cut(pairs), tokenised(pairs), known(pairs, tests)]
     return [line for line in lines if line]
 
 
@@ -44,6 +45,15 @@ def cut(pairs: Sequence[tuple[str, str]]) -> str:
     if count <= SHARE * len(pairs):
         return ""
     return f"{_share(count, len(pairs))} have words in pieces ('@@ ' or '▁'): give the text before it was cut"
+
+
+def tokenised(pairs: Sequence[tuple[str, str]]) -> str:
+    """Where another program has cut punctuation off the words of most pairs."""
+    count = sum(bool(TOKENISED.search(one) or TOKENISED.search(other)) for one, other in pairs)
+    if 2 * count <= len(pairs):
+        return ""
+    what = "have blanks before their punctuation, or &apos;, as Moses' tokenizer leaves them"
+    return f"{_share(count, len(pairs))} {what}: give the text before it, or translate and score such text alone"
 
 
 def known(pairs: Sequence[tuple[str, str]], tests: Collection[tuple[str, str]]) -> str:

@@ -6,7 +6,7 @@ A answers are asked for, R are given, of a model S.
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_args, overload
 
 from heedful.errors import InputError, counted
 
@@ -34,13 +34,16 @@ def one_or_many(
     *beside: str,
 ) -> Callable[[Callable[Concatenate[S, Sequence[A], P], Sequence[R]]], Method[S, A, P, R]]:
     """A method of many that also takes one, alone: a string, a path, or whatever else is no list; its answer is then
-    the one, alone. `beside` names arguments with an entry for each of the many, or, of one, that entry. Of texts, it
-    raises InputError for what is no string, and for entries `beside` that are not as many."""
+    the one, alone. `beside` names arguments with an entry for each of the many, or, of one, that entry. It raises
+    InputError for what is no string where texts are read, and no path where pictures are, and for entries `beside` that
+    are not as many."""
 
     def decorate(method: Callable[Concatenate[S, Sequence[A], P], Sequence[R]]) -> Method[S, A, P, R]:
         signature = inspect.signature(method)
         _, first, *_ = signature.parameters
         of_texts = signature.parameters[first].annotation == Sequence[str]
+        (kind,) = get_args(signature.parameters[first].annotation)
+        paths = get_args(kind) if first == "files" else ()
 
         @functools.wraps(method)
         def called(*given: Any, **words: Any) -> Any:
@@ -48,6 +51,10 @@ def one_or_many(
             for one in listed(bound.arguments[first]) if of_texts else ():
                 if not isinstance(one, str):
                     raise InputError(f"{method.__name__}: {one!r} is no text", fix="give a string, or a list of them")
+            for one in listed(bound.arguments[first]) if paths else ():
+                if not isinstance(one, paths):
+                    fix = "give the path of a picture, or a list of them; one that is in memory is to be saved first"
+                    raise InputError(f"{method.__name__}: a {type(one).__name__} is no path", fix=fix)
             alone = is_one(bound.arguments[first])
             for name in (first, *beside) if alone else ():
                 if name in bound.arguments and bound.arguments[name] is not None:

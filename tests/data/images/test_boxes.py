@@ -94,13 +94,38 @@ def test_pascal_voc(tmp_path):
     assert len(read_boxed_images(tmp_path / "Annotations").train) == 4 - 1
 
 
+def test_pascal_voc_without_a_list_to_train_on_alone(tmp_path):
+    for i in range(5):
+        picture(tmp_path / "JPEGImages" / f"{i}.png")
+        voc(tmp_path / "Annotations" / f"{i}.xml", ("cell", 1, 2, 5, 6), name=f"{i}.png")
+    (tmp_path / "ImageSets" / "Main").mkdir(parents=True)
+    for part, names in {"trainval": "0\n1\n2\n", "test": "3\n4\n"}.items():
+        (tmp_path / "ImageSets" / "Main" / f"{part}.txt").write_text(names)
+    read = read_boxed_images(tmp_path)
+    assert (len(read.train), len(read.valid), len(read.tests["test"])) == (2, 1, 2)
+
+
+def test_an_xml_file_is_of_the_picture_that_is_called_as_it_is(tmp_path):
+    """What it names is that of before it was called otherwise, and another one now."""
+    for i in range(4):
+        picture(tmp_path / f"{i}.png")
+        voc(tmp_path / f"{i}.xml", ("cell", 1, 2, 5 + i, 6), name=f"C:\\old\\{i}.png" if i < 2 else "0.png")
+    parts, notes = read_test_boxes(tmp_path, channels=3)
+    (read,) = parts.values()
+    assert read.names == [str(tmp_path / f"{i}.png") for i in range(4)]
+    assert [one.box[2] for (one,) in read.things] == [5, 6, 7, 8]
+    what = "2 files name other pictures than those that are called as they are, which are taken"
+    assert notes == (f"{tmp_path}: {what}: {tmp_path / '2.xml'}, {tmp_path / '3.xml'}",)
+
+
 def test_what_is_difficult_in_pascal_voc_is_neither_learnt_nor_wrong(tmp_path):
     for i in range(4):
         picture(tmp_path / f"{i}.png")
         voc(tmp_path / f"{i}.xml", ("cell", 1, 2, 5, 6), ("dot", 3, 3, 4, 4), name=f"{i}.png")
     text = (tmp_path / "2.xml").read_text()
     (tmp_path / "2.xml").write_text(text.replace("<name>dot</name>", "<name>dot</name><difficult>1</difficult>"))
-    (tmp_path / "3.xml").write_text(text.replace("<name>dot</name>", "<name>dot</name><difficult>0</difficult>"))
+    third = text.replace("2.png", "3.png")
+    (tmp_path / "3.xml").write_text(third.replace("<name>dot</name>", "<name>dot</name><difficult>0</difficult>"))
     parts, notes = read_test_boxes(tmp_path, channels=3)
     (read,) = parts.values()
     cell, dot = Thing("cell", (0.0, 1.0, 5.0, 6.0)), Thing("dot", (2.0, 2.0, 4.0, 4.0))
@@ -174,6 +199,9 @@ def wrong(folder, kind):
             coco(file, [[30, 30, 2, 2]])
         case "damaged xml":
             (folder / "0.xml").write_text("<annotation><object>")
+        case "another encoding":
+            text = '<?xml version="1.0" encoding="gb2312"?><annotation/>'
+            (folder / "0.xml").write_text(text, encoding="gb2312")
         case "entities":
             (folder / "0.xml").write_text('<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>')
         case "other xml":
@@ -206,6 +234,7 @@ def wrong(folder, kind):
         ("a damaged picture", r"0\.png: "),
         ("no box", "no box to learn from"),
         ("damaged xml", r"0\.xml: not XML"),
+        ("another encoding", r"0\.xml: its encoding cannot be read"),
         ("entities", "entities"),
         ("other xml", "<html>, expected"),
         ("no edge", r"0\.xml: object 1: a box of 1, 2, 3"),

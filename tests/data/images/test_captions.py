@@ -53,6 +53,16 @@ def test_a_column_may_name_the_part_and_a_zip_file_hold_the_pictures(tmp_path):
     assert "2 pictures held out" in read.notes[0]
 
 
+def test_a_table_may_say_its_part_by_any_word(tmp_path):
+    for name in ("captions_train", "captions_val", "captions_test"):
+        picture(tmp_path / f"{name}.png")
+        (tmp_path / f"{name}.csv").write_text(f"image,text\n{name}.png,{name}\n")
+    read = read_captioned(tmp_path)
+    assert (read.train.captions, read.valid.captions) == ([["captions_train"]], [["captions_val"]])
+    assert read.tests["captions_test"].captions == [["captions_test"]]
+    assert [*read_test_captions(tmp_path, channels=3)] == ["captions_test"]
+
+
 def test_pictures_in_a_folder_or_a_zip_file(tmp_path):
     for name in ("b.png", "a/c.png"):
         picture(tmp_path / "in" / name)

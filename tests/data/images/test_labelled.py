@@ -1,7 +1,9 @@
 """Labelled pictures in each of their layouts, and what is wrong with them in one line."""
 
 import gzip
+import json
 import zipfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -60,6 +62,35 @@ def test_parts_are_folders_or_zip_files(tmp_path):
     assert told(read_test_images(zipped, channels=1)["test"]) == [("a", 2)]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [("Train", "Val", "Test"), ("Training", "validation", "Testing"), ("seg_train", "seg_dev", "seg_test")],
+)
+def test_parts_are_called_as_people_call_them(tmp_path, names):
+    """None of them is taken for a label."""
+    for number, name in enumerate(names):
+        picture(tmp_path / name / "a" / "x.png", number)
+    read = read_labelled_images(tmp_path)
+    assert (told(read.train), told(read.valid), told(read.tests[names[2]])) == ([("a", 0)], [("a", 1)], [("a", 2)])
+    assert told(read_test_images(tmp_path, channels=3)[names[2]]) == [("a", 2)]
+
+
+def test_a_label_may_be_called_as_a_part(tmp_path):
+    for shade in range(4):
+        picture(tmp_path / ["bullet train", "tram"][shade % 2] / f"{shade}.png", shade)
+    assert label_names([read_labelled_images(tmp_path).train]) == ("bullet train", "tram")
+
+
+def test_what_is_not_read_in_a_folder_of_pictures_is_told(tmp_path):
+    for shade in range(4):
+        picture(tmp_path / "ab"[shade % 2] / f"{shade}.png", shade)
+    (tmp_path / "a" / "IMG_1.HEIC").write_bytes(b"x")
+    assert read_labelled_images(tmp_path).notes[0] == f"{tmp_path}: 1 file is not read: {Path('a', 'IMG_1.HEIC')}"
+    for number in range(4):
+        (tmp_path / f"{number}.txt").write_text("x")
+    assert f"{tmp_path}: 5 files are not read: 0.txt, 1.txt, 2.txt, ..." in read_labelled_images(tmp_path).notes
+
+
 def test_tables(tmp_path):
     for shade in (3, 4, 5):
         picture(tmp_path / f"{shade}.png", shade)
@@ -72,6 +103,48 @@ def test_tables(tmp_path):
         archive.write(tmp_path / "5.png", "in.png")
     (tmp_path / "only.csv").write_text("image,label\nin.png,c\n")
     assert told(read_test_images(tmp_path / "only.csv", channels=1)["train"]) == [("c", 5)]
+
+
+def test_a_column_names_the_part_and_semicolons_separate(tmp_path):
+    for shade in range(4):
+        picture(tmp_path / f"{shade}.png", shade)
+    rows = "".join(f"{shade}.png;a;{['train', 'train', 'Test', 'val'][shade]}\n" for shade in range(4))
+    (tmp_path / "table.csv").write_text(f"image;label;split\n{rows}")
+    for path in (tmp_path / "table.csv", tmp_path):
+        read = read_labelled_images(path)
+        assert (told(read.train), told(read.valid)) == ([("a", 0), ("a", 1)], [("a", 3)])
+        assert told(read.tests["Test"]) == told(read_test_images(path, channels=3)["Test"]) == [("a", 2)]
+
+
+def test_the_test_of_emnist(tmp_path):
+    for part, count in (("train", 12), ("test", 3)):
+        for name, shape in (("images-idx3", (count, 2, 2)), ("labels-idx1", (count,))):
+            idx(tmp_path / f"emnist-letters-{part}-{name}-ubyte", torch.zeros(shape, dtype=torch.uint8))
+    assert len(read_labelled_images(tmp_path).tests["test"]) == len(read_test_images(tmp_path, channels=1)["test"]) == 3
+
+
+def test_objects(tmp_path):
+    for shade in range(3):
+        picture(tmp_path / "in" / f"{shade}.png", shade)
+    rows = [{"image": f"in/{shade}.png", "label": shade % 2} for shade in range(3)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:2]))
+    (tmp_path / "val.jsonl").write_text(json.dumps(rows[2]))
+    read = read_labelled_images(tmp_path)
+    assert (told(read.train), told(read.valid)) == ([("0", 0), ("1", 1)], [("0", 2)])
+    (tmp_path / "in" / "notes.jsonl").write_text("x")  # is beside pictures, and no table
+    assert told(read_test_images(tmp_path / "in", channels=3, labelled=False)["train"])[0] == ("", 0)
+    (tmp_path / "val.jsonl").write_text('{"file_name": "x", "label": 1}')
+    with pytest.raises(InputError, match=r"val\.jsonl:1: no image"):
+        read_labelled_images(tmp_path)
+
+
+def test_folders_called_as_idx_files_are_passed_over(tmp_path):
+    """As a well-known copy of MNIST has them."""
+    for name in ("train-images", "train-labels"):
+        shape = (12, 2, 2) if "images" in name else (12,)
+        (tmp_path / f"{name}-{'idx3' if 'images' in name else 'idx1'}-ubyte").mkdir()
+        idx(tmp_path / f"{name}.{'idx3' if 'images' in name else 'idx1'}-ubyte", torch.zeros(shape, dtype=torch.uint8))
+    assert len(read_labelled_images(tmp_path).train) == 10
 
 
 def test_idx_files(tmp_path):
@@ -140,6 +213,9 @@ def wrong(tmp_path, kind):
         case "a folder beside parts":
             for part in ("train", "test", "unlabelled"):
                 picture(tmp_path / part / "a" / "x.png")
+        case "a folder beside parts by any word":
+            for part in ("seg_train", "seg_test", "seg_pred"):
+                picture(tmp_path / part / "a" / "x.png")
         case "too few":
             picture(tmp_path / "a" / "x.png")
             picture(tmp_path / "b" / "x.png")
@@ -161,6 +237,7 @@ def wrong(tmp_path, kind):
         ("a long name", r"a\.csv:2: there is no picture 'xxx"),
         ("a blank label", r"a\.csv:2: no label"),
         ("a folder beside parts", r"unlabelled.a.x\.png: the folder 'unlabelled' beside parts"),
+        ("a folder beside parts by any word", r"seg_pred.a.x\.png: the folder 'seg_pred' beside parts"),
         ("too few", "one picture of each label"),
     ],
 )

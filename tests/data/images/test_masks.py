@@ -104,6 +104,22 @@ def test_black_and_white(tmp_path):
     assert read_masked_images(tmp_path).classes.values == (0, 1, 2)  # 255: not known
 
 
+def test_what_is_not_known_is_told(tmp_path):
+    """Shades of three classes, as 0, 128 and 255 for the eye, lose the last one: who trains is to know."""
+    pairs(tmp_path, [255] * 6 + [0, 128], [255] * 6 + [0, 128])
+    read = read_masked_images(tmp_path)
+    assert read.classes.values == (0, 128)
+    told = "25.00% of the pixels are 255, which says that it is not known: neither learnt nor scored"
+    assert read.notes[1:] == (f"{tmp_path}: {told}",)
+
+
+def test_parts_are_called_as_people_call_them(tmp_path):
+    for part in ("Training", "Validation", "Testing"):
+        pairs(tmp_path / part, [0, 1])
+    read = read_masked_images(tmp_path)
+    assert (len(read.train), len(read.valid), len(read.tests["Testing"])) == (1, 1, 1)
+
+
 def test_numbered_things(tmp_path):
     pairs(tmp_path, [0, 3, 2], [0, 1, 90], mode="I;16")
     read = read_masked_images(tmp_path)

@@ -39,6 +39,15 @@ def test_words_in_pieces() -> None:
     assert doubts(SOURCE, [f"{text} @-@ @@ -1,2 +1,3 @@ me@@home.de" for text in TARGET]) == []
 
 
+def test_punctuation_that_was_cut_off() -> None:
+    for text in ("so , ja", "das Wetter .", "it &apos;s"):
+        (line,) = doubts([*SOURCE[:999], *(f"{text} {n}" for n in range(1001))], TARGET)
+        assert line.startswith("1,001 of 2,000 training pairs (50 %) have blanks before their punctuation, or &apos;")
+        assert doubts([*SOURCE[:1000], *(f"{text} {n}" for n in range(1000))], TARGET) == []
+    for text in ("vraiment ?", "3.5, or so.", "R&D .NET", "wait ... no"):
+        assert doubts([f"{text} {n}" for n in range(2000)], TARGET) == []
+
+
 def test_tests_that_are_trained_on() -> None:
     (line,) = doubts(SOURCE, TARGET, [(SOURCE[3], TARGET[3]), (SOURCE[4], TARGET[5]), (SOURCE[3], TARGET[3])])
     assert line.startswith("1 of 2 test pairs are trained on too")

@@ -15,6 +15,7 @@ PLACEHOLDER = re.compile(
 )
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3})*(?:[.,]\d+)?")  # noqa: RUF001  # as several countries write it
 CUT = re.compile(r"\S@@(?!\S)|(?<!\S)▁\w")  # as subword-nmt and SentencePiece leave words
+TOKENISED = re.compile(r"\w [.,](?!\S)|&(?:apos|quot);")  # as Moses' tokenizer leaves punctuation
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 
 
