@@ -139,7 +139,7 @@ class HubTokens:
 
     def forbidden(self) -> Ids:
         """What is never generated. Of `bad_words_ids`, the words of one token."""
-        bad, more = self.values.get("bad_words_ids") or [], self.values.get("suppress_tokens") or []
+        bad, more = self.searched.get("bad_words_ids") or [], self.searched.get("suppress_tokens") or []
         if not isinstance(more, list) or not isinstance(bad, list) or not all(isinstance(ids, list) for ids in bad):
             raise InputError("bad_words_ids or suppress_tokens lists no tokens", where=str(self.folder / GENERATION))
         found = [*(ids[0] for ids in bad if len(ids) == 1), *more]
@@ -182,7 +182,7 @@ class HubTokens:
         }
         try:  # their limits count the token that a target begins with
             longest = number("max_new_tokens", number("max_length", context_length) - 1)
-            shortest = max(number("min_length", 0) - 1, number("min_new_tokens", 0))
+            shortest = number("min_new_tokens", number("min_length", 0) - 1)
             found |= {"longest": longest}
             found |= {"shortest": shortest} if shortest > 0 else {}
         except TypeError:

@@ -60,6 +60,7 @@ def graphs(model: Seq2Seq) -> tuple[bytes, bytes]:
     with torch.no_grad():
         memory = [*Encoder(model)(source, mask)]
         past = [torch.zeros(2, n_heads, 3, width) for _ in range(2 * n_layers)]
+        Decoder(model)(source[:, 0], mask, past, memory)  # what is computed once for all is no part of a graph
         names = [f"{i}.{what}" for i in range(n_layers) for what in ("key", "value")]
         rows, columns = {0: "batch"}, {0: "batch", 1: "source"}
         read, told = [f"memory.{name}" for name in names], [f"past.{name}" for name in names]

@@ -268,6 +268,22 @@ def test_classifiers(tmp_path: Path, make: Any, kind: Any, problem: str) -> None
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes(), path.name
 
 
+@pytest.mark.parametrize("name", ["bert", "roberta", "xlm-r"])
+def test_an_output_matrix_of_its_own_keeps_its_bias(tmp_path: Path, name: str) -> None:
+    """Which has two names, of which their code then reads the second."""
+    make, kind = MAKERS[name]
+    theirs = make(tmp_path / "theirs", kind, tie_word_embeddings=False)
+    head = theirs.cls.predictions if name == "bert" else theirs.lm_head
+    head.bias.data.copy_(head.decoder.bias)
+    theirs.save_pretrained(tmp_path / "theirs")
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    export_model(tmp_path / "run", tmp_path / "back")
+    back = kind.from_pretrained(tmp_path / "back").eval()
+    ids = torch.randint(5, 50, (2, 9))
+    with torch.no_grad():
+        assert torch.equal(back(ids).logits, theirs(ids).logits)
+
+
 def test_other_heads_are_refused(tmp_path: Path) -> None:
     bert_folder(tmp_path / "theirs", BertForMultipleChoice)
     with pytest.raises(InputError, match="'BertForMultipleChoice': its `classifier` is for something else"):

@@ -25,6 +25,7 @@ from transformers import (
     GPT2ForSequenceClassification,
     ModernBertForSequenceClassification,
     ModernBertForTokenClassification,
+    Qwen2Config,
     RobertaForQuestionAnswering,
     RobertaForTokenClassification,
     XLMRobertaForQuestionAnswering,
@@ -32,6 +33,7 @@ from transformers import (
 )
 
 import heedful
+from commands import heed
 from heedful.data.frame import rectangle
 from heedful.data.text.labelled import Example
 from heedful.data.text.questions import Question
@@ -43,7 +45,17 @@ from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, encoder_config, lm
 from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.store.model import read_model
 from heedful.verbs.exchange import export_model, import_model
-from hub import LINES, TEXTS, bert_folder, distilbert_folder, gpt2_folder, loud, modernbert_folder, roberta_folder
+from hub import (
+    LINES,
+    TEXTS,
+    bert_folder,
+    byte_chat_folder,
+    distilbert_folder,
+    gpt2_folder,
+    loud,
+    modernbert_folder,
+    roberta_folder,
+)
 from hub_languages import xlm_roberta_folder
 from saved import save_run
 
@@ -176,6 +188,35 @@ def test_a_classifier_of_ours_on_a_language_model(tmp_path: Path, kind: Any) -> 
     assert [LABELS[n] for n in padded.argmax(1)] == [best[0][0] for best in ours.classify([text for text, _ in PAIRS])]
     assert import_model(tmp_path / "hub", tmp_path / "again").task == "classify"
     same_classifier(heedful.load(tmp_path / "again"), theirs, reads)
+
+
+def test_a_classifier_of_pairs_on_an_imported_language_model(tmp_path: Path) -> None:
+    """Texts are parted by one token, and end with another, of which its vocabulary has neither."""
+    gpt2_folder(tmp_path / "gpt2")
+    import_model(tmp_path / "gpt2", tmp_path / "lm")
+    start = heedful.load(tmp_path / "lm")
+    lm, tokenizer = start.model.config, start.tokenizer
+    lm = replace(lm, embed=replace(lm.embed, vocab_size=tokenizer.size + 2))
+    about = {"task": "classify", "answer": "label", "labels": LABELS}
+    ours = own(tmp_path, ClassifierConfig(lm=lm, answers=3), tokenizer, about)
+    export_model(tmp_path / "run", tmp_path / "hub")
+    theirs = AutoModelForSequenceClassification.from_pretrained(tmp_path / "hub").eval()
+    reads = AutoTokenizer.from_pretrained(tmp_path / "hub")
+    same_classifier(ours, theirs, reads)
+    import_model(tmp_path / "hub", tmp_path / "again")
+    same_classifier(heedful.load(tmp_path / "again"), theirs, reads)
+
+
+def test_a_classifier_begins_with_a_model_of_more_rows_than_tokens(tmp_path: Path) -> None:
+    """As Qwen has them, in whose table of vectors the last hundreds are no token's."""
+    byte_chat_folder(tmp_path / "hub", Qwen2Config, begun=False)
+    import_model(tmp_path / "hub", tmp_path / "lm")
+    data = tmp_path / "data.tsv"
+    data.write_text("".join(f"{line}\t{n % 2}\n" for n, line in enumerate(LINES * 8)), encoding="utf-8")
+    words = ["classify", "--from", tmp_path / "lm", "--data", data, "--out", tmp_path / "run"]
+    assert heed("train", *words, "--set", "train.steps=1") == 0
+    rows = heedful.load(tmp_path / "lm").model.config.embed.vocab_size
+    assert heedful.load(tmp_path / "run").model.config.embed.vocab_size == rows
 
 
 def test_a_classifier_of_ours_on_an_encoder(tmp_path: Path) -> None:

@@ -118,6 +118,26 @@ def test_what_is_said_is_theirs(pair: Pair, beam: int) -> None:
     assert [one.text for one in pair.ours.search(SOURCES, beam=beam, longest=16, forced_eos=True)] == read
 
 
+def test_the_fewest_new_tokens_go_before_the_least_length(tmp_path: Path) -> None:
+    pair = made(tmp_path, "bart", num_beams=1, early_stopping=False, min_length=9, min_new_tokens=2, max_length=15)
+    expected = said(pair, SOURCES)
+    assert min(map(len, expected)) < 8
+    assert spoken(pair, SOURCES) == expected
+
+
+def test_what_is_never_said_is_read_where_their_search_is(tmp_path: Path) -> None:
+    """Not in a config.json beside a generation_config.json, which their library does not look at."""
+    pair = made(tmp_path, "bart", num_beams=1, early_stopping=False, max_length=15)
+    expected = said(pair, SOURCES)
+    path = pair.folder / "config.json"
+    never = sorted({index for ids in expected for index in ids} - {2})
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"suppress_tokens": never}))
+    import_model(pair.folder, tmp_path / "again")
+    again = pair._replace(ours=heedful.load(tmp_path / "again"))
+    assert said(pair._replace(theirs=AutoModelForSeq2SeqLM.from_pretrained(pair.folder)), SOURCES) == expected
+    assert spoken(again, SOURCES) == expected
+
+
 @pytest.mark.parametrize("name", ["bart", "t5"])
 @pytest.mark.parametrize("penalty", [0.0, 2.0])
 def test_the_search_of_their_files_is_followed(tmp_path: Path, name: str, penalty: float) -> None:

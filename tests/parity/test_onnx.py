@@ -32,6 +32,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"begin": [7, 9], "before": [5], "after": [2, 6]},
     ),
     "rotary": ({"order": "pre", "position": "rotary"}, {"forbidden": [0, 1, 40], "longest_source": 9}),
+    "buckets": ({"order": "pre", "position": "buckets"}, {}),
 }
 EXPORT = """
 import sys

@@ -76,7 +76,7 @@ def rules(config: EncoderConfig) -> tuple[Rule, ...]:
     if config.mlm_head:
         output = "embed.tokens.weight" if config.tied else "head.weight"
         found += [*modules(_WORDS), Rule("cls.predictions.decoder.weight", output)]
-        found += [Rule(f"cls.predictions.{theirs}", "head.bias") for theirs in ("bias", "decoder.bias")]
+        found += output_bias(config, "cls.predictions")
     if config.nsp_head:
         found += modules({"cls.seq_relationship": "nsp_head"})
     return tuple(found)
@@ -94,6 +94,12 @@ def trunk(config: EncoderConfig, prefix: str, *, written: bool, unused: int = 0)
     positions = f"{prefix}embeddings.position_embeddings.weight"
     yield Rule(positions, "embed.position_embeddings.table.weight", unused=unused, written=written)
     yield Rule(f"{prefix}embeddings.position_ids", None)  # 0, 1, 2 ..., which old files hold
+
+
+def output_bias(config: EncoderConfig, head: str) -> list[Rule]:
+    """The one bias under their two names, of which a file has the first: that which is looked for."""
+    names = ("bias", "decoder.bias") if config.tied else ("decoder.bias", "bias")
+    return [Rule(f"{head}.{theirs}", "head.bias") for theirs in names]
 
 
 def modules(names: Mapping[str, str], *, written: bool = True) -> Iterator[Rule]:

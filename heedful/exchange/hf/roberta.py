@@ -51,7 +51,7 @@ def rules(config: EncoderConfig) -> tuple[Rule, ...]:
     if config.mlm_head:
         output = "embed.tokens.weight" if config.tied else "head.weight"
         found += [*bert.modules(_WORDS), Rule("lm_head.decoder.weight", output)]
-        found += [Rule(f"lm_head.{theirs}", "head.bias") for theirs in ("bias", "decoder.bias")]
+        found += bert.output_bias(config, "lm_head")
     return tuple(found)
 
 

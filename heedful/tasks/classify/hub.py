@@ -89,10 +89,11 @@ def _read_causal(folder: Path, said: Mapping[str, Any], *, size: int) -> tuple[T
 
 
 def _write_causal(tokenizer: Tokenizer, frame: Frame, *, longest: int) -> HubFiles:
-    """Our own parts and ends texts with two tokens more than the vocabulary has: they get names."""
+    """What was trained here parts and ends texts with two tokens more than the vocabulary has: they get names."""
     inner = framed(tokenizer, frame.begin, [])
     if tokenizer.ours:
         inner.normalizer = space_before(tokenizer)
+    if frame.end == [tokenizer.size + 1]:
         inner.add_special_tokens(list(ADDED))
     set_around(inner, frame.begin, frame.end, frame.between)
     roles = {"bos": tokenizer.bos, "eos": tokenizer.eos, "pad": tokenizer.pad, "unk": tokenizer.unk}

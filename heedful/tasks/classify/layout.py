@@ -85,7 +85,8 @@ class ClassifyLayout:
             self.frame, self.tokens = Frame(*map(list, spec.frame)), body.embed.vocab_size
         else:
             delimiter, extract = tokenizer.size, tokenizer.size + 1
-            self.frame, self.tokens = Frame([tokenizer.bos], [delimiter], [extract]), extract + 1
+            most = max(extract + 1, body.embed.vocab_size)  # some have rows for tokens that the vocabulary lacks
+            self.frame, self.tokens = Frame([tokenizer.bos], [delimiter], [extract]), most
         self.cut = 0  # sequences that lost an end
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
