@@ -55,7 +55,7 @@ class ChatTokens:
         the ends of its turns among them. Raises InputError where that cannot be told."""
         guard, guarded = self._guarded(messages)
         marked = self.template.mark(guarded)
-        said = marked.answers or self._said(marked.text, guarded)
+        said = _weighed(marked.answers or self._said(marked.text, guarded), messages)
         ids, spans = self._encoded(marked.text, guard)
         learnt = [any(begin <= first < end for begin, end in said) for first, _ in spans]
         length = max((i for i, own in enumerate(learnt, 1) if own), default=0)
@@ -135,6 +135,17 @@ class ChatTokens:
         if not found or not text.startswith(before):
             raise InputError("a chat template that changes what the assistant says", fix=FIX)
         return len(before)
+
+
+def _weighed(said: Sequence[Span], messages: Sequence[Mapping[str, Any]]) -> Sequence[Span]:
+    """Those of the assistant's turns that are learnt. Raises InputError where it cannot be told which are whose."""
+    weights = [one.get("weight", 1) for one in messages if one["role"] == "assistant"]
+    if all(weights):
+        return said
+    if len(said) != len(weights):
+        what = f"a chat template with {len(said)} marks for {len(weights)} answers, of which not all are learnt"
+        raise InputError(what, fix="take a template that has one {% generation %} around each answer")
+    return [span for span, weight in zip(said, weights, strict=True) if weight]
 
 
 def _texts(value: Any) -> Iterator[str]:

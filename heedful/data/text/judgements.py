@@ -178,7 +178,9 @@ def _asked(row: Mapping[str, Any]) -> object:
     if not isinstance(asked, str):
         return asked
     if "prompt" not in row and isinstance(row.get("instruction"), str):  # as of Alpaca, with an input below it
-        asked = "\n\n".join(one for one in (row["instruction"], row.get("input")) if isinstance(one, str) and one.strip())
+        asked = "\n\n".join(
+            one for one in (row["instruction"], row.get("input")) if isinstance(one, str) and one.strip()
+        )
     said = row.get("system", row.get("system_prompt"))
     return [_turn("system", said), _turn("user", asked)] if isinstance(said, str) and said.strip() else asked
 
