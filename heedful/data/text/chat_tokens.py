@@ -63,6 +63,12 @@ class ChatTokens:
             raise InputError("a chat template that writes nothing of what the assistant says", fix=FIX)
         return Text(ids[:length], learnt[:length])
 
+    def torn(self, messages: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether the prompt for the last answer is not how the whole conversation begins: a token may hold its end and
+        the answer's first word, which is then asked for in another place than it is learnt in."""
+        prompt = self.prompt(messages[:-1])
+        return self.learning(messages).ids[: len(prompt)] != prompt
+
     def _guarded(self, messages: Sequence[Mapping[str, Any]]) -> tuple[str, Sequence[Mapping[str, Any]]]:
         """The messages with a character in each string that would be read as a control token, and that character; ""
         where no message spells one."""

@@ -41,7 +41,8 @@ TALK = [
 ]
 
 
-MARKED = """{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<|end|>{% endgeneration %}
+MARKED = """{% for m in messages %}{% if m.role == 'assistant' %}
+{% generation %}{{ m.content }}<|end|>{% endgeneration %}
 {% else %}{{ '<|' + m.role + '|>' + m.content }}{% endif %}{% endfor %}"""
 
 
