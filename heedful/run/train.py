@@ -189,7 +189,7 @@ class _Run:
 
     def _describe(self) -> None:
         count = sum(parameter.numel() for parameter in self.state.average.model.parameters())
-        steps = round(len(self.task.batches(self.state.epoch, self.state.model)) / self.plan.accumulate)
+        steps = -(-len(self.task.batches(self.state.epoch, self.state.model)) // self.plan.accumulate)
         together = f", {self.ranks.size} ranks" if self.ranks.size > 1 else ""
         self.notes.append(f"{self.job.describe()}, {count:,} parameters, {counted(steps, 'step')} an epoch{together}")
 
