@@ -87,7 +87,7 @@ class _Run:
     ) -> None:
         self.recipe, self.plan, self.job, self.precision = begun.recipe, begun.recipe.train, begun.job, begun.precision
         self.out, self.ranks, self.signals, self.device = out, ranks, signals, device
-        self.counted, self.notes = task.counted, list(begun.notes)
+        self.counted, self.notes = begun.job.counted or task.counted, list(begun.notes)
         self.state = new_state(self.recipe, self.job, device, self.precision, begins=begun.newest is None)
         self.progress = Progress()
         if begun.newest is not None:
