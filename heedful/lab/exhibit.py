@@ -10,9 +10,10 @@ number (a law, a claim in words) is a `Line` of its own.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -26,6 +27,14 @@ Verdict = Literal["agrees", "rounded", "wrong", "open", "quoted"]
 WORST = ("wrong", "rounded", "agrees", "open", "quoted")  # what an exhibit's lines come to, the first that any has
 Leaf = float | int | str | bool | None
 Value = Leaf | Sequence[Any]  # numbers, and tables of them
+
+# Settings of exhibits, each at most as large as is computed and drawn within seconds, or learnt within minutes.
+Few = Annotated[int, Field(le=8)]  # each of which is a picture, or twice as many numbers as the one before
+Side = Annotated[int, Field(le=32)]  # of a square whose every cell looks at every other
+Rows = Annotated[int, Field(le=256)]  # of a table, or words of a sentence: what is drawn one by one
+Width = Annotated[int, Field(le=4096)]  # of vectors
+Draws = Annotated[int, Field(le=4096)]  # examples that are made, or drawn at random
+Steps = Annotated[int, Field(le=5000)]  # of a training
 
 
 @dataclass(frozen=True)

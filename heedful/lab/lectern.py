@@ -18,6 +18,7 @@ from heedful.lab import EXHIBITS
 from heedful.lab.exhibit import Exhibit, Says, Shown, Value, leaves
 
 FINITE = ConfigDict(allow_inf_nan=False)
+LONGEST = 1000  # characters of a setting
 SHORT = "short"  # the setting of exhibits that have a shorter form
 
 
@@ -120,13 +121,25 @@ def checked(name: str, function: Exhibit, settings: Mapping[str, object]) -> dic
                 if known
                 else InputError(f"{name} has no settings", where=f"--set {key}={given}", fix="leave --set out")
             )
+        if isinstance(given, str) and len(given) > LONGEST:
+            what = f"{len(given):,} characters"
+            raise InputError(what, where=f"--set {key} of {name}", fix=f"give at most {LONGEST:,}")
         try:
             value = yaml.safe_load(given) if isinstance(given, str) and hints[key] is not str else given
             chosen[key] = TypeAdapter(hints[key], config=FINITE).validate_python(value)
-        except (ValidationError, yaml.YAMLError):
-            kind = getattr(hints[key], "__name__", str(hints[key]))
-            raise InputError(f"{given!r} is no {kind}", where=f"--set {key} of {name}") from None
+        except (ValidationError, yaml.YAMLError) as error:
+            raise _refused(error, name, key, given, hints[key]) from None
     return chosen
+
+
+def _refused(error: Exception, name: str, key: str, given: object, hint: Any) -> InputError:
+    """What is wrong with a setting that its annotation does not allow."""
+    where = f"--set {key} of {name}"
+    bounds = (one.get("ctx", {}) for one in error.errors()) if isinstance(error, ValidationError) else ()
+    if (most := next((bound["le"] for bound in bounds if "le" in bound), None)) is not None:
+        what = f"{given}: more than {most:,} would take minutes, or gigabytes"
+        return InputError(what, where=where, fix=f"give at most {most:,}")
+    return InputError(f"{given!r} is no {getattr(hint, '__name__', str(hint))}", where=where)
 
 
 def by_topic() -> Iterator[tuple[str, Sequence[str]]]:

@@ -53,6 +53,7 @@ class Job(ABC, Generic[R, C, M]):
     tokenizer_hash: str = ""
     config: Any  # of the model
     answers: object  # what task.json says of the model's answers
+    counted: str = ""  # what its loss is a mean over, where that is not what the task's row says
     fewest_steps: int = 0  # that are made where no budget is given
     saved: str = ""  # which part of the model is the one that is saved, by its name; "": the whole
     # What is plotted, in a panel each by its heading: the keys of metrics.jsonl; without any, losses and scores.

@@ -122,7 +122,7 @@ def _trial(job: Job[Any, Any, Any], minutes: float, device: torch.device, smalle
     task = Kept(job.task(model))
     batches = task.batches(0, model)
     tokens = _tokens(batches)
-    epoch = max(1, len(batches) // plan.accumulate)
+    epoch = max(1, -(-len(batches) // plan.accumulate))
     if smaller is not None and smaller.steps * smaller.parameters * HOPELESS < STEPS * count:
         return Trial(job.recipe.preset, count, smaller.steps * smaller.parameters / count, tokens, epoch)
     state = State(model=model, optimizer=Optimizer(model, OptimConfig()), average=Average(model, 0.0), seed=plan.seed)

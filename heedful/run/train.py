@@ -87,7 +87,7 @@ class _Run:
     ) -> None:
         self.recipe, self.plan, self.job, self.precision = begun.recipe, begun.recipe.train, begun.job, begun.precision
         self.out, self.ranks, self.signals, self.device = out, ranks, signals, device
-        self.counted, self.notes = task.counted, list(begun.notes)
+        self.counted, self.notes = begun.job.counted or task.counted, list(begun.notes)
         self.state = new_state(self.recipe, self.job, device, self.precision, begins=begun.newest is None)
         self.progress = Progress()
         if begun.newest is not None:
@@ -190,7 +190,7 @@ class _Run:
 
     def _describe(self) -> None:
         count = sum(parameter.numel() for parameter in self.state.average.model.parameters())
-        steps = round(len(self.task.batches(self.state.epoch, self.state.model)) / self.plan.accumulate)
+        steps = -(-len(self.task.batches(self.state.epoch, self.state.model)) // self.plan.accumulate)
         together = f", {self.ranks.size} ranks" if self.ranks.size > 1 else ""
         self.notes.append(f"{self.job.describe()}, {count:,} parameters, {counted(steps, 'step')} an epoch{together}")
 

@@ -179,8 +179,8 @@ def fit(
         state.average.update(state.optimizer.masters, state.step)
         state.batch += len(group)
         state.tokens += count
-        now = time.perf_counter()
-        state.seconds = everyone[0][4] + now - begin
+        spent = everyone[0][4] + time.perf_counter() - begin
+        state.seconds = ranks.gather([spent])[0][0]  # by the first rank's clock: budget and rate are the same on all
         asked = int(max(each[3] for each in everyone))
         loss = (total - extra) / parts
         yield Step(state.step, state.epoch, loss, count, norm, share, progress, state.seconds, asked, beside)

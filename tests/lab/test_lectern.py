@@ -113,6 +113,31 @@ def test_of_settings_that_cannot_be_nothing_is_drawn(name: str, key: str) -> Non
         picture(shown, "svg")
 
 
+@pytest.mark.parametrize(
+    ("name", "key", "value", "what"),
+    [
+        ("A2", "queries", "100000", "100000: more than 256 would take minutes, or gigabytes"),
+        ("A8", "tokens", "100000", "more than 256 would"),
+        ("A8", "width", "100000", "more than 4,096 would"),
+        ("B2", "digits", "20", "more than 8 would"),
+        ("J7", "side", "256", "more than 32 would"),
+        ("L4", "count", "1000000", "more than 4,096 would"),
+        ("D1", "steps", "1000000", "more than 62,500 would"),
+        ("T4", "first", "a" * 5000, "5,000 characters"),
+        *(
+            (name, "steps", "10000000", "more than")
+            for name in EXHIBITS
+            if "steps" in settings_of(name) and name != "E9"
+        ),
+    ],
+)
+def test_settings_that_would_take_minutes_or_gigabytes_are_refused(name: str, key: str, value: str, what: str) -> None:
+    with pytest.raises(InputError, match=what) as told:
+        show(name, {key: value})
+    assert told.value.where == f"--set {key} of {name}"
+    assert "give at most" in told.value.fix
+
+
 @pytest.mark.parametrize("name", EXHIBITS)
 def test_what_is_set_to_its_default_is_the_default(name):
     """As a page of the book gives it, and as it is typed."""

@@ -64,6 +64,21 @@ def test_what_becomes_what_is_said_before_the_first_step(tmp_path, corpus):
     assert " -> " in told[2]
 
 
+def test_the_steps_of_an_epoch_are_those_that_are_made(tmp_path, corpus):
+    """The last of an epoch may have fewer batches."""
+
+    def told(accumulate):
+        recipe = made_recipe(steps=2, accumulate=accumulate, tokens=500)
+        events = list(train(recipe, tmp_path / f"{accumulate}", corpus=corpus))
+        assert [each.step.epoch for each in events if isinstance(each, Trained)] == [0, int(accumulate == 1000)]
+        (found,) = (event.text for event in events if isinstance(event, Note) and "an epoch" in event.text)
+        return int(re.search(r"([0-9]+) steps? an epoch", found)[1])
+
+    batches = told(1)
+    assert batches % 4 == 1
+    assert (told(4), told(1000)) == (batches // 4 + 1, 1)
+
+
 def test_the_time_that_is_left_is_told_once_it_is_known_and_stays_within_the_budget(tmp_path, corpus):
     def left(**plan):
         events = train(made_recipe(steps=12, **plan), tmp_path / f"run-{len(plan)}", corpus=corpus)

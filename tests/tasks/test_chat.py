@@ -302,6 +302,22 @@ def test_training_begins_with_an_imported_model(imported, tmp_path):
     assert model.prompt([turn("user", "a")]) == "[user] a\n[assistant] "
 
 
+def test_a_prompt_that_ends_inside_of_a_token_is_told(tmp_path):
+    """The blank before an answer is a part of its first token, which would not be learnt."""
+    talks = [talk("say red", "red red red"), talk("say blue", "blue blue blue")] * 20
+    corpus = Parts(talks, talks[:2], {}, "made", (), ())
+    written = "{% for m in messages %}{{ m.role }}: {{ m.content + ('</s>' if m.role == 'assistant' else ' ') }}"
+    written += "{% endfor %}{% if add_generation_prompt %}assistant:PLACE{% endif %}"
+    notes = {}
+    for place in (" ", ""):
+        file = tmp_path / "own.jinja"
+        file.write_text(written.replace("PLACE", place))
+        data = {"tokenizer": "bpe", "vocab_size": 320, "template": str(file)}
+        notes[place] = [note for note in ChatJob(recipe(data=data), corpus).notes if "generation prompt" in note]
+    assert notes[""] == []
+    assert "the prompts of 32 of 32 conversations are not how those begin, in tokens" in notes[" "][0]
+
+
 def test_templates_are_chosen_by_name_or_file(tmp_path):
     file = tmp_path / "roles.jinja"
     file.write_text("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}<|assistant|>")

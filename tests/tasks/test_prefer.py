@@ -255,6 +255,18 @@ def test_steps_that_learn_nothing_are_logged(start: Path, tmp_path: Path) -> Non
     assert [row["train_loss"] for row in rows if "train_loss" in row] == [0.0]
 
 
+@pytest.mark.parametrize(
+    ("method", "counted"),
+    [("ppo", "tokens of answers"), ("best-of-n", "tokens of answers"), ("grpo", "answers"), ("dpo", "pairs")],
+)
+def test_the_speed_is_of_what_the_loss_is_a_mean_over(method: str, counted: str, start: Path, tmp_path: Path) -> None:
+    events = learn(start, tmp_path / "run", method, steps=1)
+    (told,) = (event for event in events if isinstance(event, Trained))
+    assert told.counted == counted
+    plan = preferring(start, method).prefer
+    assert told.step.count <= (plan.tokens if "tokens" in counted else 1) * plan.batch
+
+
 def test_judgements_are_learnt_without_a_reward(start: Path, tmp_path: Path) -> None:
     corpus = Parts(JUDGED[:12], JUDGED[12:14], {"test": JUDGED[14:]}, "made")
     plan: dict[str, Any] = {"reward": "", "steps": 30, "eval_every": 30, "save_every": 10, "lr": 1e-2, "batch": 8}

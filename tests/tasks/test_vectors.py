@@ -14,7 +14,7 @@ from commands import heed
 from heedful.data.text.documents import Documents
 from heedful.errors import InputError
 from heedful.models.vectors import Vectors, VectorsConfig
-from heedful.run.events import Checkpointed
+from heedful.run.events import Checkpointed, Trained
 from heedful.run.recipe import override
 from heedful.tasks.vectors.batches import BLOCK, PairBatches, WindowBatch, WindowBatches
 from heedful.tasks.vectors.formats import as_binary, as_text, read_vectors
@@ -175,7 +175,8 @@ def test_what_stands_together_is_near(method: str, texts: list[str], tmp_path: P
     case = CASES["vectors"]
     plan = {"epochs": 6, "tokens": 512, "negatives": 5, "eval_every": 1000}
     recipe = override(recipe_of(case, {"d_model": 8, "method": method}, plan), ["data.subsample=0"])
-    list(train(recipe, tmp_path / "run", corpus=Documents(texts, texts, {"test": texts}, "made")))
+    events = list(train(recipe, tmp_path / "run", corpus=Documents(texts, texts, {"test": texts}, "made")))
+    assert {each.counted for each in events if isinstance(each, Trained)} == {"pairs" if method == "glove" else "words"}
     vectors = WordVectors.load(tmp_path / "run")
     for kind in (PETS, CARS):
         for word in kind:

@@ -2,6 +2,9 @@
 
 import copy
 import math
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, BrokenBarrierError, current_thread
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -11,9 +14,11 @@ from torch import nn
 from heedful.core.dropout import Dropout
 from heedful.core.seeds import counter_seed
 from heedful.errors import NonFiniteError
+from heedful.training import loop
 from heedful.training.loop import Budget, Kept, State, fit
 from heedful.training.loss import Loss
 from heedful.training.optim import Average, OptimConfig, Optimizer, schedule
+from heedful.training.ranks import Ranks
 
 
 class Rows(NamedTuple):
@@ -142,6 +147,50 @@ def test_budgets_end_where_they_say():
     assert sum(1 for _ in fit(Line(), state(), Budget(epochs=2.5))) == 10
     assert sum(1 for _ in fit(Line(), state(), Budget(epochs=2.0), accumulate=3)) == 4
     assert sum(1 for _ in fit(Line(), state(), Budget(steps=50, minutes=1e-9))) == 1
+
+
+class Side(Ranks):
+    """One of two ranks, each in a thread of its own, whose clocks do not agree."""
+
+    meeting, said = Barrier(2, timeout=20), [[], []]
+
+    def gather(self, values):
+        self.said[self.rank] = list(values)
+        self.meeting.wait()
+        found = [*self.said]
+        self.meeting.wait()
+        return found
+
+    def sum(self, tensors):
+        copies = self.gather([tensor.clone() for tensor in tensors])
+        for tensor, *each in zip(tensors, *copies, strict=True):
+            tensor.copy_(sum(each))
+
+
+def test_ranks_whose_clocks_differ_end_at_one_step_with_the_same_weights(monkeypatch):
+    """Of so many minutes the rate of each step comes of the time: of the first rank's, on all of them."""
+    clocks = {}
+
+    def perf_counter():
+        rank = int(current_thread().name[-1])
+        clocks[rank] = clocks.get(rank, 0.0) + (0.7, 1.9)[rank]
+        return clocks[rank]
+
+    monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=perf_counter))
+
+    def train(rank):
+        current_thread().name = f"rank-{rank}"
+        try:
+            rates = [step.lr for step in fit(Line(), states[rank], Budget(minutes=1.0), ranks=Side(rank, 2))]
+        except BrokenBarrierError:
+            return "the other one has ended"
+        return rates, weights(states[rank]).tolist()
+
+    states = [state(dropout=0.0), state(dropout=0.0)]
+    with ThreadPoolExecutor(2) as both:
+        first, second = both.map(train, range(2))
+    assert first == second
+    assert len(first[0]) > 10
 
 
 def test_an_epoch_is_one_however_many_batches_it_has():

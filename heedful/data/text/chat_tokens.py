@@ -55,13 +55,19 @@ class ChatTokens:
         the ends of its turns among them. Raises InputError where that cannot be told."""
         guard, guarded = self._guarded(messages)
         marked = self.template.mark(guarded)
-        said = marked.answers or self._said(marked.text, guarded)
+        said = _weighed(marked.answers or self._said(marked.text, guarded), messages)
         ids, spans = self._encoded(marked.text, guard)
         learnt = [any(begin <= first < end for begin, end in said) for first, _ in spans]
         length = max((i for i, own in enumerate(learnt, 1) if own), default=0)
         if not length:
             raise InputError("a chat template that writes nothing of what the assistant says", fix=FIX)
         return Text(ids[:length], learnt[:length])
+
+    def torn(self, messages: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether the prompt for the last answer is not how the whole conversation begins: a token may hold its end and
+        the answer's first word, which is then asked for in another place than it is learnt in."""
+        prompt = self.prompt(messages[:-1])
+        return self.learning(messages).ids[: len(prompt)] != prompt
 
     def _guarded(self, messages: Sequence[Mapping[str, Any]]) -> tuple[str, Sequence[Mapping[str, Any]]]:
         """The messages with a character in each string that would be read as a control token, and that character; ""
@@ -135,6 +141,17 @@ class ChatTokens:
         if not found or not text.startswith(before):
             raise InputError("a chat template that changes what the assistant says", fix=FIX)
         return len(before)
+
+
+def _weighed(said: Sequence[Span], messages: Sequence[Mapping[str, Any]]) -> Sequence[Span]:
+    """Those of the assistant's turns that are learnt. Raises InputError where it cannot be told which are whose."""
+    weights = [one.get("weight", 1) for one in messages if one["role"] == "assistant"]
+    if all(weights):
+        return said
+    if len(said) != len(weights):
+        what = f"a chat template with {len(said)} marks for {len(weights)} answers, of which not all are learnt"
+        raise InputError(what, fix="take a template that has one {% generation %} around each answer")
+    return [span for span, weight in zip(said, weights, strict=True) if weight]
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from heedful.data.lines import json_items, json_lines, json_type, listed, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, read_parts, read_tests
@@ -37,6 +37,7 @@ NO_ANSWER, EMPTY, CALLS = "without an answer", "with an empty turn", "with calls
 class Message(TypedDict):
     role: Literal["system", "user", "assistant"]
     content: str
+    weight: NotRequired[int]  # 0 of an answer that is read and not learnt
 
 
 Conversation = tuple[Message, ...]
@@ -148,7 +149,7 @@ def _objects(row: object, where: str) -> Iterator[tuple[str, Sequence[Message | 
             yield "self-instruct", _instructed({"instruction": row["instruction"], **_object(one, where)}, where)
         return
     if "instruction" in row and "output" in row:
-        yield "Alpaca", [*_system(row), *_instructed(row, where)]
+        yield "Alpaca", [*_system(row), *_history(row, where), *_instructed(row, where)]
         return
     for asked, answered in TWO:
         if asked in row and answered in row:
@@ -160,7 +161,8 @@ def _objects(row: object, where: str) -> Iterator[tuple[str, Sequence[Message | 
 def _kept(turns: Sequence[Message | None], layout: str, taken: _Taken) -> Conversation | None:
     """The turns as far as the last answer; None of a conversation that is left out."""
     whole = [one for one in turns if one is not None]
-    answered = max((i for i, one in enumerate(whole, 1) if one["role"] == "assistant"), default=0)
+    answers = (i for i, one in enumerate(whole, 1) if one["role"] == "assistant" and one.get("weight", 1))
+    answered = max(answers, default=0)
     kept = tuple(one for one in whole[:answered] if one["role"] != "system" or one["content"].strip())
     why = CALLS if len(whole) < len(turns) else NO_ANSWER if not answered else None
     if why is None and not all(one["content"].strip() for one in kept):
@@ -181,7 +183,8 @@ def _turn(value: object, where: str) -> Message | None:
         return None
     if not isinstance(name, str) or name.lower() not in ROLES:
         raise InputError(f"the role {name!r}", where=where, fix=TURN)
-    return _message(ROLES[name.lower()], one.get("content", one.get("value")), where)
+    made = _message(ROLES[name.lower()], one.get("content", one.get("value")), where)
+    return Message(**made, weight=0) if one.get("weight") == 0 else made
 
 
 def _message(role: Any, content: object, where: str) -> Message:
@@ -207,8 +210,21 @@ def _sides(asked: object, answered: object, where: str) -> list[Message | None]:
 
 def _instructed(row: Mapping[str, Any], where: str) -> tuple[Message, Message]:
     """An instruction, below it the input where there is one, and the output."""
-    texts = [_message("user", row.get(key, ""), where)["content"] for key in ("instruction", "input", "output")]
+    said = {"input": "", "output": "", **row}
+    values = [said["instruction"], "" if said["input"] is None else said["input"], said["output"]]
+    texts = [_message("user", value, where)["content"] for value in values]
     return _pair("\n\n".join(filter(str.strip, texts[:2])), texts[2])
+
+
+def _history(row: Mapping[str, Any], where: str) -> Iterator[Message]:
+    """The turns before an instruction."""
+    earlier = row.get("history") or []
+    known = isinstance(earlier, list) and all(isinstance(one, list) and len(one) == 2 for one in earlier)
+    if not known:
+        what = "a history that is no list of questions with their answers"
+        raise InputError(what, where=where, fix='give [["...", "..."], ...]')
+    for asked, answered in earlier:
+        yield from (_message("user", asked, where), _message("assistant", answered, where))
 
 
 def _system(row: Mapping[str, Any]) -> list[Message]:

@@ -5,7 +5,7 @@ A line of a file is a judgement: {"prompt": ..., "candidates": ["...", "..."], "
 are not in it were not judged, and an empty one was passed over. A prompt is a text, or a list of messages.
 
 Preferences in TRL's layouts ("prompt", "chosen" and "rejected", each a text or messages, the prompt perhaps inside the
-two) and UltraFeedback's ("instruction" and "completions" with scores) are read too.
+two, or by another name in `ASKED`) and UltraFeedback's ("instruction" and "completions" with scores) are read too.
 """
 
 import json
@@ -23,6 +23,7 @@ from heedful.errors import InputError
 KINDS = (".jsonl", ".json")
 EXAMPLE = 'write {"prompt": "...", "candidates": ["...", "..."], "order": [[1], [0]]} on each line'
 MESSAGES = 'messages are [{"role": "user", "content": "..."}, ...]'
+ASKED = ("prompt", "question", "instruction", "input", "query")  # names of what is asked, the first that is there
 SCORES = ("overall_score", "fine-grained_score", "score")  # UltraFeedback's of a completion, the first that is there
 
 
@@ -150,13 +151,15 @@ def _ranked(row: Mapping[str, Any], where: str) -> Judgement:
 
 def _preferred(row: Mapping[str, Any], where: str) -> Judgement:
     """TRL's: https://huggingface.co/docs/trl/dataset_formats, preference."""
-    chosen, rejected, prompt = row["chosen"], row["rejected"], row.get("prompt")
+    chosen, rejected, prompt = row["chosen"], row["rejected"], _asked(row)
     if isinstance(chosen, list) and isinstance(rejected, list):
-        asked = [] if prompt is None else prompt if isinstance(prompt, list) else _user(prompt)
+        asked = [] if prompt is None else prompt if isinstance(prompt, list) else [_turn("user", prompt)]
         before = zip(chosen[:-1], rejected[:-1], strict=False)  # the answers, which may be alike
         shared = [one for one, _ in takewhile(lambda two: two[0] == two[1], before)]
-        begun = asked if asked and shared[: len(asked)] != asked else shared  # a prompt may stand in both sides too
-        sides = [_last(side[0 if begun is not shared else len(shared) :], where) for side in (chosen, rejected)]
+        missing = [one for one in asked if one not in shared]  # a prompt may stand in both sides too
+        shared = [] if asked and missing == asked else shared
+        begun = [*missing, *shared]
+        sides = [_last(side[len(shared) :], where) for side in (chosen, rejected)]
         return _of_two(_prompt(begun, where), sides[0], sides[1])
     if not isinstance(chosen, str) or not isinstance(rejected, str):
         what = '"chosen" and "rejected" are not two texts, nor two lists of messages'
@@ -167,6 +170,19 @@ def _preferred(row: Mapping[str, Any], where: str) -> Judgement:
         prompt = prompt[: prompt.rfind(" ")] if " " in prompt else ""
         chosen, rejected = chosen[len(prompt) :], rejected[len(prompt) :]
     return _of_two(_prompt(prompt, where), sanitise(chosen), sanitise(rejected))
+
+
+def _asked(row: Mapping[str, Any]) -> object:
+    """What a row asks, below what the system says where it has that; None where it does not say it by itself."""
+    asked = next((row[name] for name in ASKED if row.get(name) is not None), None)
+    if not isinstance(asked, str):
+        return asked
+    if "prompt" not in row and isinstance(row.get("instruction"), str):  # as of Alpaca, with an input below it
+        asked = "\n\n".join(
+            one for one in (row["instruction"], row.get("input")) if isinstance(one, str) and one.strip()
+        )
+    said = row.get("system", row.get("system_prompt"))
+    return [_turn("system", said), _turn("user", asked)] if isinstance(said, str) and said.strip() else asked
 
 
 def _of_two(prompt: str, chosen: str, rejected: str) -> Judgement:
@@ -209,8 +225,8 @@ def _is_message(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("role", "content"))
 
 
-def _user(prompt: object) -> list[object]:
-    return [{"role": "user", "content": prompt}]
+def _turn(role: str, content: object) -> dict[str, object]:
+    return {"role": role, "content": content}
 
 
 def _last(messages: Sequence[object], where: str) -> str:

@@ -7,7 +7,7 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import MLP, BlockConfig
 from heedful.lab.complexity.measured import operations
 from heedful.lab.drawn import curves
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, unsaid
+from heedful.lab.exhibit import NOTHING_SAID, Draws, Rows, Says, Shown, beside, unsaid
 from heedful.lab.whole_words import parameters
 
 USED = 2  # experts of a token
@@ -44,7 +44,7 @@ def balanced(x: Tensor, gate: Tensor, steps: int) -> Tensor:
     return gate.detach()
 
 
-def experts_of(says: Says, *, experts: int = 256, width: int = 16, tokens: int = 2048, seed: int = 0) -> Shown:
+def experts_of(says: Says, *, experts: Rows = 256, width: Rows = 16, tokens: Draws = 2048, seed: int = 0) -> Shown:
     """Parameters grow with the experts, the work of a token does not; and without a loss of its own the gate asks few
     of them."""
     torch.manual_seed(seed)

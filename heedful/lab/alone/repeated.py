@@ -7,7 +7,7 @@ import torch
 from heedful.decode.rules import NoRepeat
 from heedful.decode.search import greedy
 from heedful.lab.drawn import curves
-from heedful.lab.exhibit import Says, Shown, holds, unsaid
+from heedful.lab.exhibit import Rows, Says, Shown, holds, unsaid
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 
@@ -21,7 +21,7 @@ def repeated(words: Sequence[object], n: int) -> float:
     return 1 - len({*grams}) / len(grams) if grams else 0.0
 
 
-def washington(says: Says, *, text: str = LOOP, tokens: int = 80, seed: int = 0) -> Shown:
+def washington(says: Says, *, text: str = LOOP, tokens: Rows = 80, seed: int = 0) -> Shown:
     """The deck's sample; and a model that has learnt nothing, which runs in a circle too, until no three tokens may
     come twice."""
     torch.manual_seed(seed)

@@ -17,7 +17,7 @@ from heedful.core import (
     attention_weights,
 )
 from heedful.lab.drawn import bars, curves, weights_of
-from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import Rows, Says, Shown, Width, beside, holds, unsaid
 from heedful.lab.sizes.rows import transformer
 from heedful.look.record import record
 
@@ -29,7 +29,7 @@ def attending(d_model: int, n_heads: int, seed: int = 0) -> Attention:
     return Attention(d_model, AttentionConfig(n_heads=n_heads)).double().eval()
 
 
-def self_attention(says: Says, *, tokens: int = 5, width: int = 8) -> Shown:
+def self_attention(says: Says, *, tokens: Rows = 5, width: Width = 8) -> Shown:
     """Self-attention is the same call, given one sequence twice. The deck's matrices are d x x; x = x' = v here."""
     layer = attending(width, 1)
     x = torch.randn(1, tokens, width, dtype=torch.float64)
@@ -41,7 +41,7 @@ def self_attention(says: Says, *, tokens: int = 5, width: int = 8) -> Shown:
     return Shown(lines + unsaid({"equal to attention to a copy of itself": bool(torch.equal(own, cross))}))
 
 
-def cross_attention(says: Says, *, source: int = 6, target: int = 4, blocks: int = 3) -> Shown:
+def cross_attention(says: Says, *, source: Rows = 6, target: Rows = 4, blocks: Rows = 3) -> Shown:
     """A decoder whose blocks all look at one memory: whose tokens are rows of its weights, whose columns?"""
     torch.manual_seed(0)
     heads = AttentionConfig(n_heads=2)
@@ -84,7 +84,7 @@ def heads(says: Says, *, preset: str = "transformer-base") -> Shown:
     return Shown(lines + unsaid({"shape of the output": list(out.shape)}))
 
 
-def sums(says: Says, *, tokens: int = 6, width: int = 4) -> Shown:
+def sums(says: Says, *, tokens: Rows = 6, width: Width = 4) -> Shown:
     """Tokens as columns: weights sum to one over keys, for each query."""
     torch.manual_seed(0)
     q, k = torch.randn(2, 1, 1, tokens, width, dtype=torch.float64)
@@ -97,7 +97,7 @@ def sums(says: Says, *, tokens: int = 6, width: int = 4) -> Shown:
     return Shown(beside(says, computed), weights_of(weights, names, names, "Keys down, queries across"))
 
 
-def permutations(says: Says, *, tokens: int = 6, width: int = 8, seed: int = 0) -> Shown:
+def permutations(says: Says, *, tokens: Rows = 6, width: Width = 8, seed: int = 0) -> Shown:
     """What happens to the outputs of self-attention when the tokens are put in another order?"""
     layer = attending(width, 2, seed)
     x, order = torch.randn(1, tokens, width, dtype=torch.float64), torch.randperm(tokens)
@@ -115,7 +115,7 @@ def permutations(says: Says, *, tokens: int = 6, width: int = 8, seed: int = 0) 
     return Shown([holds(says, claim, same), *unsaid(laws)])
 
 
-def saturation(says: Says, *, keys: int = 64, draws: int = 200, largest: int = 1024) -> Shown:
+def saturation(says: Says, *, keys: Rows = 64, draws: Rows = 200, largest: Width = 1024) -> Shown:
     """Queries and keys of unit variance: the variance of their product, and how soft its softmax is, by width."""
     torch.manual_seed(0)
     widths = [2**power for power in range(1, int(math.log2(largest)) + 1)]
@@ -164,7 +164,7 @@ def cues(says: Says, *, sharp: float = 4.0) -> Shown:
     return Shown(lines, bars(dict(zip(things, weights.tolist(), strict=True)), y="weight, looking for a book"))
 
 
-def leaks(says: Says, *, tokens: int = 6) -> Shown:
+def leaks(says: Says, *, tokens: Rows = 6) -> Shown:
     """The gradient of output i by input j, for all i and j: without a mask, words that come later are seen."""
     layer = attending(8, 2)
 

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from heedful.core import EVERYONE, Mask, attention_weights
 from heedful.lab.drawn import grids
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import NOTHING_SAID, Rows, Says, Shown, Width, beside, holds, unsaid
 from heedful.lab.numbers.five_queries import VISIBLE
 
 
@@ -15,7 +15,7 @@ def seen(mask: Mask, T: int, S: int) -> Tensor:
     return torch.ones(T, S, dtype=torch.bool) if dense is None else dense[0, 0]
 
 
-def inside_or_outside(says: Says, *, width: int = 4, bias: float = -1.5, seed: int = 0) -> Shown:
+def inside_or_outside(says: Says, *, width: Width = 4, bias: float = -1.5, seed: int = 0) -> Shown:
     """(QK' + M) / sqrt d against QK' / sqrt d + M, for minus infinity and for a finite bias."""
     torch.manual_seed(seed)
     q, k = torch.randn(2, 1, 1, 4, width, dtype=torch.float64)
@@ -40,7 +40,7 @@ def any_mask(says: Says) -> Shown:
     return Shown(beside(says, computed), grids({"any mask": VISIBLE, "weights of equal scores": weights}))
 
 
-def local_and_compressed(says: Says, *, tokens: int = 12, shorter: int = 3, block: int = 4) -> Shown:
+def local_and_compressed(says: Says, *, tokens: Rows = 12, shorter: int = 3, block: Rows = 4) -> Shown:
     """Attention within blocks, and attention to keys that a strided convolution made fewer (Liu et al. 2018, 4.2.4)."""
     place = torch.arange(tokens)
     blocks = place[:, None] // block == place[None] // block
@@ -60,7 +60,7 @@ def local_and_compressed(says: Says, *, tokens: int = 12, shorter: int = 3, bloc
     )
 
 
-def sparse(says: Says, *, tokens: int = 24, window: int = 4, stride: int = 6) -> Shown:
+def sparse(says: Says, *, tokens: Rows = 24, window: int = 4, stride: int = 6) -> Shown:
     """What each pattern leaves of all pairs of tokens (Prince, section 12.9)."""
     place = torch.arange(tokens)
     back = place[:, None] - place[None]
@@ -79,7 +79,7 @@ def sparse(says: Says, *, tokens: int = 24, window: int = 4, stride: int = 6) ->
     return Shown(beside(says, shares), grids(grid, columns=3))
 
 
-def mask_grids(says: Says, *, tokens: int = 10) -> Shown:
+def mask_grids(says: Says, *, tokens: Rows = 10) -> Shown:
     """Every kind of mask that the project has a word for."""
     segments = torch.tensor([[1] * 4 + [2] * 4 + [0] * 2]) if tokens == 10 else torch.ones(1, tokens, dtype=torch.long)
     valid = torch.arange(tokens)[None] < tokens - 3

@@ -10,7 +10,7 @@ from torch.nn.functional import normalize
 from heedful.core import EVERYONE, attend, attention_weights
 from heedful.errors import InputError
 from heedful.lab.drawn import curves, plane, weights_of
-from heedful.lab.exhibit import Says, Shown, beside, holds, table, unsaid
+from heedful.lab.exhibit import Rows, Says, Shown, Width, beside, holds, table, unsaid
 from heedful.models.rnn import AdditiveAttention
 
 DATABASE = {"Barclay": "Andrew", "Chen": "Li", "Barros": "Luis", "Dubois": "Nicole"}
@@ -57,7 +57,7 @@ def database(says: Says, *, query: str = "Barros", temperature: float = 0.01) ->
     return Shown(lines, curves(soft, x="temperature", y="weight", title=f"Looking for {query}", logarithmic="x"))
 
 
-def soft_retrieval(says: Says, *, queries: int = 3, keys: int = 5, width: int = 4, seed: int = 0) -> Shown:
+def soft_retrieval(says: Says, *, queries: Rows = 3, keys: Rows = 5, width: Width = 4, seed: int = 0) -> Shown:
     """The weights of a query are a softmax, whatever the score; the output is a mean of the values by them."""
     torch.manual_seed(seed)
     q, k, v = (torch.randn(1, 1, n, width, dtype=torch.float64) for n in (queries, keys, keys))
@@ -120,7 +120,7 @@ def cosine(says: Says, *, seed: int = 0) -> Shown:
     return Shown(lines, weights_of(rows, ["dot", "cosine"], ["k1", "k2", "k3", "k4"], "The same keys by two scores"))
 
 
-def additive(says: Says, *, d_query: int = 6, d_key: int = 10, d_align: int = 4, seed: int = 0) -> Shown:
+def additive(says: Says, *, d_query: Width = 6, d_key: Width = 10, d_align: Width = 4, seed: int = 0) -> Shown:
     """The project's additive attention against the formula written out; query and keys have widths of their own."""
     torch.manual_seed(seed)
     layer = AdditiveAttention(d_query, d_key, d_align).double()

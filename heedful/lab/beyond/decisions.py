@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from heedful.core import AttentionConfig, BlockConfig, StackConfig
 from heedful.lab.drawn import bars
-from heedful.lab.exhibit import Says, Shown, holds, unsaid
+from heedful.lab.exhibit import Says, Shown, Steps, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.models.decision import TOKENS, DecisionTransformer, DecisionTransformerConfig
 
@@ -94,7 +94,7 @@ def walked(model: DecisionTransformer, start: int, wanted: int) -> int:
     return LONGEST
 
 
-def by_return(says: Says, *, steps: int = STEPS) -> Shown:
+def by_return(says: Says, *, steps: Steps = STEPS) -> Shown:
     """From each cell: asked for the shortest way, asked for a long one, and what a random walk takes."""
     model, draw = learnt(steps), Random(3)
     shortest = {cell: 2 * (SIDE - 1) - cell // SIDE - cell % SIDE for cell in range(GOAL)}

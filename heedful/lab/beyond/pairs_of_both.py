@@ -5,7 +5,7 @@ from torch import Tensor
 
 from heedful.data.made.shapes import COLOURS
 from heedful.lab.drawn import weights_of
-from heedful.lab.exhibit import Says, Shown, holds, unsaid
+from heedful.lab.exhibit import Says, Shown, Steps, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.lab.vision.shapes import PATCH, SIDE, Pictures, pictures
 from heedful.lab.whole_words import END, Words
@@ -30,7 +30,7 @@ def placed(part: str, count: int) -> tuple[Tensor, Tensor]:
     return made.pixels[clear], told[clear]
 
 
-def zero_shot(says: Says, *, steps: int = STEPS, seed: int = 0) -> Shown:
+def zero_shot(says: Says, *, steps: Steps = STEPS, seed: int = 0) -> Shown:
     """Pictures and their texts are brought together, "red top left" and such; four of the sixteen combinations are left
     out, and then asked for among all sixteen, by their texts alone."""
     torch.manual_seed(seed)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from heedful.lab.drawn import grids
-from heedful.lab.exhibit import Says, Shown, holds, unsaid
+from heedful.lab.exhibit import Says, Shown, Steps, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.models.evoformer import Evoformer, EvoformerBlock, EvoformerConfig
 
@@ -43,7 +43,7 @@ def learnt(steps: int) -> Evoformer:
     return model
 
 
-def contacts(says: Says, *, steps: int = STEPS) -> Shown:
+def contacts(says: Says, *, steps: Steps = STEPS) -> Shown:
     """What a pair hangs on in each kind of attention; and contacts that are told from relatives alone."""
     model = learnt(steps)
     block = model.blocks[0]

@@ -7,7 +7,7 @@ from torch.utils.data import Dataset
 from heedful.core.norm import make_norm
 from heedful.decode.search import greedy
 from heedful.lab.drawn import bars
-from heedful.lab.exhibit import Says, Shown, holds, unsaid
+from heedful.lab.exhibit import Rows, Says, Shown, Width, holds, unsaid
 from heedful.models.presets import TransformerSize, transformer_config
 from heedful.models.seq2seq import Seq2Seq
 
@@ -48,7 +48,7 @@ def logits_to_a_word(says: Says, *, seed: int = 0) -> Shown:
     return Shown(lines + unsaid(facts), bars(dict(zip(WORDS, logs.exp().tolist(), strict=True)), y="probability"))
 
 
-def widths_and_norms(says: Says, *, tokens: int = 7, width: int = 512) -> Shown:
+def widths_and_norms(says: Says, *, tokens: Rows = 7, width: Width = 512) -> Shown:
     """How many vectors come out for so many that go in; and whether a layer norm minds what else is in the batch."""
     torch.manual_seed(0)
     norm = make_norm("layer", width, 1e-5)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from heedful.core import EVERYONE, Attention, AttentionConfig, attention_weights
 from heedful.lab.drawn import Drawing, Number, curves
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, unsaid
+from heedful.lab.exhibit import NOTHING_SAID, Rows, Says, Shown, Width, beside, unsaid
 from heedful.look.operations import counter
 
 Layer = Callable[[Tensor], Tensor]
@@ -79,7 +79,7 @@ def path(make: Callable[[int], Layer], tokens: int = 24) -> int:
     return layers
 
 
-def two_layers(says: Says, *, tokens: int = 24) -> Shown:
+def two_layers(says: Says, *, tokens: Rows = 24) -> Shown:
     """Attention and recurrence: exponents of their cost, and how many steps cannot be taken at once."""
     attention, recurrent = exponents(lambda d: mixing), exponents(recurrence)
     computed = {
@@ -107,7 +107,7 @@ def chain(layer: Layer, tokens: int) -> int:
     return steps
 
 
-def three_layers(says: Says, *, tokens: int = 24, kernel: int = 3) -> Shown:
+def three_layers(says: Says, *, tokens: Rows = 24, kernel: Rows = 3) -> Shown:
     """Convolution, recurrence, attention: what the table says, counted; and the path between first and last token."""
     lengths = exponents(lambda d: convolution(d, kernel))
     by_kernel = [counted(partial(convolution, kernel=k), 64, 32) for k in KERNELS]
@@ -134,7 +134,7 @@ def drawn() -> Drawing:
     return curves(lines, x="tokens", y="operations", title="Width 64", logarithmic="xy")
 
 
-def memory(says: Says, *, width: int = 32) -> Shown:
+def memory(says: Says, *, width: Width = 32) -> Shown:
     """Bytes of the weights by the numbers of queries and of keys."""
 
     def size(m: int, n: int) -> int:
@@ -158,7 +158,7 @@ def worst_case(says: Says) -> Shown:
     return Shown([*shown.lines, *unsaid({"kept at once, at most": most})], shown.draw)
 
 
-def values_and_weights(says: Says, *, width: int = 32) -> Shown:
+def values_and_weights(says: Says, *, width: Width = 32) -> Shown:
     """What is linear in the number of tokens, and what is quadratic."""
     torch.manual_seed(0)
     layer = Attention(width, AttentionConfig(n_heads=1))

@@ -10,7 +10,7 @@ from heedful.decode.search import greedy, sample
 from heedful.decode.settings import Sampling
 from heedful.lab.complexity.measured import operations
 from heedful.lab.drawn import figure_of
-from heedful.lab.exhibit import Says, Shown, holds, unsaid
+from heedful.lab.exhibit import Rows, Says, Shown, Steps, holds, unsaid
 from heedful.lab.language.book import STEPS, Book, book
 from heedful.lab.whole_words import END
 
@@ -42,7 +42,7 @@ def kept_and_not(found: Book, prompt: str, count: int) -> tuple[list[int], list[
 
 
 def sampling(
-    says: Says, *, prompt: str = PROMPT, top_k: int = 3, top_p: float = 0.8, words: int = 24, steps: int = STEPS
+    says: Says, *, prompt: str = PROMPT, top_k: int = 3, top_p: float = 0.8, words: Rows = 24, steps: Steps = STEPS
 ) -> Shown:
     """What a small model of made text may say next: all of it, the `top_k` likeliest, and those that together have
     `top_p`; three texts that are drawn; and the work of a text with keys and values kept and without."""

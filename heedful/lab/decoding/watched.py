@@ -10,7 +10,7 @@ from heedful.decode.trace import Traced
 from heedful.lab.decoding.student import STUDENT, learnt
 from heedful.lab.drawn import Drawing, panels_of
 from heedful.lab.drawn_words import Branch, tree
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import NOTHING_SAID, Rows, Says, Shown, Steps, beside, holds, unsaid
 from heedful.lab.whole_words import BEGIN, END, Learnt
 from heedful.look.record import record
 
@@ -34,7 +34,7 @@ def passes(found: Learnt, source: str) -> list[list[tuple[str, float]]]:
     return every
 
 
-def student(says: Says, *, sentence: str = STUDENT[0], steps: int = STEPS) -> Shown:
+def student(says: Says, *, sentence: str = STUDENT[0], steps: Steps = STEPS) -> Shown:
     """ "Je suis étudiant", by a translator that has learnt such sentences: five passes, and the five likeliest words of
     each."""
     every = passes(learnt(steps), sentence)
@@ -67,7 +67,7 @@ def by_pass(every: list[list[tuple[str, float]]]) -> Drawing:
     return make
 
 
-def animated(says: Says, *, sentence: str = STUDENT[0], steps: int = STEPS) -> Shown:
+def animated(says: Says, *, sentence: str = STUDENT[0], steps: Steps = STEPS) -> Shown:
     """Each pass gives one word more, which the next pass reads: frames of an animation."""
     every = passes(learnt(steps), sentence)
     grown = [" ".join(each[0][0] for each in every[:number]) for number in range(1, len(every) + 1)]
@@ -76,7 +76,7 @@ def animated(says: Says, *, sentence: str = STUDENT[0], steps: int = STEPS) -> S
     return Shown([*lines, *unsaid({"after each pass": grown})], by_pass(every), "\n".join(grown))
 
 
-def frames(says: Says, *, sentence: str = STUDENT[0], steps: int = STEPS) -> Shown:
+def frames(says: Says, *, sentence: str = STUDENT[0], steps: Steps = STEPS) -> Shown:
     """What each word that is said looks at in the source, one row more a frame."""
     found = learnt(steps)
     said = [each[0][0] for each in passes(found, sentence)]
@@ -100,7 +100,7 @@ def frames(says: Says, *, sentence: str = STUDENT[0], steps: int = STEPS) -> Sho
     return Shown(beside(says, {"frames": len(said), "said": " ".join(said)}), make)
 
 
-def until_the_end(says: Says, *, sentence: str = STUDENT[0], width: int = 3, steps: int = STEPS) -> Shown:
+def until_the_end(says: Says, *, sentence: str = STUDENT[0], width: Rows = 3, steps: Steps = STEPS) -> Shown:
     """The likeliest word again and again, until the end token; and a beam, which keeps several beginnings."""
     found = learnt(steps)
     last = passes(found, sentence)[-1][0][0]

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from heedful.lab.drawn import bars
 from heedful.lab.drawn_words import links
-from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import Says, Shown, Steps, beside, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.lab.whole_words import Words
 from heedful.look.overlay import rollout
@@ -95,7 +95,7 @@ def tuned(begun: bool, steps: int) -> Judge:
     return Judge(model, out)
 
 
-def two_stages(says: Says, *, steps: int = STEPS) -> Shown:
+def two_stages(says: Says, *, steps: Steps = STEPS) -> Shown:
     """Words that no label was given for: what filling in hidden words taught of them carries over."""
     shares = {"from nothing": tuned(False, steps).right(), "after filling in hidden words": tuned(True, steps).right()}
     stages = 2 if shares["after filling in hidden words"] > shares["from nothing"] + 0.05 else 1
@@ -105,7 +105,7 @@ def two_stages(says: Says, *, steps: int = STEPS) -> Shown:
 
 
 def first_token(
-    says: Says, *, sentence: str = "the film was superb and the song was warm", steps: int = STEPS
+    says: Says, *, sentence: str = "the film was superb and the song was warm", steps: Steps = STEPS
 ) -> Shown:
     """The class is read at the first token. From which words does it come? Each is hidden in turn; and how much of each
     has come there by attention, over both blocks."""

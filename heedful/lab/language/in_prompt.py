@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from heedful.lab.drawn import curves
 from heedful.lab.drawn_words import Strip, strips
-from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import Draws, Says, Shown, Steps, beside, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.models.lm import LM
 from heedful.models.presets import LMSize, lm_config
@@ -52,7 +52,7 @@ def model(steps: int) -> LM:
     return made
 
 
-def examples_in_the_prompt(says: Says, *, steps: int = STEPS, asked: int = 400) -> Shown:
+def examples_in_the_prompt(says: Says, *, steps: Steps = STEPS, asked: Draws = 400) -> Shown:
     """A model has learnt eight ways to rename letters, and is told by the examples alone which of them is meant."""
     learnt = model(steps)
     before = torch.cat([weight.flatten() for weight in learnt.parameters()]).clone()

@@ -4,14 +4,14 @@ import torch
 
 from heedful.lab.drawn import bars
 from heedful.lab.drawn_words import Strip, strips
-from heedful.lab.exhibit import Says, Shown, holds, unsaid
+from heedful.lab.exhibit import Draws, Says, Shown, Steps, holds, unsaid
 from heedful.lab.language.book import ANSWERS, EOQ, STEPS, TOPICS, book, references
 
 CONTENTS = "contents : ships , birds ;"
 QUESTION = "what is GPT ?"
 
 
-def from_contents(says: Says, *, contents: str = CONTENTS, steps: int = STEPS) -> Shown:
+def from_contents(says: Says, *, contents: str = CONTENTS, steps: Steps = STEPS) -> Shown:
     """A small model has learnt texts behind their tables of contents; it is given such a table alone."""
     said = book(steps).continued(contents)
     topics = [word for word in contents.split() if word in TOPICS]
@@ -21,7 +21,7 @@ def from_contents(says: Says, *, contents: str = CONTENTS, steps: int = STEPS) -
     return Shown([*lines, *unsaid({"prompt": contents, "what follows": said})], text=f"{contents} {said}")
 
 
-def what_follows(says: Says, *, steps: int = STEPS) -> Shown:
+def what_follows(says: Says, *, steps: Steps = STEPS) -> Shown:
     """The same weights, three prompts: an answer, chapters, a reference."""
     found = book(steps)
     said = {prompt: found.continued(prompt) for prompt in (f"{QUESTION} {EOQ}", CONTENTS, "see")}
@@ -32,7 +32,7 @@ def what_follows(says: Says, *, steps: int = STEPS) -> Shown:
     return Shown(lines + unsaid(dict(said)), text="\n".join(f"  {a} -> {b}" for a, b in said.items()))
 
 
-def conversation(says: Says, *, question: str = QUESTION, steps: int = STEPS) -> Shown:
+def conversation(says: Says, *, question: str = QUESTION, steps: Steps = STEPS) -> Shown:
     """A question, the mark where it ends, and the answer, a word a pass."""
     found = book(steps)
     whole = found.continued(f"{question} {EOQ}").split()
@@ -52,7 +52,7 @@ def conversation(says: Says, *, question: str = QUESTION, steps: int = STEPS) ->
     return Shown(lines + unsaid(facts), strips(rows, title="A conversation, traced"))
 
 
-def made_up(says: Says, *, count: int = 60, steps: int = STEPS) -> Shown:
+def made_up(says: Says, *, count: Draws = 60, steps: Steps = STEPS) -> Shown:
     """A small model has read references, and is asked for some: which of them exist?"""
     said = [f"see {text}" for text in book(steps).drawn("see", count)]
     formed = [text for text in said if len(text.split()) == 4]

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from heedful.data.made.phrasebook import phrasebook
 from heedful.lab.drawn import curves
-from heedful.lab.exhibit import Says, Shown, holds, unsaid
+from heedful.lab.exhibit import Says, Shown, Steps, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.lab.whole_words import parameters
 from heedful.models.lm import LM
@@ -52,7 +52,7 @@ def fitted(sizes: list[int], losses: list[float]) -> tuple[float, float]:
     return float(-slope), float(1 - left.var() / y.var())
 
 
-def scaling(says: Says, *, data: str = "", steps: int = 400, short: bool = False) -> Shown:
+def scaling(says: Says, *, data: str = "", steps: Steps = 400, short: bool = False) -> Shown:
     """Five sizes and three amounts of text; `data` is a text file in place of made sentences."""
     text = text_of(data)
     known = sorted({*text})

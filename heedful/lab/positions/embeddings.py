@@ -11,7 +11,7 @@ from heedful.core.embed import binary, sinusoidal_2d
 from heedful.core.position import make_position
 from heedful.lab.drawn import Drawing, curves, one_panel
 from heedful.lab.drawn_words import maps
-from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import Few, Rows, Says, Shown, Width, beside, holds, unsaid
 from heedful.models.patches import GridPositionEmbeddings, PatchesConfig
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def table_of(positions: int, width: int) -> Tensor:
     return sinusoidal(torch.arange(positions, dtype=torch.float64), width)
 
 
-def sines(says: Says, *, positions: int = 8, width: int = 8) -> Shown:
+def sines(says: Says, *, positions: Rows = 8, width: Width = 8) -> Shown:
     """The formula, term by term, against the project's table."""
     found = table_of(positions, width)
     t = torch.arange(positions, dtype=torch.float64)[:, None]
@@ -36,7 +36,7 @@ def sines(says: Says, *, positions: int = 8, width: int = 8) -> Shown:
     return Shown(lines + unsaid({"PE(1)": found[1]}), heat(found))
 
 
-def bits(says: Says, *, digits: int = 4) -> Shown:
+def bits(says: Says, *, digits: Few = 4) -> Shown:
     """Positions as binary numbers, the highest bit first as one writes them."""
     codes = binary(torch.arange(2**digits), digits).flip(-1).int()
     written = ["".join(map(str, row.tolist())) for row in codes]
@@ -46,7 +46,7 @@ def bits(says: Says, *, digits: int = 4) -> Shown:
     return Shown(beside(says, {"positions 1 to 4": own}) if own else unsaid({"codes": written}), drawn)
 
 
-def learned(says: Says, *, positions: int = 16, width: int = 32) -> Shown:
+def learned(says: Says, *, positions: Rows = 16, width: Width = 32) -> Shown:
     """A learned table, as it begins: all of its positions differ, near ones no more alike than far ones."""
     torch.manual_seed(0)
     embed = Embed(
@@ -77,13 +77,13 @@ def heat(vectors: Tensor, *, x: str = "feature", y: str = "position", value: str
     return one_panel(fill)
 
 
-def heat_map(says: Says, *, positions: int = 50, width: int = 128) -> Shown:
+def heat_map(says: Says, *, positions: Rows = 50, width: Width = 128) -> Shown:
     """A row a position, a column a feature."""
     found = table_of(positions, width)
     return Shown(beside(says, {"positions": len(found), "width": found.shape[1]}), heat(found))
 
 
-def distances(says: Says, *, positions: int = 200, width: int = 128, near: int = 5) -> Shown:
+def distances(says: Says, *, positions: Rows = 200, width: Width = 128, near: int = 5) -> Shown:
     """PE(t).PE(t + k) by k, at every t; and whether words get closer once positions are added."""
     found = table_of(positions, width)
     products = found @ found.T
@@ -105,7 +105,7 @@ def distances(says: Says, *, positions: int = 200, width: int = 128, near: int =
     return Shown(lines, curves(by_distance, x="k", y="dot product", marker=""))
 
 
-def added(says: Says, *, width: int = 16) -> Shown:
+def added(says: Says, *, width: Width = 16) -> Shown:
     """What enters a transformer is a word's vector and its position's, added."""
     torch.manual_seed(0)
     embed = Embed(width, EmbedConfig(vocab_size=8, scaled=False)).eval()
@@ -119,7 +119,7 @@ def added(says: Says, *, width: int = 16) -> Shown:
     return Shown(lines + unsaid({"the same word at 0 and 2 enters as two vectors": differs}))
 
 
-def patches(says: Says, *, side: int = 14, width: int = 192, row: int = 6, column: int = 6) -> Shown:
+def patches(says: Says, *, side: Rows = 14, width: Width = 192, row: int = 6, column: int = 6) -> Shown:
     """Where a patch lies in a picture, as a vector: how like it is to those of the other patches."""
     lines = torch.arange(side, dtype=torch.float64)
     rows, columns = torch.meshgrid(lines, lines, indexing="ij")
@@ -136,7 +136,7 @@ def patches(says: Says, *, side: int = 14, width: int = 192, row: int = 6, colum
     )
 
 
-def relative(says: Says, *, tokens: int = 12, n_heads: int = 4, seed: int = 0) -> Shown:
+def relative(says: Says, *, tokens: Rows = 12, n_heads: Rows = 4, seed: int = 0) -> Shown:
     """Two schemes that add a number to each score: it hangs on the distance of query and key alone."""
     torch.manual_seed(seed)
     biases: dict[str, Tensor] = {}

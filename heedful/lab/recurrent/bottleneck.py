@@ -1,13 +1,13 @@
 """The bottleneck: how much is translated right, by the length of the sentence, with attention and without."""
 
 from heedful.lab.drawn import curves
-from heedful.lab.exhibit import Says, Shown, holds, unsaid
+from heedful.lab.exhibit import Rows, Says, Shown, Steps, holds, unsaid
 from heedful.lab.recurrent.lists import MOST, SIZES, learnt, tests
 from heedful.lab.recurrent.translators import STEPS
 from heedful.lab.whole_words import parameters
 
 
-def bottleneck(says: Says, *, steps: int = STEPS, sentences: int = 60) -> Shown:
+def bottleneck(says: Says, *, steps: Steps = STEPS, sentences: Rows = 60) -> Shown:
     """Three translators of about one size learn the same lists of up to six things; each length is tested alone."""
     found = {kind: learnt(kind, steps) for kind in SIZES}
     lengths = range(1, MOST + 1)

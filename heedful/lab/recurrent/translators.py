@@ -7,7 +7,7 @@ from torch import Tensor
 
 from heedful.lab.drawn import curves, weights_of
 from heedful.lab.drawn_words import maps
-from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import Few, Rows, Says, Shown, Steps, beside, holds, unsaid
 from heedful.lab.recurrent.lists import COLOURS, MOST, NOUNS, SIZES, Kind, learnt, tests, vocabulary
 from heedful.look.record import record
 from heedful.models import make_model
@@ -79,7 +79,7 @@ def steps_of_attention(says: Says) -> Shown:
     return Shown(lines, weights_of(weights, [*target.split(), "<end>"], source.split(), title))
 
 
-def alignment(says: Says, *, length: int = 3, steps: int = STEPS) -> Shown:
+def alignment(says: Says, *, length: Few = 3, steps: Steps = STEPS) -> Shown:
     """The weights of a trained one, a row a target word: French adjectives stand behind their nouns, so lines cross."""
     found = learnt("attention", steps)
     source, target = tests(20, length)[-1]
@@ -117,7 +117,7 @@ def depth(out: Tensor) -> int:
     return max(deepest.values())
 
 
-def one_after_another(says: Says, *, longest: int = 48) -> Shown:
+def one_after_another(says: Says, *, longest: Rows = 48) -> Shown:
     """How the longest chain of operations grows with the sentence: by as many for each word, or not at all."""
     recurrent, transformer = untrained("thought vector"), untrained("transformer")
     lengths = [longest // 4, longest // 2, longest]

@@ -1,9 +1,10 @@
 """Toys 1 to 3: heights are to be averaged within pairs that shape, or position, tells apart."""
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from heedful.lab.drawn import Drawing, curves, figure_of
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FULL = (62_500, 100, 1e-3)  # steps, pictures of a step, learning rate: 250 passes over 25,000 pictures
+ToySteps = Annotated[int, Field(le=FULL[0])] | None  # steps; None: as many as the form has
 SHORT: dict[Pairs, tuple[int, int, float]] = {"shape": (800, 20, 2e-3), "side": (1100, 40, 2e-3)}
 SOLVED = 0.15  # at most so much is left of the error of leaving all heights as they are
 
@@ -37,7 +39,7 @@ def drawn(found: dict[str, Learnt]) -> Drawing:
     return curves(lines, x="steps", y="squared error", logarithmic="xy", marker="")
 
 
-def by_shape(says: Says, *, steps: int | None = None, short: bool = False) -> Shown:
+def by_shape(says: Says, *, steps: ToySteps = None, short: bool = False) -> Shown:
     """Triangles are to be as high as both on average, and so are boxes. A shape has to find its mate, wherever it is:
     convolutions of five positions do not reach that far."""
     found = {
@@ -53,7 +55,7 @@ def by_shape(says: Says, *, steps: int | None = None, short: bool = False) -> Sh
     return Shown(lines, drawn(found))
 
 
-def by_side(says: Says, *, steps: int | None = None, short: bool = False) -> Shown:
+def by_side(says: Says, *, steps: ToySteps = None, short: bool = False) -> Shown:
     """The two shapes on the left make a pair, and those on the right: nothing in a shape tells which it is."""
     found = toy("side", True, False, steps, short)
     solved = found.left <= SOLVED
@@ -61,7 +63,7 @@ def by_side(says: Says, *, steps: int | None = None, short: bool = False) -> Sho
     return Shown(lines + left("with attention", found), drawn({"with attention": found}))
 
 
-def by_side_with_positions(says: Says, *, steps: int | None = None, short: bool = False) -> Shown:
+def by_side_with_positions(says: Says, *, steps: ToySteps = None, short: bool = False) -> Shown:
     """The same, and seven channels more that tell each position as a binary number, of -1 and 1 here. Divided by the
     deviation of the heights, as the recipe has it, they are small, and take many times the steps to be of use."""
     found = {"with positions": toy("side", True, True, steps, short), "without": toy("side", True, False, steps, short)}
@@ -84,7 +86,7 @@ def on_pair(weights: Tensor, shapes: Tensor) -> float:
     return float(weights[centre.round().long()][:, covered].sum(1).mean())
 
 
-def looked_into(says: Says, *, steps: int | None = None, short: bool = False, picture: int = 0) -> Shown:
+def looked_into(says: Says, *, steps: ToySteps = None, short: bool = False, picture: int = 0) -> Shown:
     """One picture of the first toy: what goes in, what should come out, what does, and who looks where."""
     found = toy("shape", True, False, steps, short)
     source, target = (part[picture : picture + 1] for part in found.test[:2])
@@ -112,7 +114,7 @@ def looked_into(says: Says, *, steps: int | None = None, short: bool = False, pi
     return Shown(beside(says, seen), figure_of((5.6, 7.0), fill))
 
 
-def loss_curves(says: Says, *, steps: int | None = None, short: bool = False) -> Shown:
+def loss_curves(says: Says, *, steps: ToySteps = None, short: bool = False) -> Shown:
     """The curves of toy 1, without attention and with it."""
     found = {
         "without attention": toy("shape", False, False, steps, short),

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from heedful.lab.drawn_words import links, maps
-from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import Says, Shown, Steps, beside, holds, unsaid
 from heedful.lab.toys import street
 from heedful.lab.toys.reader import CURIOUS, MONEY, NO_RATE, Reader, reader
 from heedful.look.draw import overview
@@ -14,7 +14,7 @@ STEPS, READS = 300, 400
 TIRED, WIDE = street.crossing("animal", "street", "tired")[0], street.crossing("animal", "street", "wide")[0]
 
 
-def famous(says: Says, *, animal: str = "animal", steps: int = STEPS) -> Shown:
+def famous(says: Says, *, animal: str = "animal", steps: Steps = STEPS) -> Shown:
     """A translator of such sentences says the famous one; "il" or "elle" comes of the animal, and of the street where
     the last word is of streets."""
     found = street.learnt(steps)
@@ -33,7 +33,7 @@ def famous(says: Says, *, animal: str = "animal", steps: int = STEPS) -> Shown:
     return Shown(lines, maps({"Cross-attention of the last block, mean of its heads": last}, rows, columns))
 
 
-def genders(says: Says, *, steps: int = STEPS) -> Shown:
+def genders(says: Says, *, steps: Steps = STEPS) -> Shown:
     """Animal, lion, giraffe and others: does the pronoun follow each one's gender?"""
     found, followed = street.learnt(steps), {}
     said = found.translate([street.crossing(animal, "street", "tired")[0] for animal in street.ANIMALS])
@@ -64,7 +64,7 @@ def together(rows: dict[str, Tensor]) -> Tensor:
     return torch.stack([*rows.values()]).mean(0)
 
 
-def child(says: Says, *, steps: int = READS) -> Shown:
+def child(says: Says, *, steps: Steps = READS) -> Shown:
     """A small encoder learns to say which noun "it" stands for; all its heads together, which word do they look at?"""
     found, sentence = reader("it", steps), "the child was scared since it was alone"
     words = sentence.split()
@@ -77,7 +77,7 @@ def child(says: Says, *, steps: int = READS) -> Shown:
     return Shown(lines, links(rows, words, words))
 
 
-def two_meanings(says: Says, *, steps: int = READS) -> Shown:
+def two_meanings(says: Says, *, steps: Steps = READS) -> Shown:
     """ "it" of the tired animal and of the wide street: what its heads look at, and what the encoder says it is."""
     found = reader("it", steps)
     computed: dict[str, object] = {}
@@ -96,7 +96,7 @@ def two_meanings(says: Says, *, steps: int = READS) -> Shown:
     return Shown(beside(says, computed), links(rows, words, words))
 
 
-def two_heads(says: Says, *, steps: int = READS) -> Shown:
+def two_heads(says: Says, *, steps: Steps = READS) -> Shown:
     """Two heads of one layer: the same words, and another look at them."""
     found, words = reader("it", steps), TIRED.split()
     first, *_ = found.weights(TIRED).values()
@@ -106,7 +106,7 @@ def two_heads(says: Says, *, steps: int = READS) -> Shown:
     return Shown(beside(says, most), links(drawn, words, words))
 
 
-def interest(says: Says, *, steps: int = READS) -> Shown:
+def interest(says: Says, *, steps: Steps = READS) -> Shown:
     """One encoder layer learns which kind of interest is meant: curiosity or money. Each time the word looks at those
     around it that tell."""
     found, words = reader("interest", steps), NO_RATE.split()
@@ -129,7 +129,7 @@ def interest(says: Says, *, steps: int = READS) -> Shown:
     return Shown(lines, links({"interest, twice": drawn}, words, words))
 
 
-def cross_attention(says: Says, *, steps: int = STEPS) -> Shown:
+def cross_attention(says: Says, *, steps: Steps = STEPS) -> Shown:
     """From each French word to the English ones, in the last block, the mean over its heads."""
     found, (source, target) = street.learnt(steps), street.crossing("giraffe", "bridge", "tired")
     with record(found.model, "decoder*cross_attention") as recording:
@@ -140,7 +140,7 @@ def cross_attention(says: Says, *, steps: int = STEPS) -> Shown:
     return Shown(beside(says, computed), links({"cross-attention of the first block": mean}, rows, columns))
 
 
-def by_head(says: Says, *, steps: int = STEPS) -> Shown:
+def by_head(says: Says, *, steps: Steps = STEPS) -> Shown:
     """Each head of the cross-attention apart."""
     found, (source, target) = street.learnt(steps), street.crossing("lion", "street", "wide")
     with record(found.model, "decoder*cross_attention") as recording:
@@ -151,7 +151,7 @@ def by_head(says: Says, *, steps: int = STEPS) -> Shown:
     return Shown(beside(says, {"heads": len(last)}), maps(drawn, rows, columns))
 
 
-def all_heads(says: Says, *, steps: int = STEPS) -> Shown:
+def all_heads(says: Says, *, steps: Steps = STEPS) -> Shown:
     """Every head of every self-attention of the encoder, small, with what it mostly does."""
     found, (source, _) = street.learnt(steps), street.crossing("lion", "street", "wide")
     with record(found.model, "encoder*") as recording:

@@ -13,7 +13,7 @@ from heedful.lab.claims.models import small_translator
 from heedful.lab.complexity.measured import operations
 from heedful.lab.drawn import curves
 from heedful.lab.drawn_words import Strip, strips
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import NOTHING_SAID, Rows, Says, Shown, beside, holds, unsaid
 from heedful.lab.sizes.rows import transformer
 from heedful.look.architecture import Repeat, Residual
 from heedful.models.named import preset as configured
@@ -22,7 +22,7 @@ from heedful.training.optim import OptimConfig, schedule
 TREE = "(S (NP (DT the) (NN child)) (VP (VBD was) (ADJP (JJ scared))))"
 
 
-def norms(says: Says, *, preset: str = "transformer-base", blocks: int = 12, width: int = 64) -> Shown:
+def norms(says: Says, *, preset: str = "transformer-base", blocks: Rows = 12, width: Rows = 64) -> Shown:
     """Where the norms of the paper's Transformer stand; and how large gradients are at each depth of a fresh stack,
     after the sum and before the branch (Xiong et al. 2020, figure 3)."""
     row = transformer(preset)
@@ -88,7 +88,7 @@ def rates(says: Says, *, warmup: int = 4000, steps: int = 20_000) -> Shown:
     )
 
 
-def handed_over(says: Says, *, words: int = 12, seed: int = 0) -> Shown:
+def handed_over(says: Says, *, words: Rows = 12, seed: int = 0) -> Shown:
     """What a decoder keeps of the encoder: a key and a value a word and block, made once, asked at each step."""
     model, source = small_translator(seed), torch.randint(1, 8, (1, words))
     with torch.no_grad():

@@ -10,7 +10,7 @@ from heedful.core import EVERYONE, AttentionConfig, BlockConfig, Mask, attention
 from heedful.data.made.shapes import KINDS, scene
 from heedful.lab.complexity.measured import operations
 from heedful.lab.drawn import Drawing, curves, figure_of, grids
-from heedful.lab.exhibit import NOTHING_SAID, Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import NOTHING_SAID, Few, Rows, Says, Shown, Side, Steps, Width, beside, holds, unsaid
 from heedful.lab.vision.shapes import CLASSES, PATCH, SIDE, pictures, vit
 from heedful.lab.whole_words import parameters
 from heedful.look.record import record
@@ -37,7 +37,7 @@ def maps_of(steps: int, count: int) -> tuple[Tensor, list[str]]:
     return weights[:, 1:].view(count, side, side), [CLASSES[label] for label in said.tolist()]
 
 
-def class_token(says: Says, *, steps: int = STEPS, shown: int = 4) -> Shown:
+def class_token(says: Says, *, steps: Steps = STEPS, shown: Few = 4) -> Shown:
     """A small ViT learns to name coloured shapes; then its class token is watched: does it look at the shape?"""
     test = pictures("test", 200)
     maps, _ = maps_of(steps, 200)
@@ -76,7 +76,7 @@ def over_pictures(maps: Tensor, pixels: Tensor, names: list[str]) -> Drawing:
     return figure_of((1.9 * len(maps), 4.2), fill)
 
 
-def a_sequence(says: Says, *, size: int = 224, patch: int = 16) -> Shown:
+def a_sequence(says: Says, *, size: Width = 224, patch: Width = 16) -> Shown:
     """A picture is cut into squares, which stand in a row as words do."""
     row = VISION_TRANSFORMERS["vit-b16"]
     count = (size // patch) ** 2
@@ -158,7 +158,7 @@ def detr(says: Says, *, seed: int = 0) -> Shown:
     return Shown(beside(says, computed), figure_of((4.6, 4.6), fill))
 
 
-def segformer(says: Says, *, preset: str = "segformer-b0", size: int = 128) -> Shown:
+def segformer(says: Says, *, preset: str = "segformer-b0", size: Rows = 128) -> Shown:
     """A pyramid of four maps; keys are made from squares of positions, which divides what attention costs."""
     row = SEGMENTERS[preset]
     model = Pyramid(segformer_config(row)).eval()
@@ -192,7 +192,7 @@ def segformer(says: Says, *, preset: str = "segformer-b0", size: int = 128) -> S
     return Shown(beside(says, computed), curves(drawn, x=x, y=y, logarithmic="xy"))
 
 
-def after_vit(says: Says, *, side: int = 6) -> Shown:
+def after_vit(says: Says, *, side: Side = 6) -> Shown:
     """Three ways to read a picture: pixel after pixel (image GPT), all patches at once (ViT), in windows that shift
     from layer to layer (Swin)."""
     count = side * side

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, logsigmoid, normalize
 
 from heedful.lab.drawn import plane
-from heedful.lab.exhibit import Says, Shown, holds, unsaid
+from heedful.lab.exhibit import Says, Shown, Steps, holds, unsaid
 from heedful.lab.toys.street import ANIMALS, OF_ANIMALS, OF_SPOTS, SPOTS, any_sentence
 from heedful.lab.whole_words import Words
 
@@ -49,7 +49,7 @@ def vectors(steps: int, seed: int = 0) -> tuple[Words, Tensor]:
     return words, normalize(inner.detach(), dim=-1)
 
 
-def alike(says: Says, *, word: str = "lion", steps: int = STEPS) -> Shown:
+def alike(says: Says, *, word: str = "lion", steps: Steps = STEPS) -> Shown:
     """Words that stand in like company: is a word's nearest one of its own kind?"""
     words, found = vectors(steps)
     kinds = {name: kind for kind, group in GROUPS.items() for name in group if name in words.numbers}

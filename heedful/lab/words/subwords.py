@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Literal
 
 from heedful.lab.drawn import bars
-from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import Draws, Says, Shown, beside, holds, unsaid
 from heedful.lab.words.rhymes import SAILOR, symbols
 
 Word = tuple[str, ...]
@@ -90,7 +90,7 @@ def awkward(says: Says, *, words: str = "O'Neill aren't") -> Shown:
     return Shown(lines + unsaid(cut))
 
 
-def unknown_words(says: Says, *, merges_learnt: int = 30) -> Shown:
+def unknown_words(says: Says, *, merges_learnt: Draws = 30) -> Shown:
     """Merges are learnt from some forms of "walk" and applied to another that was never seen."""
     seen = ("walk walks talk talks talked talking looked looking walk walks",)
     learnt = [pair for pair, times, _ in merges(seen, merges_learnt) if times > 1]

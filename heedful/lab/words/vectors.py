@@ -8,7 +8,7 @@ from torch.nn.functional import one_hot
 from heedful.core.embed import Table
 from heedful.lab.drawn import plane
 from heedful.lab.drawn_words import maps
-from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import Draws, Rows, Says, Shown, Width, beside, holds, unsaid
 
 SENTENCES = ("the dog bites the man", "the man bites the dog")
 PLACED = {"Apple": [5, 5], "Soccer": [0, 6], "House": [2, 2], "Car": [6, 0]}
@@ -42,7 +42,7 @@ def counted(says: Says, *, first: str = SENTENCES[0], second: str = SENTENCES[1]
     return Shown(lines, maps({"How often words stand side by side": together}, vocabulary, vocabulary, value="times"))
 
 
-def looked_up(says: Says, *, vocabulary: int = 10, width: int = 4, tokens: int = 3) -> Shown:
+def looked_up(says: Says, *, vocabulary: Draws = 10, width: Width = 4, tokens: Rows = 3) -> Shown:
     """A product with one-hot vectors picks columns, which is what an embedding looks up."""
     torch.manual_seed(0)
     table, ids = Table(vocabulary, width), torch.randint(vocabulary, (tokens,))

@@ -16,7 +16,7 @@ def chat_laws(served: ChatModel, texts: Sequence[str]) -> Iterator[Law]:
     asked = _conversations(served, texts)
     yield Law(
         "what is asked is what was learnt (different tokens)",
-        float(sum(_torn(served, [*own, _said("assistant", "a b")]) for own in asked)),
+        float(sum(served.written.torn([*own, _said("assistant", "a b")]) for own in asked)),
         0.0,
         otherwise="answers would be asked for in another place than they were learnt in",
     )
@@ -52,12 +52,6 @@ def _conversations(served: ChatModel, texts: Sequence[str]) -> list[list[dict[st
 
 def _said(role: str, content: str) -> dict[str, Any]:
     return {"role": role, "content": content}
-
-
-def _torn(served: ChatModel, messages: list[dict[str, Any]]) -> bool:
-    """Whether a prompt is not how the whole conversation begins."""
-    prompt, whole = served.written.prompt(messages[:-1]), served.written.learning(messages)
-    return whole.ids[: len(prompt)] != prompt
 
 
 def _marks(served: ChatModel, messages: list[dict[str, Any]]) -> int:

@@ -34,6 +34,7 @@ from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.training.loss import Loss
 
 SHOWN = 6  # conversations of a sample
+FEW = 32  # conversations that are looked at before training
 GENERATED = 100  # answers that are generated to be compared, of a test set
 
 
@@ -77,6 +78,7 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         self.written = ChatTokens(self.tokenizer, self.template)
         self.texts, too_long = self._learnable(self.corpus.train, self.corpus.name)
         self.notes += too_long
+        self.notes += self._torn()
         self.notes += self._learnable(self.corpus.valid, f"{self.corpus.name}, to validate on").notes
         for name, part in self.corpus.tests.items():
             self.notes += self._learnable(part, f"{self.corpus.name}, {name}").notes
@@ -119,6 +121,17 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
 
     def _learnable(self, conversations: list[Conversation], name: str) -> Learnable:
         return learnable(self.written, conversations, self.config.embed.context_length, name)
+
+    def _torn(self) -> list[str]:
+        few = [own for own in self.corpus.train if len(own) > 1][:FEW]
+        torn = sum(map(self.written.torn, few))
+        if not torn:
+            return []
+        what = f"the prompts of {torn} of {counted(len(few), 'conversation')} are not how those begin, in tokens"
+        fix = (
+            "the first word of an answer is then learnt elsewhere than it is asked for, or not at all: let the template"
+        )
+        return [f"{what}; {fix} end its generation prompt before a blank (data.template)"]
 
     def describe(self) -> str:
         learnt = sum(sum(text.targets[1:-1]) for text in self.texts)

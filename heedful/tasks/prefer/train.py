@@ -44,6 +44,7 @@ from heedful.training.policy import kl_estimates
 SHOWN = 8  # prompts of a sample
 NORMALISED = 256  # answers that a reward's mean and deviation are of
 REFERENCE, REWARD = "reference", "reward"  # companions, by their names
+COUNTED = {"grpo": "answers", "dpo": "pairs"}  # what their losses are means over
 PANELS = {
     "reward": ("reward", "valid_reward"),
     "KL divergence (nats an answer)": ("kl", "valid_kl"),
@@ -79,7 +80,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         if not plan.reward and plan.method != "dpo":
             what = f"{plan.method} learns from a reward, and none is named"
             raise InputError(what, fix="--reward RUN, or --reward module:function")
-        self.judged = not plan.reward
+        self.judged, self.counted = not plan.reward, COUNTED.get(plan.method, "")
         if not self.judged:
             refuse_one_answer(plan)
         super().__init__(recipe, corpus, begun)

@@ -80,6 +80,7 @@ class VectorsJob(Job[VectorsRecipe, Documents, Vectors]):
             what = "no word stands near another: each line has one that has a vector, or none"
             raise InputError(what, where=self.corpus.name, fix="give lines of several words, or --set data.min_count=1")
         self.config = vectors_config(row, vocab_size=len(self.counts))
+        self.counted = "pairs" if self.config.method == "glove" else ""
         self.fingerprint = fingerprint(self.corpus.train)
 
     def _numbered(self, texts: Sequence[str]) -> Tensor:

@@ -41,6 +41,29 @@ TALK = [
 ]
 
 
+MARKED = """{% for m in messages %}{% if m.role == 'assistant' %}
+{% generation %}{{ m.content }}<|end|>{% endgeneration %}
+{% else %}{{ '<|' + m.role + '|>' + m.content }}{% endif %}{% endfor %}"""
+
+
+@pytest.mark.parametrize("template", [*TEMPLATES.values(), MARKED])
+def test_an_answer_of_no_weight_is_read_and_not_learnt(template):
+    tokens = ChatTokens(OURS["bpe"], ChatTemplate(template, NAMES))
+    whole, text = tokens.learning(TALK), tokens.learning([*TALK[:2], TALK[2] | {"weight": 0}, *TALK[3:]])
+    assert text.ids == whole.ids
+    said = [index for index, learnt in zip(text.ids, text.learnt, strict=True) if learnt]
+    assert (OURS["bpe"].decode_whole(said[:-1]).strip(), said[-1]) == ("c", tokens.end)
+
+
+def test_marks_that_are_not_one_for_each_answer_tell_no_weights():
+    tokens = ChatTokens(
+        OURS["bpe"],
+        ChatTemplate(MARKED.replace("{{ m.content }}", "{% endgeneration %}{% generation %}{{ m.content }}"), NAMES),
+    )
+    with pytest.raises(InputError, match="4 marks for 2 answers"):
+        tokens.learning([*TALK[:2], TALK[2] | {"weight": 0}, *TALK[3:]])
+
+
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("kind", [*OURS, "theirs"])
 def test_what_is_learnt_is_what_the_assistant_says_and_its_ends(kind, template):

@@ -87,6 +87,28 @@ def test_systems_inputs_and_several_turns(tmp_path):
     ]
 
 
+def test_what_alpaca_has_before_an_instruction_comes_first(tmp_path):
+    rows = [
+        {"instruction": "And 3?", "input": None, "output": "9", "history": [["2?", "4"], ["Why?", "By itself."]]},
+        {"instruction": "Do", "input": "", "output": "Done", "history": None, "system": "Be kind."},
+    ]
+    found = read_asked(written(tmp_path / "rows.jsonl", rows))["rows.jsonl"]
+    earlier = (user("2?"), assistant("4"), user("Why?"), assistant("By itself."))
+    assert found[0] == (*earlier, user("And 3?"), assistant("9"))
+    assert found[1] == ({"role": "system", "content": "Be kind."}, user("Do"), assistant("Done"))
+    broken = written(tmp_path / "broken.jsonl", [rows[0] | {"history": [["2?"]]}])
+    with pytest.raises(InputError, match="a history that is no list of questions with their answers"):
+        read_asked(broken)
+
+
+def test_an_answer_of_no_weight_is_kept_as_one(tmp_path):
+    """As OpenAI's files have it: it is read, and not learnt."""
+    poor, good = assistant("a") | {"weight": 0}, assistant("b") | {"weight": 1}
+    rows = [{"messages": [user("x"), poor, user("y"), good, user("z"), poor]}, {"messages": [user("x"), poor]}]
+    parts = read_asked(written(tmp_path / "rows.jsonl", rows))
+    assert parts["rows.jsonl"] == [(user("x"), poor, user("y"), assistant("b"))]
+
+
 def test_what_is_left_out_is_counted(tmp_path):
     rows = [LAYOUTS["messages"](q, a) for q, a in PAIRS]
     rows += [{"messages": [user("alone")]}, {"messages": [user(""), assistant("b")]}]

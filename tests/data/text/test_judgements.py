@@ -76,6 +76,30 @@ def test_preferences_as_trl_has_them(row: Any, prompt: str, candidates: tuple[st
     assert one(tmp_path, row) == Judgement(prompt, candidates, ((0,), (1,)))
 
 
+@pytest.mark.parametrize(
+    ("asked", "prompt"),
+    [
+        ({"question": "Why?"}, "Why?"),
+        ({"instruction": "Why?", "input": ""}, "Why?"),
+        ({"instruction": "Add.", "input": "1 1"}, "Add.\n\n1 1"),
+        ({"system": "", "input": "Why?"}, "Why?"),
+        ({"system": "Be kind.", "question": "Why?"}, conversation([("system", "Be kind."), ("user", "Why?")])),
+        ({"system_prompt": "Be kind.", "prompt": "Why?"}, conversation([("system", "Be kind."), ("user", "Why?")])),
+    ],
+)
+def test_what_is_asked_goes_by_several_names(asked: dict[str, str], prompt: str, tmp_path: Path) -> None:
+    row = asked | {"chosen": "It is so.", "rejected": "It is not."}
+    assert one(tmp_path, row) == Judgement(prompt, ("It is so.", "It is not."), ((0,), (1,)))
+
+
+def test_a_prompt_may_stand_behind_the_system_in_both_sides(tmp_path: Path) -> None:
+    talk = [{"role": "system", "content": "Be kind."}, *ASKED]
+    row = {"prompt": "Why?", "chosen": [*talk, said("a")], "rejected": [*talk, said("b")]}
+    assert one(tmp_path, row).record()["prompt"] == talk
+    row = {"prompt": "Why?", "system": "Be kind.", "chosen": [*ASKED, said("a")], "rejected": [*ASKED, said("b")]}
+    assert one(tmp_path, row).record()["prompt"] == talk
+
+
 def test_completions_as_ultrafeedback_has_them(tmp_path: Path) -> None:
     completions = [{"response": text, "overall_score": score} for text, score in (("a", 5.0), ("b", 8.5), ("c", 5.0))]
     found = one(tmp_path, {"instruction": "Why?", "models": ["x"], "completions": completions})
