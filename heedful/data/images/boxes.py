@@ -202,6 +202,8 @@ class _Reader:
         if not lists["train"].is_file():
             return {"train": self.voc(notes.values())}
         chosen = {name: self._listed(file, notes) for name, file in lists.items() if file.is_file()}
+        held = {*chosen.get("val", ())}  # which trainval.txt lists too
+        chosen["train"] = [file for file in chosen["train"] if file not in held]
         return {name: self.voc(files) for name, files in chosen.items()}
 
     def _listed(self, file: Path, notes: Mapping[str, Path]) -> list[Path]:

@@ -103,6 +103,9 @@ def test_pascal_voc_without_a_list_to_train_on_alone(tmp_path):
         (tmp_path / "ImageSets" / "Main" / f"{part}.txt").write_text(names)
     read = read_boxed_images(tmp_path)
     assert (len(read.train), len(read.valid), len(read.tests["test"])) == (2, 1, 2)
+    (tmp_path / "ImageSets" / "Main" / "val.txt").write_text("1\n")
+    read = read_boxed_images(tmp_path)
+    assert [name[-5:] for name in (*read.train.names, *read.valid.names)] == ["0.png", "2.png", "1.png"]
 
 
 def test_an_xml_file_is_of_the_picture_that_is_called_as_it_is(tmp_path):
