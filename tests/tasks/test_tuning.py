@@ -81,7 +81,26 @@ def test_few_pairs_are_learnt_from_by_a_small_model_that_is_to_agree_with_itself
     corpus = Corpus(backwards(40, 2), backwards(4, 3), {}, "made", source="low", target="high")
     in_memory, told = planned("translate", Path("none"), {}, corpus=corpus)
     assert (in_memory.preset, "as there are 40 pairs" in told[0]) == ("transformer-tiny", True)
-    many, told = suited(written(tmp_path / "many.tsv", backwards(11_000, 4)))
+
+
+def test_some_ten_thousand_pairs_are_learnt_from_by_a_narrow_deep_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "some.tsv", backwards(11_000, 4))
+    layers = {"encoder_layers": 4, "decoder_layers": 4, "dropout": 0.2}
+    recipe, told = suited(path)
+    plan = recipe.train
+    assert (recipe.preset, recipe.model, plan.lr, plan.epochs) == ("transformer-tiny", layers, 4e-3, 43)
+    assert (plan.tokens, plan.rdrop) == (2048, 0)
+    assert "train.epochs=43, as there are 11,000 pairs, unless --set says otherwise" in told[0]
+    timed, _ = suited(path, **{"train.minutes": 5.0})
+    assert (timed.preset, timed.model, timed.train.epochs) == ("transformer-tiny", layers, None)
+    short, told = suited(path, **{"train.minutes": 1.0})  # the size is chosen by what the machine does
+    assert (short.preset, short.model, told) == ("auto", {}, [])
+    summaries, told = suited(path, **{"data.scores": "rouge"})
+    assert (summaries.preset, told) == ("transformer-small", [])
+    monkeypatch.setattr("heedful.tasks.translate.training.tuning.SOME", 10_500)
+    many, told = suited(path)
     assert (many.preset, many.model, many.train.rdrop, told) == ("transformer-small", {}, 0.0, [])
 
 
@@ -100,7 +119,7 @@ def test_what_is_said_stays(domain: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_preset_is_not_taken_beside_a_run_that_has_its_own_sizes(general: tuple[str, Path], domain: str) -> None:
     for said in ({"preset": "transformer-tiny"}, {}):
         settings = () if said else ("preset=transformer-tiny",)
-        with pytest.raises(InputError, match="the preset transformer-tiny beside the run .* to begin with"):
+        with pytest.raises(InputError, match=r"the preset transformer-tiny beside the run .* to begin with"):
             tuned_recipe(general, domain, *settings, **said)
 
 
