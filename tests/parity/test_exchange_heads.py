@@ -190,6 +190,16 @@ def test_a_classifier_of_ours_on_a_language_model(tmp_path: Path, kind: Any) -> 
     same_classifier(heedful.load(tmp_path / "again"), theirs, reads)
 
 
+def same_there_and_back(ours: Any, folder: Path) -> None:
+    """The run in the folder as `transformers` load it, and as it comes back."""
+    export_model(folder / "run", folder / "hub")
+    theirs = AutoModelForSequenceClassification.from_pretrained(folder / "hub").eval()
+    reads = AutoTokenizer.from_pretrained(folder / "hub")
+    same_classifier(ours, theirs, reads)
+    import_model(folder / "hub", folder / "again")
+    same_classifier(heedful.load(folder / "again"), theirs, reads)
+
+
 def test_a_classifier_of_pairs_on_an_imported_language_model(tmp_path: Path) -> None:
     """Texts are parted by one token, and end with another, of which its vocabulary has neither."""
     gpt2_folder(tmp_path / "gpt2")
@@ -199,12 +209,7 @@ def test_a_classifier_of_pairs_on_an_imported_language_model(tmp_path: Path) -> 
     lm = replace(lm, embed=replace(lm.embed, vocab_size=tokenizer.size + 2))
     about = {"task": "classify", "answer": "label", "labels": LABELS}
     ours = own(tmp_path, ClassifierConfig(lm=lm, answers=3), tokenizer, about)
-    export_model(tmp_path / "run", tmp_path / "hub")
-    theirs = AutoModelForSequenceClassification.from_pretrained(tmp_path / "hub").eval()
-    reads = AutoTokenizer.from_pretrained(tmp_path / "hub")
-    same_classifier(ours, theirs, reads)
-    import_model(tmp_path / "hub", tmp_path / "again")
-    same_classifier(heedful.load(tmp_path / "again"), theirs, reads)
+    same_there_and_back(ours, tmp_path)
 
 
 def test_a_classifier_begins_with_a_model_of_more_rows_than_tokens(tmp_path: Path) -> None:
@@ -225,12 +230,7 @@ def test_a_classifier_of_ours_on_an_encoder(tmp_path: Path) -> None:
     encoder = encoder_config(row, vocab_size=tokenizer.size, mlm_head=False, pooler=True)
     about = {"task": "classify", "answer": "label", "labels": LABELS}
     ours = own(tmp_path, ClassifierConfig(encoder=encoder, answers=3), tokenizer, about)
-    export_model(tmp_path / "run", tmp_path / "hub")
-    theirs = AutoModelForSequenceClassification.from_pretrained(tmp_path / "hub").eval()
-    reads = AutoTokenizer.from_pretrained(tmp_path / "hub")
-    same_classifier(ours, theirs, reads)
-    import_model(tmp_path / "hub", tmp_path / "again")
-    same_classifier(heedful.load(tmp_path / "again"), theirs, reads)
+    same_there_and_back(ours, tmp_path)
 
 
 def test_a_classifier_of_ours_on_an_encoder_without_types(tmp_path: Path) -> None:
