@@ -208,6 +208,15 @@ def test_a_kind_that_the_browser_cannot_show_is_still_answered(page: Page, seein
         page.goto("about:blank")
 
 
+def wait_until_held(page: Page, held: list[Route]) -> None:
+    """Until the first request has come to where it waits: one that is given up before never comes there."""
+    for _ in range(3000):
+        if held:
+            return
+        page.wait_for_timeout(10)
+    raise AssertionError("no request came")
+
+
 def test_an_older_answer_is_given_up(page: Page, seeing: str) -> None:
     held: list[Route] = []
 
@@ -222,6 +231,7 @@ def test_an_older_answer_is_given_up(page: Page, seeing: str) -> None:
     page.route("**/api/classify", first_waits)
     given(page, f"{seeing}/pictures#model=classify-images", file("old.png"))
     expect(page.locator("#busy")).to_have_text("Looking at the picture …")
+    wait_until_held(page, held)
     page.locator("#files").set_input_files([file("new.png"), file("newer.png")])
     expect(page.locator(".card h2")).to_have_text(["new.png", "newer.png"])
     assert given_up == ["net::ERR_ABORTED"]
@@ -237,6 +247,7 @@ def test_of_the_patches_the_one_that_was_chosen_last_is_shown(page: Page, seeing
     page.on("requestfailed", lambda request: given_up.append(request.failure))
     page.route("**/api/view", lambda route: route.continue_() if held else held.append(route))
     page.locator(".large-map").press("ArrowRight")
+    wait_until_held(page, held)
     page.locator(".large-map").press("ArrowRight")
     expect(page.locator(".readout")).to_contain_text("what patch 1 looked at")
     assert given_up == ["net::ERR_ABORTED"]
