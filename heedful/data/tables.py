@@ -13,13 +13,7 @@ from heedful.errors import InputError
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "TAB", "|": "|"}
 SAID = re.compile(r"sep=([,;\t|])", re.IGNORECASE)  # how Excel says it, in a line before all others
 IMAGE_COLUMNS = ("image", "file", "path")  # that name the file of a picture
-FILE_COLUMNS = (
-    *IMAGE_COLUMNS,
-    "file_name",
-    "filename",
-    "image_name",
-    "image_path",
-)  # or beside texts
+FILE_COLUMNS = (*IMAGE_COLUMNS, "file_name", "filename", "image_name", "image_path")  # the same, beside captions
 LOOKED_AT = 100  # rows, to find out what separates cells
 QUOTED = r'"(?:[^"]|"")*+"(?=[\t\n]|\Z)'
 QUOTED_CELLS = re.compile(rf'(?:(?:{QUOTED}|[^"\t\n]*+)(?:[\t\n]|\Z))*+')

@@ -190,7 +190,7 @@ class _Run:
 
     def _describe(self) -> None:
         count = sum(parameter.numel() for parameter in self.state.average.model.parameters())
-        steps = -(-len(self.task.batches(self.state.epoch, self.state.model)) // self.plan.accumulate)
+        steps = self._steps_an_epoch()
         together = f", {self.ranks.size} ranks" if self.ranks.size > 1 else ""
         self.notes.append(f"{self.job.describe()}, {count:,} parameters, {counted(steps, 'step')} an epoch{together}")
 
@@ -198,8 +198,10 @@ class _Run:
         plan = self.plan
         if (plan.steps, plan.epochs, plan.minutes) != (None, None, None):
             return Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
-        batches = len(self.task.batches(self.state.epoch, self.state.model))
-        return Budget(epochs=max(EPOCHS, self.job.fewest_steps / -(-batches // plan.accumulate)))
+        return Budget(epochs=max(EPOCHS, self.job.fewest_steps / self._steps_an_epoch()))
+
+    def _steps_an_epoch(self) -> int:
+        return -(-len(self.task.batches(self.state.epoch, self.state.model)) // self.plan.accumulate)
 
     def _too_short(self, loss: float) -> Iterator[Note]:
         """Says it where a training was too short for its scores to mean much. `loss`: of the best model, measured."""

@@ -51,7 +51,8 @@ def planned(
             made = saved
         elif made.task == saved.task and not made.data.path:
             given["data.path"] = saved.data.path
-    said = made.given | {setting.partition("=")[0] for setting in settings}
+    keys = {setting.partition("=")[0] for setting in settings}
+    said = made.given | keys
     timed = [setting for setting in settings if setting.partition("=")[0] == "train.minutes"]
     given |= _by_key(options or {}, made.task)
     made = override(override(made, given), timed)
@@ -63,7 +64,7 @@ def planned(
     if asked and made.train.minutes is not None and not (chosen or made.start_from or made.model):
         made, told = _sized(made, out, device, corpus)
     whole = override(made, settings)
-    if whole.start_from and (given.get("preset") or "preset" in {setting.partition("=")[0] for setting in settings}):
+    if whole.start_from and (given.get("preset") or "preset" in keys):
         what = f"the preset {whole.preset} beside the run {whole.start_from} to begin with"
         raise InputError(what, where="heed train", fix="leave out --preset or --from: a run has its own sizes")
     from_nothing = isinstance(recipe, str) and not (chosen or made.start_from)

@@ -123,15 +123,14 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         return learnable(self.written, conversations, self.config.embed.context_length, name)
 
     def _torn(self) -> list[str]:
+        """A line where prompts end inside of a token."""
         few = [own for own in self.corpus.train if len(own) > 1][:FEW]
         torn = sum(map(self.written.torn, few))
         if not torn:
             return []
         what = f"the prompts of {torn} of {counted(len(few), 'conversation')} are not how those begin, in tokens"
-        fix = (
-            "the first word of an answer is then learnt elsewhere than it is asked for, or not at all: let the template"
-        )
-        return [f"{what}; {fix} end its generation prompt before a blank (data.template)"]
+        why = "the first word of an answer is then learnt elsewhere than it is asked for, or not at all"
+        return [f"{what}; {why}: let the template end its generation prompt before a blank (data.template)"]
 
     def describe(self) -> str:
         learnt = sum(sum(text.targets[1:-1]) for text in self.texts)

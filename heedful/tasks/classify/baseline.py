@@ -19,7 +19,7 @@ from heedful.data.parts import spread
 from heedful.metrics.labels import accuracy
 
 Ids = Sequence[int]
-Labelled = tuple[Sequence[Ids], Sequence[int]]
+Part = tuple[Sequence[Ids], Sequence[int]]  # texts, and their labels
 Feature = tuple[int, ...]
 TOKENS = 500_000  # of the texts that it learns from, at most
 WEIGHTS = 5_000_000  # of the map, at most: the features that most texts have
@@ -54,8 +54,8 @@ class BagOfWords:
 
         def loss() -> float:
             optimizer.zero_grad()
-            likelihood = -F.cross_entropy(self.logits(bag), labels, reduction="sum")
-            total = 0.5 * self.weight.square().sum() - strength * likelihood
+            wrong = F.cross_entropy(self.logits(bag), labels, reduction="sum")
+            total = strength * wrong + 0.5 * self.weight.square().sum()
             total.backward()
             return total.item()
 
@@ -84,7 +84,7 @@ class BagOfWords:
         return Bag(torch.tensor(columns, dtype=torch.long), torch.tensor(starts), torch.tensor(weights))
 
 
-def bag_of_words(train: Labelled, valid: Labelled, n_labels: int) -> Callable[[Sequence[Ids]], list[int]]:
+def bag_of_words(train: Part, valid: Part, n_labels: int) -> Callable[[Sequence[Ids]], list[int]]:
     """What gives texts their labels, learnt from texts as token ids with their labels, a share of them where they are
     many. Its strength is the best of some on the validation texts."""
     chosen = spread(len(train[0]), min(1.0, TOKENS / max(1, sum(map(len, train[0])))))
