@@ -18,10 +18,10 @@ step being 6 operations a weight and token. `--losses` compares our fast setting
 """
 
 import argparse
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -276,9 +276,7 @@ class Peer:
         if "compiled" in how:
             self.model.compile()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3, betas=(0.9, 0.98), fused=True)
-        self.batches = chain.from_iterable(
-            (_sorted if isinstance(job, TranslateJob) else _rows)(job, epoch) for epoch in range(1 << 20)
-        )
+        self.batches = (_sorted if isinstance(job, TranslateJob) else _rows)(job)
 
     def __call__(self, count: int) -> int:
         tokens = 0
@@ -305,20 +303,22 @@ class Peer:
 Given = tuple[Any, Tensor, int, float]  # to the model; the tokens that follow; how many are real; smoothing
 
 
-def _sorted(job: Any, epoch: int) -> Iterator[Given]:
+def _sorted(job: Any) -> Iterator[Given]:
     plan = job.recipe.train
-    order = shuffled(len(job.pairs), 1, epoch)
-    batches = bucket_rows(job.pairs, order, tokens=plan.tokens)
-    for i in shuffled(len(batches), 2, epoch):
-        batch = batches[i]
-        marked = Marked(batch.source, batch.source_segments > 0, batch.target_in, batch.target_out)
-        yield marked, batch.target_out, batch.source_tokens, 0.1
+    for epoch in itertools.count():
+        order = shuffled(len(job.pairs), 1, epoch)
+        batches = bucket_rows(job.pairs, order, tokens=plan.tokens)
+        for i in shuffled(len(batches), 2, epoch):
+            batch = batches[i]
+            marked = Marked(batch.source, batch.source_segments > 0, batch.target_in, batch.target_out)
+            yield marked, batch.target_out, batch.source_tokens, 0.1
 
 
-def _rows(job: Any, epoch: int) -> Iterator[Given]:
-    model = make_model(job.config)
-    for batch in job.task(model).batches(epoch, None):
-        yield batch.tokens, batch.following, batch.tokens.numel(), 0.0
+def _rows(job: Any) -> Iterator[Given]:
+    task = job.task(make_model(job.config))  # once: of a short text an epoch ends after a few steps
+    for epoch in itertools.count():
+        for batch in task.batches(epoch, None):
+            yield batch.tokens, batch.following, batch.tokens.numel(), 0.0
 
 
 def ours(name: str, data: Path, how: str) -> Work:

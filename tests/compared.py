@@ -169,7 +169,8 @@ def check_generated(pair: Pair, *, width: int, first: int | None = None) -> None
         if width == 1:
             ours = greedy(pair.ours, source, valid, **how)
         else:
-            best = beam(pair.ours, source, valid, beam=width, length_penalty=length_penalty, **how)
+            as_there: dict[str, Any] = {"length_penalty": length_penalty, "finished_first": False}
+            best = beam(pair.ours, source, valid, beam=width, **as_there, **how)
             ours = [own[0] for own in best]
         for row, hypothesis in zip(found[:, 1:].tolist(), ours, strict=True):
             end = row.index(special.end) if special.end in row else LONGEST
