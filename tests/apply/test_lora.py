@@ -147,11 +147,15 @@ def test_a_new_head_is_learnt_as_a_whole(base: Path, tmp_path: Path) -> None:
     )
     assert any("adapters are tuned with" in line for line in told)
     notes = [event.text for event in train(plan, tmp_path / "run") if isinstance(event, Note)]
-    assert notes
+    assert any("new to the model, so the vectors of all tokens are learnt" in note for note in notes)
     kept = safetensors.torch.load_file(tmp_path / "run" / "checkpoints" / "step-2" / "weights.safetensors")
-    assert "out.weight" in kept
-    assert "lm.embed.tokens.weight" not in kept
-    assert heedful.load(tmp_path / "run").classify([LINES[0]])
+    whole = {name for name in kept if not name.endswith((DOWN, UP))}
+    assert whole == {"lm.embed.tokens.weight", "out.weight", "out.bias"}
+    model = heedful.load(tmp_path / "run")
+    torch.manual_seed(plan.train.seed)
+    ends, drawn = (own.lm.embed.tokens.weight[-1] for own in (model.model, make_model(model.model.config)))
+    assert not torch.equal(ends, drawn)  # of the token where a text ends, which the language model did not have
+    assert model.classify([LINES[0]])
     with pytest.raises(InputError, match="it has a head of its own"):
         export_model(tmp_path / "run", tmp_path / "adapters", to="peft")
 

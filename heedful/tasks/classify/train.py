@@ -100,6 +100,9 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
                 raise InputError(what, fix="leave out classify.auxiliary")
         self.auxiliary = auxiliary if recipe.classify.auxiliary is None else recipe.classify.auxiliary
         self.examples = layout.encode(corpus.train)
+        if recipe.train.lora and self._grows():
+            what = "the tokens where texts part and end are new to the model"
+            self.notes.append(f"{what}, so the vectors of all tokens are learnt beside the adapters")
         if layout.cut:
             self.notes.append(
                 f"the end of a text is cut from {counted(layout.cut, 'sequence')} of more than {layout.context} tokens"
@@ -113,10 +116,15 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
         return read_labelled(self.recipe.data.path)
 
     def new_heads(self) -> Collection[str]:
-        """The head, and a pooler where the encoder had none."""
+        """The head, a pooler where the encoder had none, and a language model's vectors of tokens: two are new."""
         begun = None if self.start is None else config_from(self.start.model)
         lacks = isinstance(begun, EncoderConfig) and not begun.pooler
-        return (*super().new_heads(), *(["encoder.pooler"] if lacks else []))
+        new = [*(["encoder.pooler"] if lacks else []), *(["lm.embed.tokens"] if self._grows() else [])]
+        return (*super().new_heads(), *new)
+
+    def _grows(self) -> bool:
+        """Whether the model to begin with gets tokens that it did not have."""
+        return self.start is not None and isinstance(config_from(self.start.model), LMConfig)
 
     def describe(self) -> str:
         spec = self.answers
