@@ -1,8 +1,9 @@
 """Conversations to learn to answer from: which layout a file has is told by what is inside it.
 
 Objects of JSON: OpenAI's {"messages": [{"role", "content"}]}, ShareGPT's {"conversations": [{"from", "value"}]},
-Alpaca's {"instruction", "input", "output"} (and self-instruct's, whose "instances" have inputs and outputs),
-{"question", "answer"} and {"prompt", "completion"}. Or lines of a table: a question, a TAB and its answer.
+Alpaca's {"instruction", "input", "output"} (and self-instruct's, whose "instances" have inputs and outputs), Dolly's
+{"instruction", "context", "response"}, {"question", "answer"} and {"prompt", "completion" or "response"}. Or lines of a
+table: a question, a TAB and its answer.
 """
 
 from collections import Counter
@@ -30,7 +31,14 @@ ROLES = {
     "model": "assistant",
 }
 TOOLS = ("tool", "function", "function_call", "observation")  # roles of what is no conversation of two
-TWO = (("question", "answer"), ("prompt", "completion"), ("instruction", "output"))  # also headers of tables
+TWO = (
+    ("question", "answer"),
+    ("prompt", "completion"),
+    ("prompt", "response"),
+    ("instruction", "output"),
+    ("instruction", "response"),
+)  # also headers of tables
+DOLLY = {"context": "input", "response": "output"}  # its names of what Alpaca has
 NO_ANSWER, EMPTY, CALLS = "without an answer", "with an empty turn", "with calls of tools"
 
 
@@ -150,6 +158,10 @@ def _objects(row: object, where: str) -> Iterator[tuple[str, Sequence[Message | 
         return
     if "instruction" in row and "output" in row:
         yield "Alpaca", [*_system(row), *_history(row, where), *_instructed(row, where)]
+        return
+    if "instruction" in row and "response" in row:
+        named = {DOLLY.get(key, key): value for key, value in row.items()}
+        yield "Dolly", [*_system(row), *_instructed(named, where)]
         return
     for asked, answered in TWO:
         if asked in row and answered in row:

@@ -28,8 +28,10 @@ LAYOUTS = {
     "ShareGPT": lambda q, a: {"conversations": [{"from": "human", "value": q}, {"from": "gpt", "value": a}]},
     "Alpaca": lambda q, a: {"instruction": q, "input": "", "output": a},
     "self-instruct": lambda q, a: {"instruction": q, "instances": [{"input": "", "output": a}]},
+    "Dolly": lambda q, a: {"instruction": q, "context": "", "response": a, "category": "open_qa"},
     "question and answer": lambda q, a: {"question": q, "answer": a},
     "prompt and completion": lambda q, a: {"prompt": [user(q)], "completion": [assistant(a)]},
+    "prompt and response": lambda q, a: {"prompt": q, "response": a},
 }
 
 
@@ -50,7 +52,7 @@ def test_every_layout_gives_the_same(layout, name, tmp_path):
     assert f"{len(PAIRS)} conversations as {layout.split(' in ')[0]}" in parts.notes[0]
 
 
-@pytest.mark.parametrize("header", ["", "question\tanswer\n", "Instruction\tOutput\n"])
+@pytest.mark.parametrize("header", ["", "question\tanswer\n", "Instruction\tOutput\n", "prompt\tresponse\n"])
 def test_a_table_of_questions_and_answers(header, tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text(header + "".join(f"{q}\t{a}\n" for q, a in PAIRS))
@@ -75,6 +77,7 @@ def test_systems_inputs_and_several_turns(tmp_path):
         {"messages": [{"role": "developer", "content": "Be brief."}, user("a"), assistant("b"), user("c")]},
         {"conversations": [{"from": "system", "value": " "}, {"from": "human", "value": "x"}, assistant("y")]},
         {"instruction": "Do", "instances": [{"input": "1", "output": "2"}, {"input": "3", "output": "4"}]},
+        {"instruction": "Who?", "context": "He came.", "response": "He"},
     ]
     found = read_asked(written(tmp_path / "rows.jsonl", rows))["rows.jsonl"]
     system = {"role": "system", "content": "Be kind."}
@@ -84,6 +87,7 @@ def test_systems_inputs_and_several_turns(tmp_path):
         (user("x"), assistant("y")),
         (user("Do\n\n1"), assistant("2")),
         (user("Do\n\n3"), assistant("4")),
+        (user("Who?\n\nHe came."), assistant("He")),
     ]
 
 
