@@ -154,7 +154,7 @@ class Session(Generic[StateType]):
             handle,
             tuple(prompt),
             left=room if longest is None else min(room, longest),
-            rules=(*self._rules, *penalties(sampling)),
+            rules=(*self._rules, *penalties(sampling, prompt)),
             filters=sampling_filters(sampling),
             stream=random.Random(f"{sampling.seed} 0 0"),
             top=top,

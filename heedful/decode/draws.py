@@ -10,11 +10,11 @@ from heedful.decode.rules import CountPenalty, MinP, RepetitionPenalty, Rule, Te
 from heedful.decode.settings import Sampling
 
 
-def penalties(sampling: Sampling) -> tuple[Rule, ...]:
-    """What sampling changes of the logits themselves; nothing for what changes nothing."""
+def penalties(sampling: Sampling, prompt: Sequence[int] = ()) -> tuple[Rule, ...]:
+    """What sampling changes of the logits themselves, after a prompt; nothing for what changes nothing."""
     rules: tuple[Rule, ...] = ()
     if sampling.repetition_penalty != 1:
-        rules += (RepetitionPenalty(sampling.repetition_penalty),)
+        rules += (RepetitionPenalty(sampling.repetition_penalty, tuple(prompt)),)
     if sampling.presence_penalty or sampling.frequency_penalty:
         rules += (CountPenalty(sampling.presence_penalty, sampling.frequency_penalty),)
     return rules

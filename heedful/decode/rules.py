@@ -83,20 +83,24 @@ class NoRepeat:
 
 @dataclass(frozen=True)
 class RepetitionPenalty:
-    """Tokens that were already generated: positive logits divided by, negative ones multiplied by `penalty`.
+    """Tokens that were already generated, or are in the prompt, `given`: positive logits divided by, negative ones
+    multiplied by `penalty`.
 
     Keskar et al. 2019 (CTRL), section 4.1, with the sign rule of its published code; above 1 discourages.
     """
 
     penalty: float
+    given: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.penalty >= 1:
             raise InputError(f"repetition penalty {self.penalty} is below 1", fix="1 changes nothing, 1.2 is usual")
 
     def __call__(self, history: Int[Tensor, "R t"], scores: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
-        seen = scores.gather(1, history)
-        return scores.scatter_(1, history, torch.where(seen > 0, seen / self.penalty, seen * self.penalty))
+        given = torch.tensor(self.given, dtype=history.dtype, device=history.device)
+        tokens = torch.cat((given.expand(len(history), -1), history), dim=1)
+        seen = scores.gather(1, tokens)
+        return scores.scatter_(1, tokens, torch.where(seen > 0, seen / self.penalty, seen * self.penalty))
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ class Sampling:
     top_k: int = 0  # only the so many most probable; 0: any
     top_p: float = 1.0  # only the most probable, until they sum up to this
     min_p: float = 0.0  # only those at least this share as probable as the most probable
-    repetition_penalty: float = 1.0  # of tokens that were said before, those of a prompt aside; 1: none
-    presence_penalty: float = 0.0  # what the logit of such a token loses
+    repetition_penalty: float = 1.0  # of tokens that were said before, or stand in the prompt; 1: none
+    presence_penalty: float = 0.0  # what the logit of a token loses that was said before
     frequency_penalty: float = 0.0  # what it loses for each time that the token was said
     seed: int = 0
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.decode.continuous import Session
@@ -20,6 +21,7 @@ from heedful.models.lm import LM, LMState
 from heedful.models.presets import LMSize, lm_config
 
 PLACES, V, EOS = 1009, 9, 1
+MARKS = 600  # tokens after these, which mark prompts and are never said
 
 
 @dataclass
@@ -77,8 +79,12 @@ def hop(place: int, token: int) -> int:
     return (place * 37 + token * 101 + 7) % PLACES
 
 
+def random_table(seed: int) -> Tensor:
+    return torch.randn(PLACES, V, generator=torch.Generator().manual_seed(seed))
+
+
 def toy() -> Toy:
-    return Toy(torch.randn(PLACES, V, generator=torch.Generator().manual_seed(1)) * 2)
+    return Toy(F.pad(random_table(1) * 2, (0, MARKS), value=NEVER))
 
 
 @dataclass(frozen=True)
@@ -177,7 +183,7 @@ def test_settings_are_a_text_s_own() -> None:
 
     def said(chosen: list[Sampling]) -> list[list[int]]:
         session = session_of(toy(), 9, "mixed")
-        handles = [session.add([2, 3], sampling, 12) for sampling in chosen]
+        handles = [session.add([7, 3], sampling, 12) for sampling in chosen]
         made = [one for _ in range(12) for one in session.step()]
         return [[one.token for one in made if one.handle == handle] for handle in handles]
 
@@ -212,7 +218,7 @@ def test_it_is_the_search(how: str) -> None:
         source, bos = torch.tensor([prompt[:-1]]), prompt[-1]
         segments = torch.ones_like(source)
         if sampling.temperature == 0:
-            rules = [RepetitionPenalty(sampling.repetition_penalty)]
+            rules = [RepetitionPenalty(sampling.repetition_penalty, tuple(prompt))]
             (found,) = greedy(model, source, segments, bos=bos, rules=rules, **options)
         else:
             ((found,),) = sample(model, source, segments, bos=bos, sampling=sampling, seeds=[sum(prompt)], **options)
@@ -227,7 +233,7 @@ def test_it_is_the_search(how: str) -> None:
 def test_drafted_tokens_change_nothing_but_the_calls(how: str, wrong: float) -> None:
     """A draft that is right, mostly right, or mostly wrong; and more texts that come while tokens are drafted."""
     given, model = prompts(30), toy()
-    draft = Toy(model.table + wrong * torch.randn(PLACES, V, generator=torch.Generator().manual_seed(2)))
+    draft = Toy(model.table + wrong * F.pad(random_table(2), (0, MARKS)))
     late = {0: given[:1], 5: given[1:2], 30: given[2:6], 31: given[6:], 400: given[:1]}
     for more, rows, size in (({0: given}, 1, 99), (late, 1, 99), (late, 3, 99), ({0: given}, 1, 19)):
         plain = run(session_of(model, rows, how, size), how, more)

@@ -66,6 +66,8 @@ def test_repetition_penalty_divides_positive_and_multiplies_negative_logits_once
     left = RepetitionPenalty(2.0)(history, scores.clone())
     assert left.tolist() == [[4.0, 2, -8, 2], [4, NEVER, -4, 0]]
     assert torch.equal(RepetitionPenalty(1.5)(NONE, scores[:1].clone()), scores[:1])
+    after = RepetitionPenalty(2.0, given=(0, 1, 0))(history[1:, :0], scores[1:].clone())
+    assert after.tolist() == [[2.0, NEVER, -4, 0]]
 
 
 def test_a_count_penalty_takes_away_once_and_for_each_time() -> None:

@@ -110,6 +110,15 @@ def test_greedy_text_is_theirs(pair: Pair) -> None:
             assert begun + made.text == whole
 
 
+def test_the_repetition_penalty_is_of_the_prompt_too_as_theirs_is(pair: Pair) -> None:
+    for penalty in (1.3, 3.0):
+        how: dict[str, Any] = {"tokens": 12, "temperature": 0.0, "repetition_penalty": penalty}
+        for text, (made,) in zip(TEXTS, pair.ours.generate(TEXTS, **how), strict=True):
+            expected = continued(pair.theirs, prompt_ids(pair, text), 12, pad_token_id=0, repetition_penalty=penalty)
+            end = pair.theirs.generation_config.eos_token_id
+            assert made.tokens == (expected[: expected.index(end)] if end in expected else expected)
+
+
 def test_likelihood_is_begun_with_their_first_token(pair: Pair) -> None:
     for text in TEXTS[:4]:
         (ids,) = pair.ours.tokenizer.encode_whole([text])

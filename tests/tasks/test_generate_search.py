@@ -49,6 +49,8 @@ def test_a_beam_of_one_is_greedy(model: LanguageModel) -> None:
     found = model.generate(PROMPTS, tokens=9, beam=1, **penalised)
     expected = model.generate(PROMPTS, tokens=9, temperature=0.0, **penalised)
     assert [one.tokens for (one,) in found] == [one.tokens for (one,) in expected] != [one.tokens for (one,) in greedy]
+    how: dict[str, Any] = {"tokens": 9, "beam": 3, "repetition_penalty": 1.7}
+    assert model.generate(PROMPTS, **how) == [model.generate([prompt], **how)[0] for prompt in PROMPTS]
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])

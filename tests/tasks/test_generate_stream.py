@@ -87,12 +87,13 @@ def test_past_the_context_a_search_begins_anew(how: str) -> None:
     model, tokens = loud("bpe"), 60
     ids, chosen = [BOS, *model.tokenizer.encode_whole(["ba de"])[0]], dict(SETTINGS[how])
     begun, seed = len(ids), counter_seed(chosen.pop("seed", 0), 0, 0)
-    rules = [RepetitionPenalty(chosen.pop("repetition_penalty"))]
+    penalty = chosen.pop("repetition_penalty")
     while len(ids) < begun + tokens:
         window = ids if len(ids) + 1 < 24 else ids[-12:]
         longest = min(begun + tokens - len(ids), 24 + 1 - len(window))
         source, stay = torch.tensor([window[:-1]]), counter_seed(seed, len(ids) - begun)
-        options = {"bos": window[-1], "eos": BOS, "longest": longest, "forbidden": (PAD, EOS, UNK), "rules": rules}
+        options = {"bos": window[-1], "eos": BOS, "longest": longest, "forbidden": (PAD, EOS, UNK)}
+        options["rules"] = [RepetitionPenalty(penalty, tuple(window))]
         ((found,),) = sample(model.model, source, seeds=[stay], sampling=Sampling(**chosen), **options)
         ids += found.tokens
         if found.finished:

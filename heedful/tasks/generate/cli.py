@@ -58,7 +58,9 @@ class TextSearch:
     min_p: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Only those at least this share as probable as the best.")
     ] = 0.0
-    repetition_penalty: Annotated[float, typer.Option(min=1.0, help="Of new tokens said before; 1: none.")] = 1.0
+    repetition_penalty: Annotated[float, typer.Option(min=1.0, help="Of tokens before, the prompt's too; 1: none.")] = (
+        1.0
+    )
     presence_penalty: Annotated[
         float, typer.Option(min=-2.0, max=2.0, help="What the logits of new tokens said before lose.")
     ] = 0.0

@@ -6,8 +6,9 @@ import torch
 
 from heedful.data.batches import pad
 from heedful.decode.contract import Hypothesis
-from heedful.decode.rules import Rule
+from heedful.decode.draws import penalties
 from heedful.decode.search import beam
+from heedful.decode.settings import Sampling
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.tasks.generate.writer import window
@@ -38,7 +39,7 @@ def searched(
     *,
     ends: Sequence[int],
     forbidden: tuple[int, ...],
-    rules: Sequence[Rule],
+    how: Sampling,
     tokens: int,
     width: int,
     n_best: int,
@@ -46,12 +47,14 @@ def searched(
     batch: int,
 ) -> list[list[Hypothesis]]:
     """The `n_best` continuations of each prompt, the best first, of at most so many tokens, the end's not counted, and
-    as many as the model's context has room for. `batch` rows are in work at a time: prompts times `width`."""
+    as many as the model's context has room for, with the penalties of `how`. `batch` rows are in work at a time,
+    prompts times `width`; those of one prompt where a penalty is of its own tokens.
+    """
     context, device = model.config.embed.context_length, model.embed.tokens.weight.device
     read = [window(ids, context) for ids in begun]
     found: list[list[Hypothesis]] = [[] for _ in read]
     order = sorted(range(len(read)), key=lambda i: len(read[i]))
-    size = max(1, batch // width)
+    size = max(1, batch // width) if how.repetition_penalty == 1 else 1
     for group in (order[i : i + size] for i in range(0, len(order), size)):
         source, segments = (part.to(device) for part in pad([read[i][:-1] for i in group], after=()))
         best = beam(
@@ -65,7 +68,7 @@ def searched(
             n_best=n_best,
             length_penalty=length_penalty,
             forbidden=forbidden,
-            rules=rules,
+            rules=penalties(how, read[group[0]]),
         )
         for i, own in zip(group, best, strict=True):
             found[i] = own

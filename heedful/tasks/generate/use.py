@@ -11,7 +11,6 @@ from heedful.apply.inference import draft_model, for_inference
 from heedful.core.seeds import counter_seed
 from heedful.data.frame import Frame
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.draws import penalties
 from heedful.decode.rows import refuse_length_penalty
 from heedful.decode.settings import Sampling, SamplingOptions, refuse_fractions
 from heedful.errors import InputError
@@ -178,7 +177,7 @@ class LanguageModel(TextModel[LM]):
             begun,
             ends=self.ends,
             forbidden=self.forbidden,
-            rules=penalties(how),
+            how=how,
             tokens=tokens,
             width=beam,
             n_best=samples,
