@@ -1,13 +1,14 @@
 """`heed detect` and `heed segment`: from pictures in files to boxes and masks, as a person and a program use them."""
 
 import json
+from pathlib import Path
 from unittest import mock
 
 import numpy
 import pytest
 from PIL import Image
 
-from commands import heed
+from commands import heed, standard_input
 from heedful.data.made import shapes
 from heedful.errors import InputError
 from heedful.tasks.shared.cli import OutputFiles
@@ -115,4 +116,31 @@ def test_a_picture_that_is_too_narrow_is_named(task, more, run_of, tmp_path, cap
     capsys.readouterr()
     with mock.patch("heedful.data.images.files.MOST_PIXELS", 1 << 21):
         assert heed(verb, run_of(task), *files, *more, *out) == 2
-    assert f"error: {files[1]}: a picture of 1 x 1,048,576 pixels" in capsys.readouterr().err
+    told = "error" if task == "paint" else "warning"
+    assert f"{told}: {files[1]}: a picture of 1 x 1,048,576 pixels" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task", ["classify-images", "match", "detect", "segment"])
+@pytest.mark.parametrize("way", ["words", "lines"])
+def test_a_picture_that_cannot_be_read_does_not_end_the_work(task, way, run_of, tmp_path, capsys):
+    verb = {"classify-images": "classify"}.get(task, task)
+    more = {"match": ["--text", "a", "--text", "b"], "segment": ["--out", tmp_path / "masks"]}.get(task, [])
+    files = [str(tmp_path / name) for name in ("a.png", "damaged.png", "absent.png", "b.png", "c.png", "d.png")]
+    for name in "abcd":
+        Image.new("RGB", (40, 40), "red").save(tmp_path / f"{name}.png")
+    Path(files[1]).write_bytes(Path(files[0]).read_bytes()[:60])
+    given, lines = (files, "") if way == "words" else ([], "".join(f"{file}\n" for file in files))
+    run = run_of(task)
+    capsys.readouterr()
+    with standard_input(lines):
+        assert heed(verb, run, *given, *more, "--json") == 2
+    said = capsys.readouterr()
+    found = [json.loads(line) for line in said.out.splitlines()]
+    assert [one["input"] for one in found] == files
+    assert ["error" in one for one in found] == [False, True, True, False, False, False]
+    assert f"warning: {files[1]}: a damaged picture" in said.err
+    assert f"warning: {files[2]}: no such file" in said.err
+    assert "error: 2 of 6 pictures have no answer" in said.err
+    for file, status in ((files[1], 2), (files[2], 3)):  # one alone
+        assert heed(verb, run, file, *more) == status
+        assert f"error: {file}: " in capsys.readouterr().err

@@ -1,12 +1,13 @@
 """`heed classify`, of texts and of pictures."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.tasks.shared.cli import Command, Device, Json, Run, Weights, printable, refuse_unused, tell
-from heedful.tasks.shared.line_by_line import answer_lines, given, in_two, one_each
+from heedful.tasks.shared.line_by_line import answer_lines, answers_to_pictures, in_two, one_each
 
 if TYPE_CHECKING:
     from heedful.tasks.classify.use import Classified
@@ -44,9 +45,8 @@ def classify(
         given_options = {"--pair": bool(pair), "--choice": bool(choice), "--weights": weights != "float32"}
         refuse_unused("is not used by a model of pictures", given_options)
         pictures = ImageClassifier.load(run, device=chosen_device(device))
-        for files in given(inputs):
-            for found in classify_pictures(pictures, files):
-                tell(found, show(found), as_json=as_json)
+        for _, found in answers_to_pictures(inputs, partial(classify_pictures, pictures), as_json=as_json):
+            tell(found, show(found), as_json=as_json)
         return
     model = load_in_bits(TextClassifier.load, run, device, weights)
 

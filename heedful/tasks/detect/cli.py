@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from heedful.tasks.shared.cli import Command, Device, Json, OutputFiles, Pictures, Run, printable, tell, write_png
-from heedful.tasks.shared.line_by_line import one_by_one
+from heedful.tasks.shared.line_by_line import answers_to_pictures
 
 
 def detect(
@@ -23,19 +23,23 @@ def detect(
     """
     from heedful.data.images.files import read_image, to_image
     from heedful.look.marks import draw_boxes
+    from heedful.metrics.boxes import ScoredBox
     from heedful.run.device import chosen_device
     from heedful.tasks.detect.use import Detector, detected_record
 
     model = Detector.load(run, device=chosen_device(device))
     outputs, labels = OutputFiles(pictures, out), model.spec.labels
-    for files in one_by_one(pictures):
-        for file, found in zip(files, model.detect(files, threshold=threshold), strict=True):
-            boxes = ((one, " ".join(f"{edge:.0f}" for edge in one.box)) for one in found)
-            lines = (f"{printable(one.label)}\t{one.score:.3f}\t{edges}\t{printable(file)}" for one, edges in boxes)
-            tell(detected_record(file, found), lines, as_json=as_json)
-            if out is not None:
-                marks = [(f"{one.label} {one.score:.2f}", one.box, labels.index(one.label)) for one in found]
-                write_png(outputs(file), draw_boxes(to_image(read_image(file)), marks))
+
+    def detected(files: list[str]) -> list[list[ScoredBox]]:
+        return model.detect(files, threshold=threshold)
+
+    for file, found in answers_to_pictures(pictures, detected, as_json=as_json, together=1):
+        boxes = ((one, " ".join(f"{edge:.0f}" for edge in one.box)) for one in found)
+        lines = (f"{printable(one.label)}\t{one.score:.3f}\t{edges}\t{printable(file)}" for one, edges in boxes)
+        tell(detected_record(file, found), lines, as_json=as_json)
+        if out is not None:
+            marks = [(f"{one.label} {one.score:.2f}", one.box, labels.index(one.label)) for one in found]
+            write_png(outputs(file), draw_boxes(to_image(read_image(file)), marks))
 
 
 COMMANDS = (Command("detect", detect),)

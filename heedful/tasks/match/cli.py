@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from heedful.errors import InputError
 from heedful.tasks.shared.cli import Command, Device, Json, Run, printable, say, tell
-from heedful.tasks.shared.line_by_line import answer_lines, given, one_each
+from heedful.tasks.shared.line_by_line import answer_lines, answers_to_pictures, one_each
 
 if TYPE_CHECKING:
     from heedful.tasks.match.use import MatchedText
@@ -70,12 +71,12 @@ def match(
         return
     options = MatchOptions(texts=tuple(text or ()), templates=templates)
     told = ""
-    for files in given(inputs):
-        for seen in match_pictures(matcher, files, options):
-            if told != (told := seen.get("warning", "")):
-                say(f"warning: {told}")
-            best = seen["texts"][0]
-            tell(seen, f"{printable(best['text'])}\t{best['score']:.3f}\t{printable(seen['input'])}", as_json=as_json)
+    answered = partial(match_pictures, matcher, options=options)
+    for _, seen in answers_to_pictures(inputs, answered, as_json=as_json):
+        if told != (told := seen.get("warning", "")):
+            say(f"warning: {told}")
+        best = seen["texts"][0]
+        tell(seen, f"{printable(best['text'])}\t{best['score']:.3f}\t{printable(seen['input'])}", as_json=as_json)
 
 
 COMMANDS = (Command("match", match),)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from heedful.tasks.shared.cli import Command, Device, Json, OutputFiles, Pictures, Run, printable, tell, write_png
-from heedful.tasks.shared.line_by_line import one_by_one
+from heedful.tasks.shared.line_by_line import answers_to_pictures
 
 
 def segment(
@@ -35,17 +35,16 @@ def segment(
     model = Segmenter.load(run, device=chosen_device(device))
     values = torch.tensor(model.spec.classes.values, dtype=torch.uint8)
     outputs = OutputFiles(pictures, out, folder=True)
-    for files in one_by_one(pictures):
-        for file, found in zip(files, model.segment(files), strict=True):
-            path = outputs(file)
-            write_png(path, mask_image(values[found.long()].numpy()))
-            if overlay:
-                picture = to_image(read_image(file))
-                write_png(path.with_name(f"{path.stem}.overlay.png"), laid_over(picture, found.numpy()))
-            labels = shares(model, found)
-            listed = ", ".join(f"{each['label']} {each['share']:.3f}" for each in labels)
-            record = {"input": file, "mask": str(path), "labels": labels}
-            tell(record, printable(str(path)) + f"\t{printable(listed)}\t{printable(file)}", as_json=as_json)
+    for file, found in answers_to_pictures(pictures, model.segment, as_json=as_json, together=1):
+        path = outputs(file)
+        write_png(path, mask_image(values[found.long()].numpy()))
+        if overlay:
+            picture = to_image(read_image(file))
+            write_png(path.with_name(f"{path.stem}.overlay.png"), laid_over(picture, found.numpy()))
+        labels = shares(model, found)
+        listed = ", ".join(f"{each['label']} {each['share']:.3f}" for each in labels)
+        record = {"input": file, "mask": str(path), "labels": labels}
+        tell(record, printable(str(path)) + f"\t{printable(listed)}\t{printable(file)}", as_json=as_json)
 
 
 COMMANDS = (Command("segment", segment),)

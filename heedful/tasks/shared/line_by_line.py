@@ -2,7 +2,8 @@
 
 The answers to a file are pasted beside it, so a line without an answer neither ends the work nor moves the others: its
 answer is an empty line (several where each answer is several; with --json a record that holds the error), it is told at
-once with its number, and how many there were is told at the end, with exit code 2.
+once with its number, and how many there were is told at the end, with exit code 2. Nor does a picture end the work on
+others where it cannot be read.
 """
 
 import os
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from heedful.errors import InputError, TextError
+from heedful.errors import InputError, MissingError, TextError
 from heedful.tasks.shared.cli import LineCount, say, tell
 
 Record = Mapping[str, Any]
@@ -22,6 +23,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 GROUP = 512  # lines that are answered together, where so many are there
 CHUNK = 65536  # bytes that are read at a time
+TOGETHER = 32  # pictures that are answered together
 
 
 def answer_lines(
@@ -92,10 +94,49 @@ def given(inputs: Sequence[str] | None) -> Iterator[list[str]]:
     yield from [list(inputs)] if inputs else ([os.fsdecode(line) for line in lines] for lines in byte_groups())
 
 
-def one_by_one(inputs: Sequence[str] | None) -> Iterator[list[str]]:
-    """The same, each by itself, so that each answer comes at once."""
+def answers_to_pictures(
+    inputs: Sequence[str] | None,
+    answers: Callable[[list[str]], Iterable[T]],
+    *,
+    as_json: bool,
+    together: int = TOGETHER,
+) -> Iterator[tuple[str, T]]:
+    """The files of pictures of the command line or of standard input, each with its answer; `answers` gives those of
+    some. One of several that cannot be read is told at once, and at the end how many they are. Raises InputError then,
+    and InputError or MissingError of a picture that is the only one."""
+    if inputs and len(inputs) == 1:
+        yield from zip(inputs, answers([*inputs]), strict=True)
+        return
+    refused, number = 0, 0
     for group in given(inputs):
-        yield from ([one] for one in group)
+        for files in (group[first : first + together] for first in range(0, len(group), together)):
+            for file, found in zip(files, _or_why_not(answers, files), strict=True):
+                number += 1
+                if isinstance(found, InputError | MissingError):
+                    refused += 1
+                    say(f"warning: {found}; it has no answer")
+                    tell({"input": file, "error": found.what}, [], as_json=as_json)
+                else:
+                    yield file, found
+    if refused:
+        what = f"{refused:,} of {number:,} pictures have no answer"
+        raise InputError(what, fix="see the warnings: copy these again, or take them out")
+
+
+def _or_why_not(
+    answers: Callable[[list[str]], Iterable[T]], files: list[str]
+) -> Iterator[T | InputError | MissingError]:
+    """The answer to each picture, or why it has none: where one of many has none, each is answered by itself."""
+    try:
+        found = list(answers(files))
+    except (InputError, MissingError) as error:
+        if len(files) == 1:
+            yield error
+            return
+        for file in files:
+            yield from _or_why_not(answers, [file])
+    else:
+        yield from found
 
 
 def in_two(text: str, inputs: Sequence[str] | None) -> tuple[str, str]:
