@@ -25,6 +25,7 @@ SHARE = 0.2  # seconds of measuring for each of training
 TIMES = 5  # that the model should be measured, at least
 SMALLEST = 1 / 64  # share of the validation data
 FEWEST, FEW = 100, 500  # steps below which a model has learnt little, and that are few for less than one pass
+LEARNT = 0.25  # of the loss by chance: one below has learnt, in however few steps
 
 
 class Validation:
@@ -146,6 +147,7 @@ def too_little(steps: int, epochs: float, loss: float, chance: float | None, *, 
     best model on the validation data, `chance` as `Job.chance`; `started`: with another run's model."""
     if chance is not None and loss >= chance:
         return f"a loss of {loss:.2f} is no better than {chance:.2f}, that of knowing only how frequent each answer is"
-    if not started and (steps < FEWEST or (epochs < 1 and steps < FEW)):
+    learnt = started or (chance is not None and loss < LEARNT * chance)
+    if not learnt and (steps < FEWEST or (epochs < 1 and steps < FEW)):
         return f"{steps:,} steps, {epochs:.2g} times the data, are few for a model that begins with nothing"
     return ""

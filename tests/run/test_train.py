@@ -104,7 +104,8 @@ def test_few_pairs_are_gone_through_more_often_without_a_budget(tmp_path, monkey
 
 
 def test_a_training_that_was_too_short_says_so(tmp_path, corpus, monkeypatch):
-    """By the steps that it made, or by a loss that no look at the source is needed for; and not otherwise."""
+    """By the steps that it made, or by a loss that no look at the source is needed for; and not otherwise, nor where a
+    loss says that so few were enough."""
 
     def told(name, **plan):
         events = list(train(made_recipe(steps=2, eval_every=2, **plan), tmp_path / name, corpus=corpus))
@@ -116,6 +117,8 @@ def test_a_training_that_was_too_short_says_so(tmp_path, corpus, monkeypatch):
     (by_loss,) = told("loss")
     assert re.search(r"a loss of \d+\.\d\d is no better than \d\.\d\d, .* more time .* a smaller --preset", by_loss)
     monkeypatch.setattr(TranslateJob, "chance", lambda job: 1e9)
+    assert told("learnt") == []
+    monkeypatch.setattr(TranslateJob, "chance", lambda job: 20.0)
     (by_steps,) = told("steps")
     assert re.search(r"2 steps, 0\.\d+ times the data, are few", by_steps)
     monkeypatch.setattr("heedful.run.measuring.FEWEST", 2)
