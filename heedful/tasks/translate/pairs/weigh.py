@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from heedful.data.batches import grouped, pad
+from heedful.data.batches import of_like_length, pad
 from heedful.decode.rows import refuse_nan
 from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
@@ -120,7 +120,7 @@ def batches_of(
     say the targets, one token before each, with its segments."""
     device, own = next(translator.model.parameters()).device, translator.target
     lengths = [max(map(len, pair)) for pair in pairs]
-    for group in grouped(sorted(range(len(pairs)), key=lengths.__getitem__), lengths, TOKENS):
+    for group in of_like_length(lengths, TOKENS):
         source, segments = translator.padded([pairs[i][0] for i in group])
         read, real = pad([[own.bos, *pairs[i][1][:-1]] for i in group], after=(), filler=own.pad)
         yield group, source.to(device), segments.to(device), read.to(device), real.to(device)
