@@ -143,7 +143,7 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         about["languages"] = as_told(languages)
     if languages is not None and told:
         one, other = direction_of(languages, tokens)
-        about |= languages.around(one, other, [], eos=eos) | {"source": one, "target": other}
+        about |= languages.around(one, other, source) | {"source": one, "target": other}
         if (start := languages.start(other)) is not None and source is target:
             source = target = source.begun_by(start)
     return kept | tokenizer_files(source, target) | {"task.json": about}

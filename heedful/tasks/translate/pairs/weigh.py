@@ -13,7 +13,7 @@ from heedful.data.batches import of_like_length, pad
 from heedful.decode.rows import refuse_nan
 from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
-from heedful.tasks.shared.lengths import cut_warning, most_positions, shorten
+from heedful.tasks.shared.lengths import cut_warning, most_positions, refuse_longer, shorten
 from heedful.tasks.translate.searching import Ids
 from heedful.tasks.translate.use import Translator
 
@@ -90,10 +90,7 @@ def refuse_long_targets(translator: Translator, targets: Sequence[str], ids: Seq
     """Raises TextError for a target, of these tokens, of more of them than the model can write."""
     positions = most_positions(translator.model.config)
     room = None if positions is None else positions - len(translator.begin) - 1
-    for target, own in zip(targets, ids, strict=True):
-        if room is not None and len(own) > room:
-            what = f"{len(own):,} tokens, but the model writes at most {room:,}"
-            raise TextError(what, where=shorten(target), fix="give it in shorter parts")
+    refuse_longer(targets, ids, room, does="writes")
 
 
 @torch.inference_mode()
