@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from heedful.core.config import from_json, to_json
 from heedful.data.images.augment import Augment
-from heedful.data.images.files import Images, Preparation, SomeImages, survey
+from heedful.data.images.files import Images, Preparation, SomeImages, Survey, survey
 from heedful.data.images.views import VIEWS
 from heedful.data.parts import spread
 from heedful.models import config_from
@@ -69,6 +69,27 @@ class PictureJob(Job[R, C, M]):
         folder, about = started_from(recipe, recipe.task)
         config = config_from(begun_with(recipe, folder), where=f"{folder}/config.json")
         return PictureStart(config, spec_of(self.spec_kind, about))
+
+    def read_pictures(self) -> Survey:
+        """What the pictures to learn from are like; all parts are read. Raises InputError for a damaged one."""
+        corpus: Any = self.corpus
+        found = survey(corpus.train.images)
+        self.learnt = found.each
+        for part in (corpus.valid, *corpus.tests.values()):
+            survey(part.images)
+        return found
+
+    def seen_whole(self, found: Survey) -> Preparation:
+        """How pictures are prepared of which nothing is cut off: as for the model that is started from, or as large as
+        the recipe says, or they are."""
+        corpus: Any = self.corpus
+        size = view_size(corpus.size, self.recipe.images.size)
+        if self.start is None:
+            return Preparation(channels=corpus.channels, resize=size, mean=found.mean, std=found.std)
+        seen: Preparation = self.start.spec.preparation
+        if self.recipe.images.size is not None or len(seen.resize) != 2:
+            return replace(seen, resize=size, longest=None)
+        return seen
 
     def portion(self, valid: Any, share: float) -> Any:
         """Of a part: some of its pictures, and what is known of them."""
