@@ -134,7 +134,7 @@ def save_state(
     """Writes the checkpoint of this step. Raises StorageError."""
     optimizer = state.optimizer
     contents: dict[str, Any] = {
-        "weights.safetensors": {n: m.detach() for n, m in zip(optimizer.names, optimizer.masters, strict=True)},
+        "weights.safetensors": {name: master.detach() for name, master in optimizer.named_masters().items()},
         "average.safetensors": parameters(state.average.model),
         "optimizer.safetensors": optimizer.state(),
     }

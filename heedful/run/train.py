@@ -33,7 +33,7 @@ from heedful.run.threads import Waits
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import run_lock
-from heedful.training.loop import Budget, Kept, Skipped, State, Step, fit
+from heedful.training.loop import Budget, Kept, Skipped, State, Step, fit, steps_in
 from heedful.training.ranks import Ranks, join_ranks
 from heedful.training.signals import Leave, Signals
 
@@ -201,7 +201,7 @@ class _Run:
         return Budget(epochs=max(EPOCHS, self.job.fewest_steps / self._steps_an_epoch()))
 
     def _steps_an_epoch(self) -> int:
-        return -(-len(self.task.batches(self.state.epoch, self.state.model)) // self.plan.accumulate)
+        return steps_in(len(self.task.batches(self.state.epoch, self.state.model)), self.plan.accumulate)
 
     def _too_short(self, loss: float) -> Iterator[Note]:
         """Says it where a training was too short for its scores to mean much. `loss`: of the best model, measured."""
