@@ -108,12 +108,13 @@ def same_recipe(recipe: Recipe, out: Path) -> None:
     data = read_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
     task = data.get("task") if isinstance(data, dict) else None
     saved = begun_recipe(type(recipe), out).model_dump(mode="json") if task == recipe.task else {"task": task}
-    old, new = flat(saved), flat(recipe.model_dump(mode="json"))
     free = {f"train.{key}" for key in FREE}
-    changed = sorted(key for key in (old.keys() | new.keys()) - free if old.get(key) != new.get(key))
+    found = differences(saved, recipe.model_dump(mode="json"))
+    changed = {key: both for key, both in found.items() if key not in free}
     if changed:
-        key = "task" if "task" in changed else changed[0]
-        what = f"this run was begun with {key} = {old.get(key)!r}, not {new.get(key)!r}"
+        key = "task" if "task" in changed else next(iter(changed))
+        old, new = changed[key]
+        what = f"this run was begun with {key} = {old!r}, not {new!r}"
         raise InputError(what, where=str(out), fix="choose another --out, or the same recipe to continue")
 
 
@@ -126,6 +127,13 @@ def flat(data: dict, prefix: str = "") -> dict[str, object]:
         else:
             out[f"{prefix}{key}"] = value
     return out
+
+
+def differences(old: dict, new: dict) -> dict[str, tuple[object, object]]:
+    """By the nested keys joined by dots, in their order, what differs: what each has, None where it has nothing."""
+    one, other = flat(old), flat(new)
+    both = {key: (one.get(key), other.get(key)) for key in sorted(one.keys() | other.keys())}
+    return {key: (was, now) for key, (was, now) in both.items() if was != now}
 
 
 def save_state(
@@ -163,11 +171,8 @@ def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: 
     if "model" in facts:
         model = migrated(facts["model"], number)
         begun = to_json(from_json(type(job.config), model, where=f"{checkpoint.path}/state.json: model"))
-        old, new = flat(begun), flat(to_json(job.config))
-        changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-        if changed:
-            key = changed[0]
-            what = f"this run was begun with {key} = {old.get(key)!r}, and its preset now has {new.get(key)!r}"
+        for key, (old, new) in differences(begun, to_json(job.config)).items():
+            what = f"this run was begun with {key} = {old!r}, and its preset now has {new!r}"
             fix = "continue with the heedful of its environment.json, or choose another --out"
             raise InputError(what, where=str(out), fix=fix)
     for key, found, what in (

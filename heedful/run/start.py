@@ -14,7 +14,7 @@ from heedful.errors import InputError, counted
 from heedful.run.folder import load_weights, parameters, read_tokenizers, task_name
 from heedful.run.recipe import Recipe
 from heedful.store import files
-from heedful.store.migrations import FORMAT, migrated
+from heedful.store.migrations import FORMAT, in_todays_format
 from heedful.store.model import read_model
 from heedful.store.tensors import Tensors
 
@@ -44,8 +44,7 @@ def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
     known = None if begun is None else read_tokenizers(begun)
     if begun is not None and known is not None:
         facts = files.read_json(begun / "data.json")
-        model = dict(facts["start"])
-        return Start(*known, migrated(model, model.pop("format", 1)), facts.get("around", {}))
+        return Start(*known, in_todays_format(facts["start"]), facts.get("around", {}))
     folder, about = started_from(recipe, *tasks)
     tokenizers = read_tokenizers(folder)
     assert tokenizers is not None  # `task_name` found a whole model
