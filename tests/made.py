@@ -5,11 +5,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
+from heedful.data.tokenizer import train_tokenizer
+from heedful.models import make_model
+from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.events import Finished, Trained
-from heedful.run.recipe import Recipe, override
+from heedful.run.recipe import Recipe, override, row_of
 from heedful.tasks.recipes import build
+from heedful.tasks.translate.use import Translator
 from heedful.verbs.train import train
 from trainer import ends
 
@@ -55,6 +61,17 @@ def made_corpus(train: int = 400, held_out: int = 24) -> Corpus:
 def made_recipe(base: dict[str, Any] = TRANSFORMER, **train: object) -> Recipe:
     """The recipe with some of its `train` keys changed."""
     return override(build(base, where="test"), [f"train.{key}={value}" for key, value in train.items()])
+
+
+def random_translator(corpus: Corpus, base: dict[str, Any], **about: object) -> Translator:
+    """One of this recipe that has learnt nothing, and whose weights are loud enough to say different things."""
+    tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
+    torch.manual_seed(4)
+    row = row_of(TRANSLATORS, build(base, where="test"))
+    net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return Translator(net, tokenizer, tokenizer, {"task": "translate", "source": "low", "target": "high", **about})
 
 
 def finished(events: Iterable[object]) -> Finished:

@@ -1,9 +1,16 @@
 """What the parity tests of the models that see share."""
 
+from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers.core_model_loading import revert_weight_conversion
+
+from heedful.exchange.hf.keys import Reader
+from heedful.exchange.hf.rules import Rule, to_theirs
 
 
 def loud(model: nn.Module, std: float = 0.4) -> None:
@@ -16,6 +23,32 @@ def loud(model: nn.Module, std: float = 0.4) -> None:
                 nn.init.uniform_(tensor, 0.5, 2.0)
             elif tensor.is_floating_point():
                 nn.init.normal_(tensor, mean=1.0 if norm and name == "weight" else 0.0, std=std)
+
+
+def check_names(theirs: Any, folder: Path) -> None:
+    """What their model has are the tensors of the file that it saves."""
+    theirs.save_pretrained(folder)
+    assert load_file(folder / "model.safetensors").keys() == saved(theirs, theirs.state_dict()).keys()
+
+
+def check_there_and_back(
+    theirs: Any,
+    ours: Any,
+    rules: Iterable[Rule],
+    read: Reader[Any],
+    told: dict[str, Any],
+    *,
+    not_ours: Collection[str] = (),
+) -> None:
+    """Of a configuration, which ours is told as, and of weights. Theirs may have tensors that are `not_ours`."""
+    assert read(told) == ours.config
+    assert read(theirs.config.to_diff_dict()) == ours.config
+    back = to_theirs(rules, {name: weight.detach() for name, weight in ours.named_parameters()})
+    expected = saved(theirs, theirs.state_dict())
+    assert expected.keys() - back.keys() == {*not_ours}
+    assert back.keys() <= expected.keys()
+    for name, value in back.items():
+        assert torch.equal(expected[name], value), name
 
 
 def saved(model: Any, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

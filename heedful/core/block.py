@@ -223,14 +223,14 @@ class Stack(nn.Module):
     ) -> tuple[Float[Tensor, "B T C"], tuple[BlockCache, ...] | None]:
         """The stack's output, and the blocks' caches with these tokens in them where caches were given."""
         caches = []
-        for i, (block, own) in enumerate(self._told(context, cache)):
+        for i, (block, own) in enumerate(self._with_contexts(context, cache)):
             x, kept = block(x, own, None if cache is None else cache[i])
             caches.append(kept)
         return self._out(x), None if cache is None else tuple(caches)
 
     def each(self, x: Float[Tensor, "B T C"], context: Context) -> Iterator[Float[Tensor, "B T C"]]:
         """What the stack's output would be if it ended at each of its layers in turn."""
-        for block, own in self._told(context, None):
+        for block, own in self._with_contexts(context, None):
             x, _ = block(x, own)
             yield self._out(x)
 
@@ -239,7 +239,7 @@ class Stack(nn.Module):
         past = Past(size)
         return tuple(BlockCache(past, block.remember(context)) for block in self.blocks)  # type: ignore[operator]
 
-    def _told(self, context: Context, cache: tuple[BlockCache, ...] | None) -> list[tuple[nn.Module, Context]]:
+    def _with_contexts(self, context: Context, cache: tuple[BlockCache, ...] | None) -> list[tuple[nn.Module, Context]]:
         """Each block, and the context with the bias that all share and with the block's own window."""
         keys = context.positions
         if cache is not None and keys is not None and (self.shares_position or any(self.windows)):

@@ -165,6 +165,13 @@ class Embed(nn.Module):
         return self.dropout(self.norm(x))
 
 
+def positions_of(tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None) -> Int[Tensor, "#B T"]:
+    """Where each token stands in its own text: in its row, or, where there are segments, in what they number."""
+    if segments is None:
+        return torch.arange(tokens.shape[1], device=tokens.device)[None]
+    return positions_in_segments(segments)
+
+
 def positions_in_segments(segments: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
     """Where each token stands in its own sentence, for rows that hold several, be it in several pieces. Padding, 0,
     stands at 0."""

@@ -145,6 +145,11 @@ def by_length(sequences: Sequence[list[int]], tokens: int) -> list[list[int]]:
     return grouped(sorted(range(len(lengths)), key=lambda index: -lengths[index]), lengths, tokens)
 
 
+def of_like_length(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+    """Groups of indices, the shortest first, each at most `tokens` with its padding, or one index."""
+    return grouped(sorted(range(len(lengths)), key=lengths.__getitem__), lengths, tokens)
+
+
 def _length(pair: Pair) -> int:
     return max(len(pair[0]), len(pair[1])) + 1
 

@@ -53,3 +53,13 @@ def rectangle(sequences: Sequence[Framed]) -> tuple[Int[Tensor, "B T"], Int[Tens
         tokens[row, :length], segments[row, :length] = torch.tensor(one.tokens), 1
         types[row, :length] = torch.tensor(one.types)
     return tokens, segments, types
+
+
+def rectangles(
+    groups: Sequence[Sequence[Framed]],
+) -> tuple[Int[Tensor, "B N T"], Int[Tensor, "B N T"], Int[Tensor, "B N T"]]:
+    """As `rectangle`, of as many sequences each: where one has fewer, the others are all padding."""
+    N = max(map(len, groups))
+    rows = [one for group in groups for one in (*group, *[Framed([], [])] * (N - len(group)))]
+    tokens, segments, types = (part.unflatten(0, (-1, N)) for part in rectangle(rows))
+    return tokens, segments, types

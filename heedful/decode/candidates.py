@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.decode.rules import NEVER
+
 
 class Candidates(NamedTuple):
     """What may follow in n sentences, of each the best first: the sum of log-probabilities, the row that is continued,
@@ -48,6 +50,13 @@ def candidates(
     value, token = value.reshape(n, -1).gather(1, order), token.reshape(n, -1).gather(1, order)
     end = among(token, ends)
     return Candidates(score, parent, value, token, end, torch.zeros_like(end), order[:, :0])
+
+
+def chosen_plainly(made: Candidates, beam: int) -> Candidates:
+    """An end token among the first `beam` finishes a hypothesis, and the `beam` best others live on."""
+    closing = made.end & (made.score > NEVER)
+    closing[:, beam:] = False
+    return made._replace(closing=closing, live=made.end.sort(dim=1, stable=True).indices[:, :beam])
 
 
 def ends_of(eos: int | Sequence[int]) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.decode.beams import beam_by
-from heedful.decode.candidates import Candidates, candidates, ends_of
+from heedful.decode.candidates import Candidates, candidates, chosen_plainly, ends_of
 from heedful.decode.contract import Generator, Hypothesis, SearchOptions, StateType
 from heedful.decode.rows import limits_of
 from heedful.decode.rules import NEVER, top
@@ -120,16 +120,12 @@ class _Grouped(Generic[StateType]):
             lines, cost = rows[own].flatten(), penalty[sentence[own]]
             value, token = top(scores[lines] - cost.repeat_interleave(w, dim=0), wide)
             made = candidates(value - normaliser[lines, None], token, total[own], ends=self.ends, size=wide)
-            live = made.end.sort(dim=1, stable=True).indices[:, : self.width]
-            closing = made.end & (made.score > NEVER)
-            closing[:, self.width :] = False
-            said = made.token.gather(1, live)
-            alive = (made.score > NEVER).gather(1, live).to(penalty.dtype)
+            made = chosen_plainly(made, self.width)
+            said = made.token.gather(1, made.live)
+            alive = (made.score > NEVER).gather(1, made.live).to(penalty.dtype)
             penalty.index_put_((sentence[own, None].expand_as(said), said), self.diversity * alive, accumulate=True)
             paid = cost.gather(1, made.token)
-            parts.append(
-                Candidates(made.score + paid, lines[made.parent], made.value + paid, *made[3:5], closing, live)
-            )
+            parts.append(made._replace(score=made.score + paid, parent=lines[made.parent], value=made.value + paid))
             order.append(own)
         back = torch.cat(order).argsort()
         made = Candidates(*(torch.cat(columns)[back] for columns in zip(*(part[:7] for part in parts), strict=True)))

@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.decode.beams import beam_by
-from heedful.decode.candidates import Candidates, among, candidates, ends_of
+from heedful.decode.candidates import Candidates, among, candidates, chosen_plainly, ends_of
 from heedful.decode.contract import Generator, Hypothesis, SearchOptions, StateType
 from heedful.decode.draws import draw, penalties, sampling_filters
 from heedful.decode.rows import RowTokens, SearchStart, refuse_nan, start_search
@@ -129,11 +129,8 @@ def beam(
     ) -> Candidates:
         value, token = top(scores, wide)
         made = candidates(value - normaliser[:, None], token, total, ends=ends, size=wide)
-        closing = made.end & (made.score > NEVER)
-        closing[:, beam:] = False
-        live = made.end.sort(dim=1, stable=True).indices[:, :beam]  # the others, best first
         counted = None if early_stopping else torch.zeros_like(made.end[:, 0])
-        return made._replace(closing=closing, live=live, counted=counted)
+        return chosen_plainly(made, beam)._replace(counted=counted)
 
     kept = n_best if early_stopping else max(n_best, beam)
     found = beam_by(

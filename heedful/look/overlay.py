@@ -128,7 +128,7 @@ def heat_overlay(picture: UInt8[Tensor, "N h w"], weights: Float[Tensor, "R C"])
 
 
 def raised(picture: UInt8[Tensor, "N h w"], map_: Float[Tensor, "R C"]) -> UInt8[Tensor, "3 a b"]:
-    """`overlay`, from the map's own least to its own most."""
+    """`heat_overlay`, from the map's own least to its own most."""
     return heat_overlay(picture, map_ - map_.min())
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.block import Context, Stack, StackConfig
-from heedful.core.embed import Embed, EmbedConfig
+from heedful.core.embed import Embed, EmbedConfig, positions_of
 from heedful.core.init import gpt2
 from heedful.core.mask import Mask
 from heedful.errors import InputError
@@ -58,7 +58,7 @@ class TextTower(nn.Module):
         return self.hidden(tokens)[torch.arange(len(tokens), device=tokens.device), ends.int().argmax(dim=1)]
 
     def hidden(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
-        positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
+        positions = positions_of(tokens, None)
         context = Context(mask=Mask(causal=True), memory_mask=None, positions=positions)
         return self.stack(self.embed(tokens, positions), context)[0]
 

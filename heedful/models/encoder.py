@@ -7,12 +7,11 @@ B batch, T tokens, N positions picked out of a batch, V vocabulary, C model widt
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.block import ACTIVATIONS, BLOCKS, Block, BlockConfig, Context, Stack, StackConfig
-from heedful.core.embed import Embed, EmbedConfig, positions_in_segments
+from heedful.core.embed import Embed, EmbedConfig, positions_of
 from heedful.core.init import normal
 from heedful.core.mask import EVERYONE, Mask
 from heedful.core.norm import make_norm
@@ -98,10 +97,8 @@ class Encoder(nn.Module):
         types: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T C"]:
         """What the stack makes of each token among the others: all heads start here."""
-        if segments is None:
-            positions, mask = torch.arange(tokens.shape[1], device=tokens.device)[None], EVERYONE
-        else:
-            positions, mask = positions_in_segments(segments), Mask(segments=(segments, segments))
+        positions = positions_of(tokens, segments)
+        mask = EVERYONE if segments is None else Mask(segments=(segments, segments))
         types = types if self.config.embed.types > 1 else None
         context = Context(mask=mask, memory_mask=None, positions=positions)
         return self.stack(self.embed(tokens, positions, types), context)[0]

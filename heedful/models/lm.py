@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from heedful.core.attention import soft_capped
 from heedful.core.block import Context, Stack, StackConfig
 from heedful.core.cache import BlockCache
-from heedful.core.embed import Embed, EmbedConfig, positions_in_segments
+from heedful.core.embed import Embed, EmbedConfig, positions_of
 from heedful.core.init import gpt2
 from heedful.core.mask import EVERYONE, Mask
 
@@ -99,11 +99,8 @@ class LM(nn.Module):
         losses of their own leave them in `losses`.
         """
         first = torch.full((len(tokens),), prefix, device=tokens.device) if prefix else None
-        if segments is None:
-            positions, both = torch.arange(tokens.shape[1], device=tokens.device)[None], None
-        else:
-            positions, both = positions_in_segments(segments), (segments, segments)
-        mask = Mask(causal=True, prefix=first, segments=both)
+        positions = positions_of(tokens, segments)
+        mask = Mask(causal=True, prefix=first, segments=None if segments is None else (segments, segments))
         context = Context(mask=mask, memory_mask=None, positions=positions, losses=losses)
         return self.stack(self.embed(tokens, positions), context)[0]
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heedful.core.block import Context, Stack, StackConfig
 from heedful.core.cache import BlockCache
-from heedful.core.embed import Embed, EmbedConfig, positions_in_segments
+from heedful.core.embed import Embed, EmbedConfig, positions_of
 from heedful.core.init import normal, t5, xavier
 from heedful.core.mask import EVERYONE, Mask
 from heedful.errors import InputError
@@ -106,18 +106,18 @@ class Seq2Seq(nn.Module):
     ) -> Float[Tensor, "B T C"]:
         """What `head` turns into logits: a loss that never builds them all starts here."""
         memory = self.encode(source, source_segments)
-        positions = _positions(target, target_segments)
+        positions = positions_of(target, target_segments)
         context = Context(
             mask=Mask(causal=True, segments=_both(target_segments, target_segments)),
             memory_mask=Mask(segments=_both(target_segments, source_segments)),
             positions=positions,
             memory=memory,
-            memory_positions=_positions(source, source_segments),
+            memory_positions=positions_of(source, source_segments),
         )
         return self.decoder(self.target(target, positions), context)[0] * self.scale
 
     def encode(self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None) -> Float[Tensor, "B S C"]:
-        positions = _positions(source, segments)
+        positions = positions_of(source, segments)
         context = Context(mask=Mask(segments=_both(segments, segments)), memory_mask=None, positions=positions)
         return self.encoder(self.source(source, positions), context)[0]
 
@@ -131,7 +131,7 @@ class Seq2Seq(nn.Module):
             mask=EVERYONE,
             memory_mask=memory_mask,
             memory=self.encode(source, segments),
-            memory_positions=_positions(source, segments),
+            memory_positions=positions_of(source, segments),
         )
         return Seq2SeqState(self.decoder.start(context, size), memory_mask, 0)
 
@@ -141,12 +141,6 @@ class Seq2Seq(nn.Module):
         context = Context(mask=EVERYONE, memory_mask=state.memory_mask, positions=position)
         x, caches = self.decoder(self.target(tokens[:, None], position), context, state.caches)
         return self.head(x[:, 0] * self.scale), replace(state, caches=caches, position=state.position + 1)
-
-
-def _positions(tokens: Tensor, segments: Tensor | None) -> Int[Tensor, "b T"]:
-    if segments is None:
-        return torch.arange(tokens.shape[1], device=tokens.device)[None]
-    return positions_in_segments(segments) * (segments > 0)  # padding may be longer than any text
 
 
 def _both(queries: Tensor | None, keys: Tensor | None) -> tuple[Tensor, Tensor] | None:

@@ -32,8 +32,7 @@ def _is_planned(checkpoint: Path, step: int, every: int | None) -> bool:
 def mean_of_last(out: Path, state: State, count: int, every: int | None) -> tuple[nn.Module, int]:
     """A model with the plain mean of the weights of now and of the sound checkpoints before that were planned, `every`
     so many steps, `count` in all where there are so many, and how many there are."""
-    optimizer = state.optimizer
-    total = {name: master.detach().clone() for name, master in zip(optimizer.names, optimizer.masters, strict=True)}
+    total = {name: master.detach().clone() for name, master in state.optimizer.named_masters().items()}
     before = load_first(out, [step for step in planned_steps(out, every) if step < state.step], count - 1)
     for checkpoint in before:
         number = checkpoint.json("state.json").get("format", 1)

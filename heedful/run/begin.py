@@ -74,23 +74,23 @@ def begin(
     recipe: Recipe,
     out: Path,
     corpus: Parts[Any] | None,
-    opened: Job[Any, Any, Any] | None,
+    job: Job[Any, Any, Any] | None,
     ranks: Ranks,
     device: torch.device,
 ) -> Begun:
-    """On the first rank, whose job is `opened`: writes the first files of a training that begins. The other ranks make
+    """Writes the first files of a training that begins: on the first rank, which has made its `job`. The others make
     theirs when that is done. Raises NonFiniteError where there are checkpoints, but of broken weights alone."""
     notes: list[str] = []
-    if opened is not None:
-        notes += opened.notes
+    if job is not None:
+        notes += job.notes
         newest = _newest(out, notes)
-        precision, why = precision_of(opened.recipe, newest, device)
+        precision, why = precision_of(job.recipe, newest, device)
         threads = torch.get_num_threads()
         notes.append(f"training in {precision} on {device.type} with {counted(threads, 'thread')}: {why}")
         if newest is None:
-            _write_first_files(opened.recipe, out, opened, environment(device, precision))
+            _write_first_files(out, job, environment(device, precision))
         ranks.share(precision)
-        return Begun(opened.recipe, opened, newest, precision, notes)
+        return Begun(job.recipe, job, newest, precision, notes)
     precision = ranks.share()  # the first rank has found no fault with anything, and the run is begun
     recipe = with_begun_preset(recipe, out)
     job = make_job(task, recipe, corpus, out, device)
@@ -109,10 +109,10 @@ def _newest(out: Path, notes: list[str]) -> Checkpoint | None:
     return newest
 
 
-def _write_first_files(recipe: Recipe, out: Path, job: Job[Any, Any, Any], machine: dict[str, object]) -> None:
+def _write_first_files(out: Path, job: Job[Any, Any, Any], machine: dict[str, object]) -> None:
     """Writes what a run's folder holds from its first moment, the recipe first: with it, the run can be continued."""
     facts = job.facts()  # which reads the data once more: nothing is written until all is known
-    files.write_text(out / "recipe.yaml", to_yaml(recipe))
+    files.write_text(out / "recipe.yaml", to_yaml(job.recipe))
     files.write_json(out / "environment.json", machine)
     files.write_json(out / "data.json", facts)
     write_learnt(out, job.trained_on())

@@ -19,7 +19,7 @@ from heedful.models import config_from, config_of, model_from
 from heedful.run.task import Saved
 from heedful.store import files
 from heedful.store.files import json_bytes, read_json
-from heedful.store.migrations import FORMAT, migrated, named_before
+from heedful.store.migrations import FORMAT, in_todays_format, named_before
 from heedful.store.model import CONFIG, read_config, read_model, read_small, save_model
 from heedful.store.tensors import read_tensors, save_tensors
 
@@ -58,8 +58,7 @@ def _config_in(folder: Path, model: nn.Module) -> dict[str, Any]:
     continued keeps its files, whatever keys have been added or renamed since."""
     if (folder / CONFIG).is_file():
         older = read_config(folder)
-        today = {key: value for key, value in older.items() if key != "format"}
-        if config_from(migrated(today, older["format"])) == model.config:
+        if config_from(in_todays_format(older)) == model.config:
             return older
     return config_of(model) | {"format": FORMAT}
 

@@ -138,10 +138,12 @@ class Job(ABC, Generic[R, C, M]):
         """Takes back what `remembered` gave."""
 
     def begin(self, model: M) -> None:
-        """Gives a new model, as it was initialised, the weights that its training starts from, if any."""
+        """Gives a new model, as it was initialised, the weights that its training starts from, if any; new heads stay
+        as they are."""
         if self.start:
             stacks = [stack for key, stack in self.recipe.STACKS.items() if key in self.recipe.model]
-            copy_weights(model, self.recipe.start_from, stacks=stacks)
+            new = tuple(f"{name}." for name in self.new_heads())
+            copy_weights(model, self.recipe.start_from, without=new, new=new, stacks=stacks)
 
     def new_heads(self) -> Collection[str]:
         """The parts of the model that the one it starts from does not have, or not so."""

@@ -55,21 +55,22 @@ class Validation:
 
     def measure(self, state: State, progress: Progress) -> Measured:
         """The average of the weights: the best model so far where none was better."""
-        found = self._found(state.average.model, state, progress)
+        found = self._measured(state.average.model, state, progress)
         better = progress.best is None or found.rank > progress.best
         nothing = found.rank == progress.best == 0  # BLEU at first: no model is better, and none could be told
         progress.worse = 0 if better or nothing else progress.worse + 1
-        return self._told(found, state.average.model, state, progress, best=better or found.rank == progress.best)
+        return self._recorded(found, state.average.model, state, progress, best=better or found.rank == progress.best)
 
     def measure_mean(self, state: State, progress: Progress, last: int, every: int | None) -> tuple[Measured, int]:
         """The mean of so many of the last checkpoints, or of as many as there are, of those `every` so many steps, and
         their number: the best model where it is better than any."""
         model, count = mean_of_last(self.out, state, last, every)
-        found = self._found(model, state, progress)
+        found = self._measured(model, state, progress)
         best = progress.best is None or found.rank > progress.best
-        return self._told(found, model, state, progress, best=best, averaged=count), count
+        return self._recorded(found, model, state, progress, best=best, averaged=count), count
 
-    def _found(self, model: nn.Module, state: State, progress: Progress) -> Measurement:
+    def _measured(self, model: nn.Module, state: State, progress: Progress) -> Measurement:
+        """And how long it took."""
         begin = time.perf_counter()
         try:
             with self.signals.giving_up():
@@ -80,7 +81,7 @@ class Validation:
         progress.measuring += progress.cost
         return found
 
-    def _told(
+    def _recorded(
         self,
         found: Measurement,
         model: nn.Module,
@@ -90,6 +91,7 @@ class Validation:
         best: bool,
         averaged: int = 0,
     ) -> Measured:
+        """In the log; and the model in the run's folder, where it is the best."""
         self.log.measured(state.step, found, averaged=averaged)
         if best:
             progress.best, progress.best_step, progress.best_averaged = found.rank, state.step, averaged > 0

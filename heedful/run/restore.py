@@ -23,7 +23,7 @@ from heedful.run.folder import (
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, load_newest
 from heedful.store.lock import run_lock
-from heedful.store.migrations import migrated, renamed
+from heedful.store.migrations import in_todays_format, migrated, renamed
 from heedful.store.model import CONFIG, MODEL, read_config, read_model
 
 ASIDE = "model.safetensors.damaged"
@@ -67,7 +67,7 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
     facts = newest.json("state.json")
     number = facts.get("format", 1)
     config = read_config(run)
-    model = model_from(migrated({key: value for key, value in config.items() if key != "format"}, config["format"]))
+    model = model_from(in_todays_format(config))
     saved = facts.get("saved", "")  # the part of the trained model that is the run's
     if "model" in facts:  # the first checkpoints did not say it
         begun = migrated(facts["model"], number)

@@ -108,12 +108,13 @@ def same_recipe(recipe: Recipe, out: Path) -> None:
     data = read_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
     task = data.get("task") if isinstance(data, dict) else None
     saved = begun_recipe(type(recipe), out).model_dump(mode="json") if task == recipe.task else {"task": task}
-    old, new = flat(saved), flat(recipe.model_dump(mode="json"))
     free = {f"train.{key}" for key in FREE}
-    changed = sorted(key for key in (old.keys() | new.keys()) - free if old.get(key) != new.get(key))
+    found = differences(saved, recipe.model_dump(mode="json"))
+    changed = {key: both for key, both in found.items() if key not in free}
     if changed:
-        key = "task" if "task" in changed else changed[0]
-        what = f"this run was begun with {key} = {old.get(key)!r}, not {new.get(key)!r}"
+        key = "task" if "task" in changed else next(iter(changed))
+        old, new = changed[key]
+        what = f"this run was begun with {key} = {old!r}, not {new!r}"
         raise InputError(what, where=str(out), fix="choose another --out, or the same recipe to continue")
 
 
@@ -128,13 +129,20 @@ def flat(data: dict, prefix: str = "") -> dict[str, object]:
     return out
 
 
+def differences(old: dict, new: dict) -> dict[str, tuple[object, object]]:
+    """By the nested keys joined by dots, in their order, what differs: what each has, None where it has nothing."""
+    one, other = flat(old), flat(new)
+    both = {key: (one.get(key), other.get(key)) for key in sorted(one.keys() | other.keys())}
+    return {key: (was, now) for key, (was, now) in both.items() if was != now}
+
+
 def save_state(
     out: Path, state: State, progress: Progress, job: Job[Any, Any, Any], *, precision: str, ranks: int
 ) -> None:
     """Writes the checkpoint of this step. Raises StorageError."""
     optimizer = state.optimizer
     contents: dict[str, Any] = {
-        "weights.safetensors": {n: m.detach() for n, m in zip(optimizer.names, optimizer.masters, strict=True)},
+        "weights.safetensors": {name: master.detach() for name, master in optimizer.named_masters().items()},
         "average.safetensors": parameters(state.average.model),
         "optimizer.safetensors": optimizer.state(),
     }
@@ -163,11 +171,8 @@ def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: 
     if "model" in facts:
         model = migrated(facts["model"], number)
         begun = to_json(from_json(type(job.config), model, where=f"{checkpoint.path}/state.json: model"))
-        old, new = flat(begun), flat(to_json(job.config))
-        changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
-        if changed:
-            key = changed[0]
-            what = f"this run was begun with {key} = {old.get(key)!r}, and its preset now has {new.get(key)!r}"
+        for key, (old, new) in differences(begun, to_json(job.config)).items():
+            what = f"this run was begun with {key} = {old!r}, and its preset now has {new!r}"
             fix = "continue with the heedful of its environment.json, or choose another --out"
             raise InputError(what, where=str(out), fix=fix)
     for key, found, what in (

@@ -11,10 +11,10 @@ from torch import nn
 from heedful.data.parts import some_of
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, counted
-from heedful.run.folder import check_weights, read_tokenizers, task_name
+from heedful.run.folder import load_weights, parameters, read_tokenizers, task_name
 from heedful.run.recipe import Recipe
 from heedful.store import files
-from heedful.store.migrations import FORMAT, migrated
+from heedful.store.migrations import FORMAT, in_todays_format
 from heedful.store.model import read_model
 from heedful.store.tensors import Tensors
 
@@ -44,8 +44,7 @@ def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
     known = None if begun is None else read_tokenizers(begun)
     if begun is not None and known is not None:
         facts = files.read_json(begun / "data.json")
-        model = dict(facts["start"])
-        return Start(*known, migrated(model, model.pop("format", 1)), facts.get("around", {}))
+        return Start(*known, in_todays_format(facts["start"]), facts.get("around", {}))
     folder, about = started_from(recipe, *tasks)
     tokenizers = read_tokenizers(folder)
     assert tokenizers is not None  # `task_name` found a whole model
@@ -129,20 +128,16 @@ def copy_weights(
     """Gives `module` the weights of the run in `folder`; of `grown` tensors the first rows, where it has more. Those
     whose names begin as one of `without` are left there; those as one of `new` the run may lack. Of `stacks` it may
     have fewer layers, which are taken at equal distances (Shleifer and Rush 2020, section 3.1)."""
-    where = Path(folder) / "model.safetensors"
     _, tensors = read_model(Path(folder))
-    own = dict(module.named_parameters())
+    own = parameters(module)
     tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(without)}
     tensors = {name: own[name] for name in own if name.startswith(new)} | tensors
     for stack in stacks:
         tensors = _some_layers(tensors, own, f"{stack}.blocks.")
-    with torch.no_grad():
-        for name in grown:
-            if name in own and name in tensors:
-                tensors[name] = torch.cat([tensors[name], own[name][len(tensors[name]) :]])
-        check_weights(module, tensors, where=str(where))
-        for name, tensor in tensors.items():
-            own[name].copy_(tensor)
+    for name in grown:
+        if name in own and name in tensors:
+            tensors[name] = torch.cat([tensors[name], own[name][len(tensors[name]) :]])
+    load_weights(module, tensors, where=str(Path(folder) / "model.safetensors"))
 
 
 def _some_layers(tensors: Tensors, own: Collection[str], prefix: str) -> Tensors:

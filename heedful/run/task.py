@@ -252,9 +252,8 @@ class Task:
     evaluate: Lazy[Callable[[Any, Any], Iterator[Scored]]] | None = None
     eval_options: Lazy[type[Any]] | None = None  # a dataclass of the options that `evaluate` reads; None: `data` alone
     inside: Inside = Inside()
-    languages: Lazy[Callable[[Mapping[str, Any]], tuple[str, str] | None]] | None = (
-        None  # by task.json: what it translates from and to
-    )
+    # By task.json: what it translates from and to.
+    languages: Lazy[Callable[[Mapping[str, Any]], tuple[str, str] | None]] | None = None
     # Likewise all of its directions, where it has several; none where it has one.
     directions: Lazy[Callable[[Mapping[str, Any]], list[tuple[str, str]]]] | None = None
     # Has `load(run, device=...)` and, unless what is served is one, `of(served)`, and gives an Embedder.

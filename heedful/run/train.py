@@ -33,7 +33,7 @@ from heedful.run.threads import Waits
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import run_lock
-from heedful.training.loop import Budget, Kept, Skipped, State, Step, fit
+from heedful.training.loop import Budget, Kept, Skipped, State, Step, fit, steps_in
 from heedful.training.ranks import Ranks, join_ranks
 from heedful.training.signals import Leave, Signals
 
@@ -61,20 +61,20 @@ def train(
     all is saved, after SIGINT, SIGTERM, SIGUSR1 or SIGHUP.
     """
     with join_ranks() as ranks, ExitStack() as held:
-        opened, where = None, device or best_device()
+        job, where = None, device or best_device()
         if ranks.first:
             recipe, begun = checked(recipe, out, resume=resume)
             if recipe.train.minutes is not None and corpus is None:
                 yield Note("reading the data, which is not part of the minutes")
-            opened = make_job(task, recipe, corpus, out if begun else None, where)
+            job = make_job(task, recipe, corpus, out if begun else None, where)
             files.make_folder(out)
             held.enter_context(run_lock(out))
-            if checked(opened.recipe, out, resume=resume)[1] != begun:
+            if checked(job.recipe, out, resume=resume)[1] != begun:
                 what = "another training has begun here a moment ago"
                 raise InputError(what, where=str(out), fix="run the same command again, or choose another --out")
             clean(out)
         signals = held.enter_context(Signals())
-        run = _Run(task, out, begin(task, recipe, out, corpus, opened, ranks, where), ranks, signals, where)
+        run = _Run(task, out, begin(task, recipe, out, corpus, job, ranks, where), ranks, signals, where)
         with closing(run), Waits():
             yield from run.events()
 
@@ -119,8 +119,7 @@ class _Run:
 
     def _events(self) -> Iterator[Event]:
         plan, state = self.plan, self.state
-        self._describe()
-        yield from map(Note, self.notes)
+        yield from map(Note, [*self.notes, self._described()])
         yield from self._choose_share()
         if self.progress.due:
             yield from self._measure()
@@ -188,11 +187,12 @@ class _Run:
             if stopped:
                 break
 
-    def _describe(self) -> None:
+    def _described(self) -> str:
+        """The data, the model, and how long an epoch is, in a line."""
         count = sum(parameter.numel() for parameter in self.state.average.model.parameters())
         steps = self._steps_an_epoch()
         together = f", {self.ranks.size} ranks" if self.ranks.size > 1 else ""
-        self.notes.append(f"{self.job.describe()}, {count:,} parameters, {counted(steps, 'step')} an epoch{together}")
+        return f"{self.job.describe()}, {count:,} parameters, {counted(steps, 'step')} an epoch{together}"
 
     def _budget(self) -> Budget:
         plan = self.plan
@@ -201,7 +201,7 @@ class _Run:
         return Budget(epochs=max(EPOCHS, self.job.fewest_steps / self._steps_an_epoch()))
 
     def _steps_an_epoch(self) -> int:
-        return -(-len(self.task.batches(self.state.epoch, self.state.model)) // self.plan.accumulate)
+        return steps_in(len(self.task.batches(self.state.epoch, self.state.model)), self.plan.accumulate)
 
     def _too_short(self, loss: float) -> Iterator[Note]:
         """Says it where a training was too short for its scores to mean much. `loss`: of the best model, measured."""

@@ -51,6 +51,11 @@ def migrated(config: Any, number: int) -> Any:
     return config
 
 
+def in_todays_format(config: Mapping[str, Any]) -> Any:
+    """A configuration without its `format`, which the first ones do not say, in today's."""
+    return migrated({key: value for key, value in config.items() if key != "format"}, config.get("format", 1))
+
+
 def renamed(tensors: Mapping[str, T], number: int) -> dict[str, T]:
     """What has tensors' names of format `number` under today's."""
     for step in range(number, FORMAT):

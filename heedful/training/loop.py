@@ -50,6 +50,11 @@ def rows_of(batch: Batch, rank: int, ranks: int) -> Batch:
     return type(batch)(*shared)
 
 
+def steps_in(batches: int, accumulate: int) -> int:
+    """How many optimizer steps so many batches make: the last may have fewer of them than the others."""
+    return -(-batches // accumulate)
+
+
 class Kept:
     """A task whose batches are made once an epoch, and kept until another epoch is asked for."""
 
@@ -77,10 +82,10 @@ class Budget:
     def progress(self, state: "State", batches: int, accumulate: int) -> float:
         """`batches`: of the epoch under way; another may have more or fewer."""
         parts = [0.0]
-        each = -(-batches // accumulate)  # steps
         if self.steps is not None:
             parts.append(state.step / self.steps)
         if self.epochs is not None:
+            each = steps_in(batches, accumulate)
             parts.append((state.epoch * each + state.batch // accumulate) / math.ceil(self.epochs * each))
         if self.minutes is not None:
             parts.append(state.seconds / (60 * self.minutes))
@@ -158,9 +163,9 @@ def fit(
         now = time.perf_counter()
         spent, begin = now - begin, now
         everyone = ranks.gather([total, extra, float(count), float(signal()), state.seconds + spent])
+        totals, extras, counts, signals, seconds = zip(*everyone, strict=True)  # of each rank
         state.optimizer.sum(ranks)
-        total, extra, counts = (sum(each[i] for each in everyone) for i in range(3))
-        count = int(counts)
+        total, extra, count = sum(totals), sum(extras), int(sum(counts))
         parts = max(count, 1)  # a batch may hold nothing that is learnt
         mean = total / parts
         norm = state.optimizer.norm(parts)
@@ -179,10 +184,9 @@ def fit(
         state.average.update(state.optimizer.masters, state.step)
         state.batch += len(group)
         state.tokens += count
-        spent = everyone[0][4] + time.perf_counter() - begin
+        spent = seconds[0] + time.perf_counter() - begin
         state.seconds = ranks.gather([spent])[0][0]  # by the first rank's clock: budget and rate are the same on all
-        asked = int(max(each[3] for each in everyone))
-        loss = (total - extra) / parts
+        loss, asked = (total - extra) / parts, int(max(signals))
         yield Step(state.step, state.epoch, loss, count, norm, share, progress, state.seconds, asked, beside)
         begin = time.perf_counter()
 
@@ -228,7 +232,7 @@ def _gradients(
 
 def non_finite(state: State, loss: float) -> NonFiniteError:
     """Names what is not finite: the first such gradient, or the loss itself."""
-    for name, master in zip(state.optimizer.names, state.optimizer.masters, strict=True):
+    for name, master in state.optimizer.named_masters().items():
         if master.grad is not None and not master.grad.isfinite().all():
             what = f"the gradient of {name} is not finite (loss {loss:g})"
             break

@@ -56,8 +56,7 @@ class Optimizer:
         self.names, self.params = map(list, zip(*trained, strict=True))
         self.masters = [p if p.dtype == torch.float32 else p.detach().float() for p in self.params]
         matrices = _block_matrices(model) if config.optimizer == "muon" else set()
-        self.parts: list[tuple[torch.optim.Optimizer, float]] = []
-        others = [m for name, m in zip(self.names, self.masters, strict=True) if name not in matrices]
+        others = [master for name, master in self.named_masters().items() if name not in matrices]
         beta1, beta2 = config.betas
         groups = [
             {"params": own, "weight_decay": decay}
@@ -70,9 +69,9 @@ class Optimizer:
         adam = torch.optim.AdamW(
             groups, lr=config.lr, betas=(beta1, beta2), eps=config.eps, weight_decay=config.weight_decay, fused=True
         )
-        self.parts.append((adam, config.lr))
+        self.parts: list[tuple[torch.optim.Optimizer, float]] = [(adam, config.lr)]
         if matrices:
-            inside = [m for name, m in zip(self.names, self.masters, strict=True) if name in matrices]
+            inside = [master for name, master in self.named_masters().items() if name in matrices]
             muon = Muon(inside, lr=config.muon_lr, weight_decay=config.weight_decay)
             self.parts.append((muon, config.muon_lr))
 
@@ -129,18 +128,22 @@ class Optimizer:
         for param, master in zip(self.params, self.masters, strict=True):
             param.grad = master.grad = None
 
+    def named_masters(self) -> dict[str, Tensor]:
+        """The float32 weights by the names of the model's parameters."""
+        return dict(zip(self.names, self.masters, strict=True))
+
     def state(self) -> dict[str, Tensor]:
         """All that the optimizers remember, a tensor a name: PARAMETER/KEY."""
         tensors = {}
         for part, _ in self.parts:
-            for name, master in zip(self.names, self.masters, strict=True):
+            for name, master in self.named_masters().items():
                 for key, value in part.state.get(master, {}).items():
                     tensors[f"{name}/{key}"] = value if isinstance(value, Tensor) else torch.tensor(value)
         return tensors
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
         """Takes back what `state` gave. Raises KeyError for a name that is not a parameter's."""
-        masters = dict(zip(self.names, self.masters, strict=True))
+        masters = self.named_masters()
         owner = {id(m): part for part, _ in self.parts for group in part.param_groups for m in group["params"]}
         for name, value in tensors.items():
             parameter, _, key = name.rpartition("/")

@@ -143,8 +143,8 @@ def walk(attention: Attention, tap: Tap, *, head: int, query: int) -> Walk:
 
 
 def walk_through(served: Served, given: str, options: object, *, layer: str, head: int, query: int) -> dict[str, Any]:
-    """The numbers of one head and query of a layer that `weights_of` names, with the tokens of
-    its queries and keys. Raises InputError for a layer that is no attention of queries, keys and values."""
+    """The numbers of one head and query of a layer that `verbs.look.weights_of` names, with the tokens of its queries
+    and keys. Raises InputError for a layer that is no attention of queries, keys and values."""
     row = row_of_model(served)
     if row.inside.attention is None:
         raise blind(row, "task.json")

@@ -10,19 +10,18 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 from transformers import CLIPConfig, CLIPModel
 
 from heedful.errors import InputError
 from heedful.exchange.hf import clip
 from heedful.exchange.hf.clip import RULES, config_from_hf, config_to_hf
-from heedful.exchange.hf.rules import to_ours, to_theirs
+from heedful.exchange.hf.rules import to_ours
 from heedful.models.clip import CLIP
 from heedful.models.vision_presets import PAIRS, clip_config
 from heedful.training.loss import contrastive
 from nearly import close, close_gradients
-from pictures import loud, saved
+from pictures import check_names, check_there_and_back, loud, saved
 
 V = 41
 TEXT = {
@@ -135,19 +134,12 @@ def test_gradients_of_every_parameter(pair: Pair) -> None:
 
 
 def test_names_are_those_of_their_files(pair: Pair, tmp_path: Path) -> None:
-    pair.theirs.save_pretrained(tmp_path)
-    assert load_file(tmp_path / "model.safetensors").keys() == saved(pair.theirs, pair.theirs.state_dict()).keys()
+    check_names(pair.theirs, tmp_path)
 
 
 def test_there_and_back(pair: Pair) -> None:
     theirs = config_to_hf(pair.ours.config, start=3, pad=1)
-    assert config_from_hf(theirs) == pair.ours.config
-    assert config_from_hf(pair.theirs.config.to_diff_dict()) == pair.ours.config
-    back = to_theirs(RULES, {name: p.detach() for name, p in pair.ours.named_parameters()})
-    expected = saved(pair.theirs, pair.theirs.state_dict())
-    assert back.keys() == expected.keys()
-    for name, value in expected.items():
-        assert torch.equal(back[name], value), name
+    check_there_and_back(pair.theirs, pair.ours, RULES, config_from_hf, theirs)
     again = CLIPModel(CLIPConfig.from_dict(theirs)).eval()
     again.load_state_dict(pair.theirs.state_dict())
     pixels, tokens, _ = inputs(pair)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import DetrConfig, DetrForObjectDetection, ResNetConfig
 from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
@@ -25,7 +24,7 @@ from heedful.models.detr import DETR, DETRConfig
 from heedful.models.vision_presets import DETECTORS, detr_config
 from heedful.training.detection import SetConfig, Target, set_loss
 from nearly import close, close_gradients
-from pictures import loud, saved
+from pictures import check_names, check_there_and_back, loud, saved
 
 TINY: dict[str, Any] = {
     "use_timm_backbone": False,
@@ -136,19 +135,12 @@ def test_gradients_of_every_parameter(pair: Pair) -> None:
 
 
 def test_names_are_those_of_their_files(pair: Pair, tmp_path: Path) -> None:
-    pair.theirs.save_pretrained(tmp_path)
-    assert load_file(tmp_path / "model.safetensors").keys() == saved(pair.theirs, pair.theirs.state_dict()).keys()
+    check_names(pair.theirs, tmp_path)
 
 
 def test_there_and_back(pair: Pair) -> None:
     theirs = config_to_hf(pair.ours.config, labels=LABELS)
-    assert config_from_hf(theirs) == pair.ours.config
-    assert config_from_hf(pair.theirs.config.to_diff_dict()) == pair.ours.config
-    back = to_theirs(pair.rules, {name: p.detach() for name, p in pair.ours.named_parameters()})
-    expected = saved(pair.theirs, pair.theirs.state_dict())
-    assert back.keys() == expected.keys()
-    for name, value in expected.items():
-        assert torch.equal(back[name], value), name
+    check_there_and_back(pair.theirs, pair.ours, pair.rules, config_from_hf, theirs)
     again = DetrForObjectDetection(DetrConfig.from_dict(theirs)).eval()
     again.load_state_dict(pair.theirs.state_dict())
     pixels, valid = padded(pair)

@@ -12,17 +12,16 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
 from torch import Tensor
 from transformers import SegformerConfig, SegformerForSemanticSegmentation
 
 from heedful.errors import InputError
-from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
+from heedful.exchange.hf.rules import Rule, to_ours
 from heedful.exchange.hf.segformer import TABLE, config_from_hf, config_to_hf, rules
 from heedful.models.pyramid import Pyramid
 from heedful.models.vision_presets import SEGMENTERS, segformer_config
 from nearly import close, close_gradients
-from pictures import loud, saved
+from pictures import check_names, check_there_and_back, loud, saved
 
 TINY: dict[str, Any] = {
     "num_encoder_blocks": 3,
@@ -108,19 +107,13 @@ def test_gradients_of_every_parameter(pair: Pair) -> None:
 
 
 def test_names_are_those_of_their_files(pair: Pair, tmp_path: Path) -> None:
-    pair.theirs.save_pretrained(tmp_path)
-    assert load_file(tmp_path / "model.safetensors").keys() == saved(pair.theirs, pair.theirs.state_dict()).keys()
+    check_names(pair.theirs, tmp_path)
 
 
 def test_there_and_back(pair: Pair) -> None:
     theirs = config_to_hf(pair.ours.config, labels=LABELS)
-    assert config_from_hf(theirs) == pair.ours.config
-    assert config_from_hf(pair.theirs.config.to_diff_dict()) == pair.ours.config
-    back = to_theirs(pair.rules, {name: p.detach() for name, p in pair.ours.named_parameters()})
-    expected = saved(pair.theirs, pair.theirs.state_dict())
-    assert expected.keys() - back.keys() == {"decode_head.batch_norm.num_batches_tracked"}
-    for name, value in back.items():
-        assert torch.equal(expected[name], value), name
+    batches = {"decode_head.batch_norm.num_batches_tracked"}
+    check_there_and_back(pair.theirs, pair.ours, pair.rules, config_from_hf, theirs, not_ours=batches)
 
 
 def test_what_they_leave_out_is_their_default() -> None:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
 from torch import Tensor
 from transformers import (
     DeiTConfig,
@@ -22,12 +21,12 @@ from transformers import (
 from transformers import ViTConfig as TheirConfig
 
 from heedful.errors import InputError
-from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
+from heedful.exchange.hf.rules import Rule, to_ours
 from heedful.exchange.hf.vit import TABLE, config_from_hf, config_to_hf, rules
 from heedful.models.vision_presets import VISION_TRANSFORMERS, vit_config
 from heedful.models.vit import ViT, ViTConfig
 from nearly import close, close_gradients
-from pictures import loud, saved
+from pictures import check_names, check_there_and_back, loud, saved
 
 TINY = {
     "hidden_size": 16,
@@ -118,19 +117,12 @@ def test_gradients_of_every_parameter(pair: Pair) -> None:
 
 
 def test_names_are_those_of_their_files(pair: Pair, tmp_path: Path) -> None:
-    pair.theirs.save_pretrained(tmp_path)
-    assert load_file(tmp_path / "model.safetensors").keys() == saved(pair.theirs, pair.theirs.state_dict()).keys()
+    check_names(pair.theirs, tmp_path)
 
 
 def test_there_and_back(pair: Pair) -> None:
     theirs = config_to_hf(pair.ours.config, labels=LABELS)
-    assert config_from_hf(theirs) == pair.ours.config
-    assert config_from_hf(pair.theirs.config.to_diff_dict()) == pair.ours.config
-    back = to_theirs(pair.rules, {name: p.detach() for name, p in pair.ours.named_parameters()})
-    expected = saved(pair.theirs, pair.theirs.state_dict())
-    assert back.keys() == expected.keys()
-    for name, value in expected.items():
-        assert torch.equal(back[name], value), name
+    check_there_and_back(pair.theirs, pair.ours, pair.rules, config_from_hf, theirs)
 
 
 def test_what_they_leave_out_is_their_default() -> None:

@@ -8,12 +8,7 @@ import torch
 
 from heedful.data.documents.tags import Alignment
 from heedful.data.text.corpus import Corpus
-from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError, TextError
-from heedful.models import make_model
-from heedful.models.presets import TRANSLATORS, translator_config
-from heedful.run.recipe import row_of
-from heedful.tasks.recipes import build
 from heedful.tasks.translate.cli import translate
 from heedful.tasks.translate.inside.look import watched
 from heedful.tasks.translate.pairs.attended import attended
@@ -21,7 +16,7 @@ from heedful.tasks.translate.pairs.cli import align as heed_align
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.pharaoh import align_pairs, linked, links_of
 from heedful.tasks.translate.use import Translator
-from made import DECODER, RECURRENT, TRANSFORMER
+from made import DECODER, RECURRENT, TRANSFORMER, random_translator
 
 KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}
 PAIRS = [("ba de gi", "DE  BA."), ("ko", "BA BA BA"), ("lu ma ne pi ro su ba", "LU"), ("", "KO"), ("ko", "")]
@@ -29,13 +24,7 @@ PAIRS = [("ba de gi", "DE  BA."), ("ko", "BA BA BA"), ("lu ma ne pi ro su ba", "
 
 @pytest.fixture(scope="module", params=sorted(KINDS))
 def model(corpus: Corpus, request: pytest.FixtureRequest) -> Translator:
-    tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
-    torch.manual_seed(4)
-    row = row_of(TRANSLATORS, build(KINDS[request.param], where="test"))
-    net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
-    for parameter in net.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return Translator(net, tokenizer, tokenizer, {"task": "translate", "source": "low", "target": "high"})
+    return random_translator(corpus, KINDS[request.param])
 
 
 def test_a_batch_is_one_by_one(model: Translator) -> None:

@@ -5,23 +5,17 @@ import math
 from pathlib import Path
 
 import pytest
-import torch
 
 from commands import heed
 from heedful.data.text.corpus import Corpus
-from heedful.data.tokenizer import train_tokenizer
 from heedful.decode.forced import log_probabilities as forced
 from heedful.errors import InputError, TextError
-from heedful.models import make_model
-from heedful.models.presets import TRANSLATORS, translator_config
-from heedful.run.recipe import row_of
-from heedful.tasks.recipes import build
 from heedful.tasks.translate.pairs import weigh as module
 from heedful.tasks.translate.pairs.rerank import Judge, reranked
 from heedful.tasks.translate.pairs.weigh import PairOptions, log_probabilities, weigh, weigh_texts
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.use import Translator
-from made import DECODER, RECURRENT, TRANSFORMER
+from made import DECODER, RECURRENT, TRANSFORMER, random_translator
 
 KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}
 TEXTS = ["ba de gi", "ko", "lu ma ne pi ro su ba"]
@@ -29,13 +23,7 @@ TEXTS = ["ba de gi", "ko", "lu ma ne pi ro su ba"]
 
 @pytest.fixture(scope="module", params=sorted(KINDS))
 def model(corpus: Corpus, request: pytest.FixtureRequest) -> Translator:
-    tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
-    torch.manual_seed(4)
-    row = row_of(TRANSLATORS, build(KINDS[request.param], where="test"))
-    net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
-    for parameter in net.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return Translator(net, tokenizer, tokenizer, {"task": "translate", "source": "low", "target": "high"})
+    return random_translator(corpus, KINDS[request.param])
 
 
 def test_a_search_adds_up_the_same(model: Translator, monkeypatch: pytest.MonkeyPatch) -> None:

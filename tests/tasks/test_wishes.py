@@ -6,22 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from heedful.data.text.corpus import Corpus
-from heedful.data.tokenizer import train_tokenizer
 from heedful.decode.contract import Hypothesis
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
-from heedful.models import make_model
-from heedful.models.presets import TRANSLATORS, translator_config
-from heedful.run.recipe import row_of
-from heedful.tasks.recipes import build
 from heedful.tasks.translate import searching
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import Wanted, Wishes, wishes_of
-from made import DECODER, RECURRENT, TRANSFORMER
+from made import DECODER, RECURRENT, TRANSFORMER, random_translator
 
 KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}
 TEXTS = ["ba de gi", "ko", "lu ma ne pi", "", "su ba, KO"]
@@ -29,14 +23,7 @@ TEXTS = ["ba de gi", "ko", "lu ma ne pi", "", "su ba, KO"]
 
 @pytest.fixture(scope="module", params=sorted(KINDS))
 def model(corpus: Corpus, request: pytest.FixtureRequest) -> Translator:
-    tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
-    torch.manual_seed(4)
-    row = row_of(TRANSLATORS, build(KINDS[request.param], where="test"))
-    net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
-    for parameter in net.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    about = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 3, "longest": 24}}
-    return Translator(net, tokenizer, tokenizer, about)
+    return random_translator(corpus, KINDS[request.param], decode={"beam": 3, "longest": 24})
 
 
 def whole(word: str, text: str) -> bool:

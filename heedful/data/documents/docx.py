@@ -54,6 +54,11 @@ class Piece:
     kept: str = ""  # what is written of it
 
 
+def _kept(raw: str, role: Role = "alone", name: str = "") -> Piece:
+    """What is written as it stands."""
+    return Piece(raw, role=role, name=name, kept=raw)
+
+
 def docx_document(data: bytes, where: str) -> Document:
     """Raises InputError for what is not such a file, or is damaged, or unpacks into too much."""
     members = _members(data, where)
@@ -263,20 +268,20 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
             begun.raw += piece.raw
             begun.depth += (kind is not None and kind[1] == "begin") - (kind is not None and kind[1] == "end")
             if kind is not None and kind[1] == "separate" and begun.depth == 1:
-                yield Piece(begun.raw, None, "", "opens", "field", begun.raw)
+                yield _kept(begun.raw, "opens", "field")
                 begun, fields = None, fields + 1
             elif begun.depth == 0:
-                yield Piece(begun.raw, None, "", "alone", "", begun.raw)
+                yield _kept(begun.raw)
                 begun = None
         elif kind is not None and kind[1] == "begin":
             begun = _Field(piece.raw, 1)
         elif kind is not None and kind[1] == "end" and fields:
             fields -= 1
-            yield Piece(piece.raw, None, "", "closes", "field", piece.raw)
+            yield _kept(piece.raw, "closes", "field")
         else:
             yield piece
     if begun is not None:  # it ends in another paragraph
-        yield Piece(begun.raw, None, "", "alone", "", begun.raw)
+        yield _kept(begun.raw)
 
 
 def _raw_pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
@@ -286,7 +291,7 @@ def _raw_pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
         end = _begun(tokens, number) if token.kind == "opens" else number + 1
         raw = "".join(each.raw for each in tokens[number:end])
         if token.kind in ("opens", "closes") and token.name in HOLDS and not CHOICE.search(raw):
-            yield Piece(raw, None, "", token.kind, token.name, raw)
+            yield _kept(raw, token.kind, token.name)
             number = end
             continue
         end = _end_of(tokens, number)
@@ -296,7 +301,7 @@ def _raw_pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
         elif token.name in DROPPED or token.kind == "text":
             yield Piece(raw, "")
         else:
-            yield Piece(raw, None, "", "alone", "", raw)
+            yield _kept(raw)
         number = end
 
 
@@ -324,7 +329,7 @@ def _run_pieces(run: Sequence[Token]) -> Iterator[Piece]:
         elif token.name in SIGNS:
             yield Piece(raw, SIGNS[token.name], shown)
         elif token.name not in DROPPED and token.kind != "text":
-            yield Piece(raw, None, "", "alone", "break" if token.name in BREAKS else "", raw)
+            yield _kept(raw, name="break" if token.name in BREAKS else "")
         number = end
 
 

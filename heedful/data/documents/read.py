@@ -3,8 +3,15 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from heedful.data.documents.docx import docx_document
 from heedful.data.documents.encodings import HTML, decoded
+from heedful.data.documents.hypertext import hypertext_parts
+from heedful.data.documents.markdown import markdown_parts
 from heedful.data.documents.passages import Document, Passage
+from heedful.data.documents.plain import plain_parts
+from heedful.data.documents.po import po_document
+from heedful.data.documents.subtitles import subtitles_document
+from heedful.data.documents.xliff import xliff_document
 from heedful.data.lines import unreadable
 from heedful.errors import InputError
 
@@ -36,24 +43,18 @@ def read_document(path: Path, target: str = "") -> Document:
     return document
 
 
-def plain_document(data: bytes, where: str, target: str) -> Document:
-    from heedful.data.documents.plain import plain_parts
-
+def _plain(data: bytes, where: str, target: str) -> Document:
     text, encode = decoded(data, where)
     return _of_text(plain_parts(text), encode)
 
 
-def markdown_document(data: bytes, where: str, target: str) -> Document:
-    from heedful.data.documents.markdown import markdown_parts
-
+def _markdown(data: bytes, where: str, target: str) -> Document:
     text, encode = decoded(data, where)
     parts, notes = markdown_parts(text)
     return _of_text(parts, encode, tuple(notes))
 
 
-def html_document(data: bytes, where: str, target: str) -> Document:
-    from heedful.data.documents.hypertext import hypertext_parts
-
+def _html(data: bytes, where: str, target: str) -> Document:
     text, encode = decoded(data, where, says=HTML, references=True)
     return _of_text(hypertext_parts(text, "html"), encode)
 
@@ -62,49 +63,19 @@ def _of_text(parts: list[str | Passage], encode: Callable[[str], bytes], notes: 
     return Document(parts, lambda whole: encode("".join(whole)), notes)
 
 
-def xliff(data: bytes, where: str, target: str) -> Document:
-    from heedful.data.documents.xliff import xliff_document
-
-    return xliff_document(data, where, target)
-
-
-def po(data: bytes, where: str, target: str) -> Document:
-    from heedful.data.documents.po import po_document
-
-    return po_document(data, where, target)
-
-
-def srt(data: bytes, where: str, target: str) -> Document:
-    from heedful.data.documents.subtitles import subtitles_document
-
-    return subtitles_document(data, where, "srt")
-
-
-def vtt(data: bytes, where: str, target: str) -> Document:
-    from heedful.data.documents.subtitles import subtitles_document
-
-    return subtitles_document(data, where, "vtt")
-
-
-def docx(data: bytes, where: str, target: str) -> Document:
-    from heedful.data.documents.docx import docx_document
-
-    return docx_document(data, where)
-
-
 READERS: Mapping[str, Reader] = {
-    ".txt": plain_document,
-    ".md": markdown_document,
-    ".markdown": markdown_document,
-    ".html": html_document,
-    ".htm": html_document,
-    ".xlf": xliff,
-    ".xliff": xliff,
-    ".sdlxliff": xliff,  # 1.2, with more beside it: of Trados,
-    ".mqxliff": xliff,  # memoQ
-    ".mxliff": xliff,  # and Phrase
-    ".po": po,
-    ".srt": srt,
-    ".vtt": vtt,
-    ".docx": docx,
+    ".txt": _plain,
+    ".md": _markdown,
+    ".markdown": _markdown,
+    ".html": _html,
+    ".htm": _html,
+    ".xlf": xliff_document,
+    ".xliff": xliff_document,
+    ".sdlxliff": xliff_document,  # 1.2, with more beside it: of Trados,
+    ".mqxliff": xliff_document,  # memoQ
+    ".mxliff": xliff_document,  # and Phrase
+    ".po": po_document,
+    ".srt": lambda data, where, _: subtitles_document(data, where, "srt"),
+    ".vtt": lambda data, where, _: subtitles_document(data, where, "vtt"),
+    ".docx": lambda data, where, _: docx_document(data, where),
 }

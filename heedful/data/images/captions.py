@@ -1,6 +1,6 @@
 """Pictures with texts that belong to them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -9,8 +9,8 @@ import numpy
 import torch
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
-from heedful.data.images.labelled import Finder
-from heedful.data.lines import json_lines, named_cells, read_lines
+from heedful.data.images.tables import Columns, Finder, picture_rows, plain
+from heedful.data.lines import read_lines
 from heedful.data.made import shapes
 from heedful.data.parts import PictureParts, held_out, kind_of, sorted_pictures, tests_in
 from heedful.data.tables import FILE_COLUMNS, IMAGE_COLUMNS, LOOKED_AT, table_cells
@@ -142,8 +142,10 @@ def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
 
 def _table(path: Path) -> Iterator[tuple[ImageFile, str, str]]:
     """A picture, a text of it, and its part if that is said."""
-    find = Finder(path.parent)
-    for where, row in _records(path):
+    find, lines = Finder(path.parent), read_lines(path)
+    if kind_of(path) not in (*TABLES, TEXT):
+        raise InputError("not a kind of file that pictures and texts are read from", where=str(path), fix=EXAMPLE)
+    for where, row in picture_rows(path, lines, COLUMNS):
         image, text = (next((row[key] for key in keys if row.get(key)), "") for keys in (FILE_COLUMNS, TEXT_COLUMNS))
         if not isinstance(image, str) or not image.strip():
             raise InputError("no image", where=where, fix="write image,text on each line")
@@ -152,45 +154,28 @@ def _table(path: Path) -> Iterator[tuple[ImageFile, str, str]]:
         yield find(image, where=where), text, str(row.get("split") or "")
 
 
-def _records(path: Path) -> Iterator[tuple[str, Mapping[str, object]]]:
-    kind, lines = kind_of(path), read_lines(path)
-    if kind not in (*TABLES, TEXT):
-        raise InputError("not a kind of file that pictures and texts are read from", where=str(path), fix=EXAMPLE)
-    if kind == ".jsonl":
-        for where, record in json_lines(path, lines):
-            if not isinstance(record, dict):
-                raise InputError("not an object", where=where, fix='write {"image": ..., "text": ...}')
-            yield where, record
-        return
-    rows = ((number, row) for number, row in table_cells(path, lines, _is_header)[1] if row)
-    first, cells = next(rows)
-    header = [cell.strip().lower() for cell in cells]
-    if not _is_header(cells):
-        what = f"columns {', '.join(header)[:80]}, expected image (or file, path) and text (or caption)"
-        raise InputError(what, where=f"{path}:{first}", fix="name the columns in the first line: image,text")
-    yield from named_cells(path, rows, header)
+def _enough(names: Sequence[str]) -> bool:
+    return bool({*FILE_COLUMNS} & {*names} and {*TEXT_COLUMNS} & {*names})
 
 
-def _is_header(cells: Sequence[str]) -> bool:
-    plain = {cell.strip().lower() for cell in cells}
-    return bool({*FILE_COLUMNS} & plain and {*TEXT_COLUMNS} & plain)
+COLUMNS = Columns(_enough, "image (or file, path) and text (or caption)", "image,text", '{"image": ..., "text": ...}')
 
 
 def _told(files: Iterable[Path]) -> Iterator[str]:
     """Of tables that call their columns otherwise than image (or file, path) and text (or caption): which are read."""
     for file in files:
         if kind_of(file) != ".jsonl":
-            header = {cell.strip().lower() for cell in _first(file)}
+            header = plain(_first(file))
             image, text = (next(name for name in names if name in header) for names in (FILE_COLUMNS, TEXT_COLUMNS))
             if image not in IMAGE_COLUMNS or text not in TEXT_COLUMNS[:2]:
                 yield f"{file}: pictures from the column {image!r}, texts from {text!r}"
 
 
 def _first(path: Path) -> list[str]:
-    rows = table_cells(path, read_lines(path)[:LOOKED_AT], _is_header)[1]
+    rows = table_cells(path, read_lines(path)[:LOOKED_AT], COLUMNS.are_named)[1]
     return next((cells for _, cells in rows if cells), [])
 
 
 def _is_table(path: Path) -> bool:
     """Whether the first line of a file that may hold any text names the columns."""
-    return _is_header(_first(path))
+    return COLUMNS.are_named(_first(path))

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os.path import isfile  # unlike Path's, False for what is too long for a name
 from pathlib import Path
 
 import numpy
@@ -11,7 +10,8 @@ import torch
 from torch import Tensor
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
-from heedful.data.lines import json_lines, named_cells, read_bytes, read_lines
+from heedful.data.images.tables import Columns, Finder, picture_rows
+from heedful.data.lines import read_bytes, read_lines
 from heedful.data.parts import (
     PictureParts,
     are_parts,
@@ -23,7 +23,7 @@ from heedful.data.parts import (
     sorted_pictures,
     tests_in,
 )
-from heedful.data.tables import IMAGE_COLUMNS, table_cells
+from heedful.data.tables import IMAGE_COLUMNS
 from heedful.errors import InputError, MissingError, counted
 
 TABLES = (".csv", ".tsv", ".jsonl")
@@ -191,7 +191,7 @@ def _table(path: Path, labelled: bool, part: str) -> dict[str, list[Row]]:
     """Pictures and labels by what the column "split" says, or as this `part`."""
     find = Finder(path.parent)
     found: dict[str, list[Row]] = {}
-    for where, row in _records(path, labelled):
+    for where, row in picture_rows(path, read_lines(path), _columns(labelled)):
         image, label = next((row[name] for name in IMAGE_COLUMNS if name in row), None), row.get("label", "")
         if not isinstance(image, str):
             raise InputError("no image", where=where, fix='write {"image": "...", "label": "..."}')
@@ -204,56 +204,12 @@ def _table(path: Path, labelled: bool, part: str) -> dict[str, list[Row]]:
     return found
 
 
-def _records(path: Path, labelled: bool) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Where each row is, and what it says by the names of columns, or by its keys."""
-    if kind_of(path) == ".jsonl":
-        for where, record in json_lines(path, read_lines(path)):
-            if not isinstance(record, dict):
-                raise InputError("not an object", where=where, fix='write {"image": "...", "label": "..."}')
-            yield where, record
-        return
+def _columns(labelled: bool) -> Columns:
+    def enough(names: Sequence[str]) -> bool:
+        return any(name in names for name in IMAGE_COLUMNS) and (not labelled or "label" in names)
 
-    def named(cells: Sequence[str]) -> list[str]:
-        return [cell.strip().lower() for cell in cells]
-
-    def is_header(cells: Sequence[str]) -> bool:
-        return any(name in named(cells) for name in IMAGE_COLUMNS) and (not labelled or "label" in named(cells))
-
-    rows = [(number, row) for number, row in table_cells(path, read_lines(path), is_header)[1] if row]
-    header = named(rows[0][1])
-    if not is_header(header):
-        what = f"columns {', '.join(header)[:80]}, expected image (or file, path){' and label' if labelled else ''}"
-        raise InputError(what, where=f"{path}:{rows[0][0]}", fix="name the columns in the first line: image,label")
-    yield from named_cells(path, rows[1:], header)
-
-
-class Finder:
-    """Files that a table in `folder` names: beside it, in a folder or in a zip file that is there, or anywhere by their
-    whole path. A name that is none of these is looked for in all folders there, and in those inside zip files."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        packed = [file for path in sorted(folder.glob("*.zip")) for file in members(path)]
-        self.zipped = {file.member: file for file in packed}
-        self.inside: dict[str, list[ImageFile]] = {}  # by their last names
-        for file in packed:
-            self.inside.setdefault(file.member.rpartition("/")[2], []).append(file)
-        self.folders = [path for path in sorted(folder.iterdir()) if path.is_dir()]
-
-    def __call__(self, name: str, *, where: str) -> ImageFile:
-        """Raises MissingError, or InputError where several pictures are so called."""
-        if name in self.zipped:
-            return self.zipped[name]
-        if name and isfile(self.folder / name):
-            return ImageFile(self.folder / name)
-        found = [ImageFile(path / name) for path in self.folders if name and isfile(path / name)]
-        found += self.inside.get(name, [])
-        if len(found) > 1:
-            fix = "write the name of the folder before it"
-            raise InputError(f"there are {len(found)} pictures called {name!r}", where=where, fix=fix)
-        if not found:
-            raise MissingError(f"there is no picture {name!r}", where=where, fix=f"names count from {self.folder}")
-        return found[0]
+    expected = f"image (or file, path){' and label' if labelled else ''}"
+    return Columns(enough, expected, "image,label", '{"image": "...", "label": "..."}')
 
 
 def _name(file: ImageFile, path: Path) -> str:

@@ -108,12 +108,9 @@ def is_language(name: str) -> bool:
 
 def beside(path: Path, files: Iterable[Path]) -> list[str]:
     """The languages L for which there is a file PATH.L: what a name without its last part stands for."""
-    ends = [file.name.removesuffix(".gz").removeprefix(f"{path.name}.") for file in files if _begins(file, path)]
+    begin = f"{path.name}."
+    ends = [file.name.removesuffix(".gz").removeprefix(begin) for file in files if file.name.startswith(begin)]
     return sorted({end for end in ends if is_language(end)})
-
-
-def _begins(file: Path, path: Path) -> bool:
-    return file.name.startswith(f"{path.name}.")
 
 
 def _groups(files: Sequence[Path]) -> Groups:

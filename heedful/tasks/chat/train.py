@@ -166,16 +166,13 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         return entropy(token for text in self.texts for token, own in zip(text.ids, text.targets, strict=False) if own)
 
     def measure(self, model: LM) -> Measurement:
-        chat = self._served(model)
+        chat = ChatModel(model, self.tokenizer, self.spec(), template=self.template)
         found = chat.evaluate_answers(self.valid).scores
         asked = [own[: _asks(own)] for own in self.valid[:SHOWN]]
         said = chat.greedy_each(asked, tokens=max(1, chat.context // 2))
         pairs = [(own[-1]["content"], one.content) for own, one in zip(asked, said, strict=True) if one is not None]
         sample = "".join(f"{question}\n    {answer}\n" for question, answer in pairs)
         return Measurement(found["loss"], {"perplexity": found["perplexity"]}, -found["loss"], sample)
-
-    def _served(self, model: LM) -> ChatModel:
-        return ChatModel(model, self.tokenizer, self.spec(), template=self.template)
 
     def score(self, best: ChatModel, part: list[Conversation]) -> Mapping[str, Any]:
         found = best.evaluate_answers(part, answers=GENERATED).scores

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.data.frame import Frame, Framed, rectangle
+from heedful.data.frame import Frame, Framed, rectangles
 from heedful.data.text.labelled import Answer, Example
 from heedful.data.tokenizer import Tokenizer
 from heedful.models.encoder import EncoderConfig
@@ -137,11 +137,8 @@ class ClassifyLayout:
 
 
 def classify_batch(examples: Sequence[Encoded]) -> ClassifyBatch:
-    N = max(len(one.sequences) for one in examples)
-    absent = Framed([], [])
-    rows = [[*one.sequences, *[absent] * (N - len(one.sequences))] for one in examples]
-    tokens, segments, types = (part.unflatten(0, (-1, N)) for part in rectangle([*chain.from_iterable(rows)]))
-    return ClassifyBatch(tokens, segments, types, torch.tensor([one.target for one in examples]))
+    read = rectangles([one.sequences for one in examples])
+    return ClassifyBatch(*read, torch.tensor([one.target for one in examples]))
 
 
 def label_loss(

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.data.batches import grouped
+from heedful.data.batches import of_like_length
 from heedful.data.parts import read_tests
 from heedful.data.text.labelled import TABLES, Example, read_examples
 from heedful.data.tokenizer import Tokenizer
@@ -22,9 +22,8 @@ from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_warning, warn
 from heedful.tasks.shared.one_or_many import one_or_many, refuse_other_count
+from heedful.tasks.shared.reading import READ
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, spec_of
-
-READ = 8192  # tokens that are read at a time
 
 
 class Labelling(NamedTuple):
@@ -137,7 +136,7 @@ class TextClassifier(TextModel[Classifier]):
         lengths = [one.size for one in encoded]
         found: list[Tensor] = [torch.empty(0)] * len(encoded)
         device = self.model.out.weight.device
-        for group in grouped(sorted(range(len(lengths)), key=lengths.__getitem__), lengths, READ):
+        for group in of_like_length(lengths, READ):
             batch = classify_batch([encoded[i] for i in group])
             logits = self.model(*(part.to(device) for part in batch[:3])).float().cpu()
             refuse_nan_answers(logits)

@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.core.config import to_json
 from heedful.core.seeds import shuffled
 from heedful.data.images.augment import AUGMENTS, Augment, draws, mixed, seen
-from heedful.data.images.files import Preparation, Survey, survey
+from heedful.data.images.files import Preparation, Survey
 from heedful.data.images.labelled import LabelledImages, Part, label_names, read_labelled_images
 from heedful.errors import InputError, counted
 from heedful.metrics.labels import entropy
@@ -103,11 +103,9 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
         labels = label_names([corpus.train])
         if len(labels) < 2:
             raise InputError(f"one label alone: {labels[0]!r}", where=corpus.name, fix="give two or more")
-        found = survey(corpus.train.images)
-        self.learnt = found.each
+        found = self.read_pictures()
         for part in (corpus.valid, *corpus.tests.values()):
             targets_of(part.labels, labels)
-            survey(part.images)
         if self.start is None:
             self.config, preparation = _made_for(corpus, recipe, found, n_classes=len(labels))
         else:

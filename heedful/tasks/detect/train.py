@@ -11,7 +11,6 @@ from torch import Tensor
 
 from heedful.core.config import to_json
 from heedful.data.images.boxes import BoxedImages, BoxedPart, read_boxed_images, thing_labels
-from heedful.data.images.files import Preparation, survey
 from heedful.data.parts import spread
 from heedful.errors import InputError, counted
 from heedful.metrics.boxes import ScoredBox
@@ -22,7 +21,7 @@ from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.detect.recipe import DetectRecipe
 from heedful.tasks.detect.use import Detector, DetectSpec, check_labels, target_of
-from heedful.tasks.shared.picture_job import PictureJob, make_viewer, some_pictures, view_size
+from heedful.tasks.shared.picture_job import PictureJob, make_viewer, some_pictures
 from heedful.tasks.shared.pictures import PictureBatch, Viewer
 from heedful.training.detection import set_loss
 from heedful.training.loss import Loss
@@ -63,26 +62,20 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
         super().__init__(recipe, corpus, begun)
         corpus = self.corpus
         labels = thing_labels(corpus.train)
-        found = survey(corpus.train.images)
-        self.learnt = found.each
+        found = self.read_pictures()
         for name, part in {"valid": corpus.valid, **corpus.tests}.items():
             check_labels(part, labels)
-            survey(part.images)
             if not any(part.things):
                 what = f"no box in any picture of the part {name}, on which the model is to be measured"
                 raise InputError(what, where=corpus.name, fix="give pictures with boxes there, or leave the part out")
-        most = max(map(len, corpus.train.things))
-        size = view_size(corpus.size, recipe.images.size)
+        most, seen = max(map(len, corpus.train.things)), self.seen_whole(found)
         if self.start is None:
             row = row_of(DETECTORS, recipe)
             queries = row.n_queries if "n_queries" in recipe.model else max(row.n_queries, ROOM * most)
             backbone = replace(row.backbone, channels=corpus.channels)
             self.config = detr_config(replace(row, backbone=backbone), n_classes=len(labels), n_queries=queries)
-            seen = Preparation(channels=corpus.channels, resize=size, mean=found.mean, std=found.std)
         else:
-            self.config, seen = replace(self.start.config, n_classes=len(labels)), self.start.spec.preparation
-            if recipe.images.size is not None or len(seen.resize) != 2:
-                seen = replace(seen, resize=size, longest=None)
+            self.config = replace(self.start.config, n_classes=len(labels))
         if most > self.config.n_queries:
             self.notes.append(f"a picture has {most} things, but {self.config.n_queries} queries find no more")
         self.answers = DetectSpec(labels=labels, preparation=seen)

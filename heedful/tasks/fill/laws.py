@@ -8,14 +8,13 @@ from torch import Tensor
 from heedful.data.batches import pad
 from heedful.models import Encoder
 from heedful.tasks.fill.use import Filler
-from heedful.tasks.shared.probes import Probe, random_sentences
+from heedful.tasks.shared.probes import Probe, a_few
 
 
 class FillProbe(Probe[Encoder]):
     def __init__(self, filler: Filler, texts: Sequence[str]) -> None:
-        sentences = [ids for ids in filler.tokenizer.encode_whole(list(texts)) if ids][:8]
-        sentences = sentences or random_sentences(filler.tokenizer.size)
         own = filler.tokenizer
+        sentences = a_few(own.encode_whole(list(texts)), own.size)
         self.rows = [[own.bos, *ids[: filler.context - 9], own.eos] for ids in sentences]
         tokens, segments = pad(self.rows, after=(), filler=own.pad)
         super().__init__(filler.model, (tokens, segments), segments > 0)

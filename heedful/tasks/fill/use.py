@@ -23,9 +23,8 @@ from heedful.tasks.shared.asked import refuse_no_answers
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import shorten
 from heedful.tasks.shared.one_or_many import listed, one_or_many
+from heedful.tasks.shared.reading import READ
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers
-
-READ = 8192  # tokens that are read at a time
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from heedful.exchange.ctranslate2 import (
 )
 from heedful.run.task import Engine, Law
 from heedful.tasks.generate.use import LanguageModel
-from heedful.tasks.shared.probes import random_sentences
+from heedful.tasks.shared.probes import a_few
 
 Ids = list[int]
 
@@ -90,9 +90,9 @@ def greedy_by_ctranslate2(
 
 def lm_engine_laws(folder: Path, served: LanguageModel, texts: Sequence[str]) -> Iterator[Law]:
     """That the model says the same by CTranslate2, in a folder that was exported for this."""
-    encoded = [ids for ids in served.tokenizer.encode_whole(list(texts)) if ids][:8]
+    sentences = a_few(served.tokenizer.encode_whole(list(texts)), served.tokenizer.size)
     half = max(1, served.context // 2)
-    prompts = [[*served.before, *ids][:half] for ids in encoded or random_sentences(served.tokenizer.size)]
+    prompts = [[*served.before, *ids][:half] for ids in sentences]
     options: dict[str, Any] = {"eos": served.ends, "longest": min(20, half), "forbidden": served.forbidden}
     ours = [greedy(served.model, torch.tensor([ids[:-1]]), bos=ids[-1], **options)[0].tokens for ids in prompts]
     theirs = greedy_by_ctranslate2(folder, served, prompts, tokens=min(20, half))

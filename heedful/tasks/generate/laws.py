@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 
 from heedful.tasks.generate.use import LanguageModel
-from heedful.tasks.shared.probes import RowsProbe, random_sentences
+from heedful.tasks.shared.probes import RowsProbe, a_few
 
 
 class TextProbe(RowsProbe):
     def __init__(self, language_model: LanguageModel, texts: Sequence[str]) -> None:
         self.language_model = language_model
-        sentences = [ids for ids in language_model.tokenizer.encode_whole(list(texts)) if ids][:8]
-        sentences = sentences or random_sentences(language_model.tokenizer.size)
-        room = language_model.context - 8
         own = language_model.tokenizer
-        rows = [[own.bos, *ids[: room - 1]] for ids in sentences]
+        sentences = a_few(own.encode_whole(list(texts)), own.size)
+        rows = [[own.bos, *ids[: language_model.context - 9]] for ids in sentences]
         super().__init__(language_model.model, rows, filler=own.pad)
 
     def searched(self) -> tuple[str, float]:

@@ -55,7 +55,7 @@ class Asked(NamedTuple):
 def asked_of(choices: Sequence[str], alone: Ids, whole: Sequence[Ids], *, bos: int, most: int) -> Asked:
     """`alone` is a context, `whole` that with each choice behind it; a model reads at `most` so many tokens. Raises
     InputError for a choice that adds no token, or that does not fit by itself."""
-    alike = [_alike(alone, ids) for ids in whole]
+    alike = [begun_alike(alone, ids) for ids in whole]
     for choice, ids, shared in zip(choices, whole, alike, strict=True):
         if shared == len(ids):
             raise InputError(f"the choice {choice!r} adds no token to its context", fix="give text to choose")
@@ -112,7 +112,7 @@ def nats_of(model: LM, ids: Sequence[int], stride: int | None = None) -> Float[T
     return found
 
 
-def _alike(one: Ids, other: Ids) -> int:
+def begun_alike(one: Ids, other: Ids) -> int:
     """How many tokens the two begin with alike."""
     pairs = zip(one, other, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

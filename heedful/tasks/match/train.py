@@ -15,7 +15,7 @@ from heedful.core.config import to_json
 from heedful.core.seeds import random_stream, shuffled
 from heedful.data.images.augment import AUGMENTS, Augment, seen
 from heedful.data.images.captions import Captioned, CaptionedImages, read_captioned, same_pictures
-from heedful.data.images.files import Preparation, survey
+from heedful.data.images.files import Preparation
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError, counted
 from heedful.models.clip import CLIP, CLIPConfig
@@ -120,10 +120,7 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
         corpus = self.corpus
         if len(corpus.train) < 2:
             raise InputError("one picture alone, expected at least two to tell apart", where=corpus.name)
-        found = survey(corpus.train.images)
-        self.learnt = found.each
-        for part in (corpus.valid, *corpus.tests.values()):
-            survey(part.images)
+        found = self.read_pictures()
         texts = [text for own in corpus.train.captions for text in own]
         known = Path(recipe.start_from) if begun is None and recipe.start_from else begun
         tokenizers = None if known is None else read_tokenizers(known)

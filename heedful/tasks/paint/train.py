@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from heedful.core.config import from_json, to_json
 from heedful.data.images.augment import AUGMENTS, Augment, seen
-from heedful.data.images.files import Images, Preparation, SomeImages, survey
+from heedful.data.images.files import Images, Preparation, SomeImages
 from heedful.data.images.labelled import LabelledImages, Part, read_labelled_images
 from heedful.data.images.palette import Palette, grey_palette, learn_palette
 from heedful.data.parts import some_of
@@ -60,10 +60,7 @@ class PaintJob(PictureJob[PaintRecipe, LabelledImages, LM]):
     def __init__(self, recipe: PaintRecipe, corpus: LabelledImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         corpus, plan = self.corpus, recipe.images
-        found = survey(corpus.train.images)
-        self.learnt = found.each
-        for part in (corpus.valid, *corpus.tests.values()):
-            survey(part.images)
+        found = self.read_pictures()
         if self.start is None:
             row = row_of(PAINTERS, recipe)
             size = plan.size or isqrt(row.context_length)

@@ -6,12 +6,11 @@ from heedful.data.batches import pad
 from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.run.task import Law
 from heedful.tasks.parse.use import Parser
-from heedful.tasks.shared.probes import random_sentences
+from heedful.tasks.shared.probes import a_few
 from heedful.tasks.translate.laws import TranslationProbe
 
 
 def parser_laws(parser: Parser, texts: Sequence[str]) -> Iterable[Law]:
-    sentences = [ids for ids in parser.tokenizer.encode(list(texts)) if ids][:8]
-    source, segments = pad(sentences or random_sentences(parser.tokenizer.size))
+    source, segments = pad(a_few(parser.tokenizer.encode(list(texts)), parser.tokenizer.size))
     options = {"bos": BOS, "eos": EOS, "longest": 30, "forbidden": (PAD, BOS)}
     return TranslationProbe(parser.model, source, segments, filler=PAD, options=options)

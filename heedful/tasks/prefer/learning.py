@@ -17,7 +17,7 @@ from heedful.errors import InputError, NonFiniteError
 from heedful.tasks.prefer.losses import PairBatch, RolloutBatch, pair_loss, rollout_loss
 from heedful.tasks.prefer.recipe import PreferSection
 from heedful.tasks.prefer.rewards import Reward
-from heedful.tasks.prefer.rollouts import Policy, Rows, judge_all, make_answers, rows_of
+from heedful.tasks.prefer.rollouts import Policy, Rows, answers_in_words, judge_all, rows_of
 from heedful.tasks.reward.prompting import Prompting
 from heedful.training.loss import Loss
 from heedful.training.policy import (
@@ -115,16 +115,10 @@ class RolloutTask:
         model.eval()
         asked = self.asked(epoch)
         prompts = [self.ids[i] for i in asked]
-        answers = make_answers(
-            model,
-            prompts,
-            [counter_seed(self.seed, "drawn", epoch, i) for i in range(len(asked))],
-            tokens=plan.tokens,
-            temperature=plan.temperature,
-            end=self.prompting.end,
-            forbidden=self.prompting.forbidden,
+        seeds = [counter_seed(self.seed, "drawn", epoch, i) for i in range(len(asked))]
+        answers, texts = answers_in_words(
+            model, self.prompting, prompts, seeds, tokens=plan.tokens, temperature=plan.temperature
         )
-        texts = [self.prompting.text(*pair) for pair in zip(prompts, answers, strict=True)]
         rewards = torch.tensor(self.reward([self.prompts[i] for i in asked], texts))
         rows = rows_of(prompts, answers, pad=self.prompting.tokenizer.pad)
         own = judge_all(model, rows, temperature=plan.temperature)

@@ -32,7 +32,7 @@ from heedful.tasks.prefer import PREFER
 from heedful.tasks.prefer.learning import refuse_one_answer
 from heedful.tasks.prefer.recipe import PreferRecipe
 from heedful.tasks.prefer.rewards import Reward, reward_named
-from heedful.tasks.prefer.rollouts import make_answers, refuse_without_room
+from heedful.tasks.prefer.rollouts import answers_in_words, refuse_without_room
 from heedful.tasks.reward import REWARD
 from heedful.tasks.reward.prompting import prompting_of
 from heedful.tasks.reward.recipe import RewardRecipe
@@ -204,16 +204,8 @@ def _answers(
     model, tokenizer, _, about = read_run(run)
     prompting = prompting_of(run, tokenizer, about)
     ids = [own for own in prompting.prompts(prompts) for _ in range(count)]
-    made = make_answers(
-        model.eval(),
-        ids,
-        [counter_seed(plan.seed, *key, i) for i in range(len(ids))],
-        tokens=plan.tokens,
-        temperature=1.0,
-        end=prompting.end,
-        forbidden=prompting.forbidden,
-    )
-    texts = [prompting.text(*pair) for pair in zip(ids, made, strict=True)]
+    seeds = [counter_seed(plan.seed, *key, i) for i in range(len(ids))]
+    _, texts = answers_in_words(model.eval(), prompting, ids, seeds, tokens=plan.tokens, temperature=1.0)
     return [tuple(texts[i : i + count]) for i in range(0, len(texts), count)]
 
 

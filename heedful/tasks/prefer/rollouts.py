@@ -17,6 +17,7 @@ from heedful.decode.settings import Sampling
 from heedful.errors import InputError
 from heedful.models.actor_critic import ActorCritic
 from heedful.models.lm import LM
+from heedful.tasks.reward.prompting import Prompting
 from heedful.training.policy import token_log_probabilities
 
 Ids = list[int]
@@ -82,6 +83,21 @@ def make_answers(
             if log_probability != NEVER:
                 made[handle].append(token)
     return [*made.values()]
+
+
+def answers_in_words(
+    policy: Policy,
+    prompting: Prompting,
+    prompts: Sequence[Ids],
+    seeds: Sequence[int],
+    *,
+    tokens: int,
+    temperature: float,
+) -> tuple[list[Ids], list[str]]:
+    """`make_answers` of a model that is asked so, and the texts that these tokens are."""
+    end, forbidden = prompting.end, prompting.forbidden
+    made = make_answers(policy, prompts, seeds, tokens=tokens, temperature=temperature, end=end, forbidden=forbidden)
+    return made, [prompting.text(*pair) for pair in zip(prompts, made, strict=True)]
 
 
 def rows_of(prompts: Sequence[Ids], answers: Sequence[Ids], *, pad: int) -> Rows:

@@ -30,9 +30,9 @@ from heedful.tasks.prefer.rewards import NormalisedReward, Reward, finite, rewar
 from heedful.tasks.prefer.rollouts import (
     Policy,
     Rows,
+    answers_in_words,
     judge_all,
     language_model,
-    make_answers,
     refuse_without_room,
     rows_of,
 )
@@ -145,16 +145,10 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
     def _make_answers(self, model: Policy, asked: Sequence[str], key: str) -> tuple[list[str], Rows]:
         """An answer to each prompt, drawn always alike, and both as tokens."""
         plan, prompts = self.recipe.prefer, self.prompting.prompts(asked)
-        answers = make_answers(
-            model,
-            prompts,
-            [counter_seed(key, i) for i in range(len(prompts))],
-            tokens=plan.tokens,
-            temperature=plan.temperature,
-            end=self.prompting.end,
-            forbidden=self.prompting.forbidden,
+        seeds = [counter_seed(key, i) for i in range(len(prompts))]
+        answers, texts = answers_in_words(
+            model, self.prompting, prompts, seeds, tokens=plan.tokens, temperature=plan.temperature
         )
-        texts = [self.prompting.text(*pair) for pair in zip(prompts, answers, strict=True)]
         return texts, rows_of(prompts, answers, pad=self.tokenizer.pad)
 
     def _weights(self) -> list[str]:

@@ -14,6 +14,7 @@ from heedful.errors import InputError, MissingError
 from heedful.exchange.hub import CHAT
 from heedful.tasks.chat.template import special_names, template_in
 from heedful.tasks.chat.use import messages_in
+from heedful.tasks.generate.likelihood import begun_alike
 
 Ids = list[int]
 
@@ -70,9 +71,7 @@ class Prompting:
         found = []
         for begun, ids in zip(alone, whole, strict=True):
             both = [*self.before, *ids]
-            pairs = zip(begun, both, strict=False)
-            asked = next((i for i, (one, other) in enumerate(pairs) if one != other), min(len(begun), len(both)))
-            found.append(Answered([*both, self.end], max(1, asked)))
+            found.append(Answered([*both, self.end], max(1, begun_alike(begun, both))))
         return found
 
     def text(self, begun: Ids, made: Ids) -> str:

@@ -1,6 +1,7 @@
 """Training a reward, from a language model."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -9,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from heedful.data.batches import shuffled_groups
-from heedful.data.frame import Framed, rectangle
+from heedful.data.frame import Framed, rectangles
 from heedful.data.parts import Parts
 from heedful.data.text.judgements import Judgement, read_judgements
 from heedful.errors import counted
@@ -49,15 +50,8 @@ class Compared(NamedTuple):
 
 
 def reward_batch(judged: Sequence[Compared]) -> RewardBatch:
-    K = max(len(one.rows) for one in judged)
-    absent = Framed([], [])
-    rows = [
-        framed
-        for one in judged
-        for framed in (*(Framed(row.ids, [0] * len(row.ids)) for row in one.rows), *[absent] * (K - len(one.rows)))
-    ]
-    tokens, segments, _ = (part.unflatten(0, (-1, K)) for part in rectangle(rows))
-    ranks = [[*one.ranks, *[-1] * (K - len(one.ranks))] for one in judged]
+    tokens, segments, _ = rectangles([[Framed(row.ids, [0] * len(row.ids)) for row in one.rows] for one in judged])
+    ranks = [[*one.ranks, *[-1] * (tokens.shape[1] - len(one.ranks))] for one in judged]
     return RewardBatch(tokens, segments, torch.tensor(ranks))
 
 
@@ -92,7 +86,8 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
         self.about: dict[str, Any] = {} if self.start is None else dict(self.start.around)
         self.prompting = prompting_of(begun or Path(recipe.start_from), self.tokenizer, self.about)
         self.judged = self._compared(self.corpus.train)
-        self.prompting.prompts([one.prompt for one in [*self.valid, *_all(self.corpus.tests)]])  # refuses before a step
+        measured = [*self.valid, *chain(*self.corpus.tests.values())]
+        self.prompting.prompts([one.prompt for one in measured])  # refuses before a step
 
     def read(self) -> Parts[list[Judgement]]:
         return read_judgements(self.recipe.data.path)
@@ -170,7 +165,3 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
 
 def _texts(judgements: Sequence[Judgement]) -> list[str]:
     return [one.prompt + answer for one in judgements for answer in one.candidates]
-
-
-def _all(tests: Mapping[str, Sequence[Judgement]]) -> list[Judgement]:
-    return [one for part in tests.values() for one in part]

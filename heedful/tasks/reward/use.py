@@ -22,9 +22,8 @@ from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_warning, warn
 from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.reading import READ
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, refuse_run_of_another
-
-READ = 8192  # tokens that are read at a time
 
 
 class RewardModel(TextModel[Classifier]):

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import torch
 
 from heedful.core.config import to_json
-from heedful.data.images.files import Preparation, survey
 from heedful.data.images.masks import IGNORE, MaskedImages, MaskedPart, doubt, read_masked_images
 from heedful.errors import InputError, counted
 from heedful.models.pyramid import Pyramid, PyramidConfig
@@ -19,7 +18,7 @@ from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.segment.recipe import SegmentRecipe
 from heedful.tasks.segment.use import Segmenter, SegmentSpec, pixel_loss
-from heedful.tasks.shared.picture_job import PictureJob, make_viewer, view_size
+from heedful.tasks.shared.picture_job import PictureJob, make_viewer
 from heedful.tasks.shared.pictures import PictureBatch, Viewer
 from heedful.training.loss import Loss
 
@@ -57,25 +56,17 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
     def __init__(self, recipe: SegmentRecipe, corpus: MaskedImages | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         corpus = self.corpus
-        classes, size = corpus.classes, view_size(corpus.size, recipe.images.size)
-        found = survey(corpus.train.images)
-        self.learnt = found.each
+        classes, found = corpus.classes, self.read_pictures()
+        seen = self.seen_whole(found)
         masks = _read(corpus.train)
         for part in (corpus.valid, *corpus.tests.values()):
-            survey(part.images)
             _read(part)
             self.notes += doubt(part, classes)
         if self.start is None:
             row = row_of(SEGMENTERS, recipe)
             self.config = segformer_config(row, n_classes=len(classes.labels), channels=corpus.channels)
-            seen = Preparation(channels=corpus.channels, resize=size, mean=found.mean, std=found.std)
         else:
-            self.config, seen = (
-                replace(self.start.config, n_classes=len(classes.labels)),
-                self.start.spec.preparation,
-            )
-            if recipe.images.size is not None or len(seen.resize) != 2:
-                seen = replace(seen, resize=size, longest=None)
+            self.config = replace(self.start.config, n_classes=len(classes.labels))
         self.answers = SegmentSpec(classes=classes, preparation=seen)
         self.viewer = make_viewer(corpus.train.images, seen, recipe.images, recipe.train.seed)
         self.fingerprint = sha256(f"{found.fingerprint} {masks}".encode()).hexdigest()

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from heedful.apply.inference import for_inference
-from heedful.data.batches import grouped
+from heedful.data.batches import of_like_length
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, TextError
@@ -20,11 +20,11 @@ from heedful.run.task import Served
 from heedful.tasks.shared.lengths import cut_at, cut_warning, most_positions, warn
 from heedful.tasks.shared.one_or_many import is_one, listed
 from heedful.tasks.shared.opened import Opened
+from heedful.tasks.shared.reading import READ
 from heedful.tasks.shared.served import Reads
 
 Pool = Literal["mean", "first"]
 Read = Callable[[Int[Tensor, "N T"], Int[Tensor, "N T"]], Float[Tensor, "N T C"]]
-READ = 8192  # tokens that are read at a time
 
 
 @runtime_checkable
@@ -123,7 +123,7 @@ class TextEncoder(Opened):
         lengths = [len(row.tokens) for row in rows]
         made = torch.empty(len(rows), self.width)
         device = next(self.model.parameters()).device
-        for group in grouped(sorted(range(len(rows)), key=lengths.__getitem__), lengths, READ):
+        for group in of_like_length(lengths, READ):
             tokens, segments, _ = (part.to(device) for part in rectangle([rows[i] for i in group]))
             hidden, real = self._read(tokens, segments).float(), segments > 0
             means = (hidden * real[..., None]).sum(1) / real.sum(1, keepdim=True)

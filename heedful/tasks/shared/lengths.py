@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.lines import quoted
-from heedful.errors import InputError
+from heedful.errors import InputError, TextError
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.store.files import read_json
 
@@ -63,6 +63,15 @@ def most_positions(config: object) -> int | None:
     """How many tokens a source and a target may have, ends included; None where any number."""
     sides = (config.source, config.target) if isinstance(config, Seq2SeqConfig) else ()
     return min((side.context_length for side in sides if side.position_embeddings == "learned"), default=None)
+
+
+def refuse_longer(texts: Sequence[str], sentences: Sequence[Ids], most: int | None, *, does: str) -> None:
+    """Raises TextError for a text, of these tokens, of more than `most` of them (None: any number), as many as the
+    model `does`: "reads", or "writes"."""
+    for text, ids in zip(texts, sentences, strict=True):
+        if most is not None and len(ids) > most:
+            what = f"{len(ids):,} tokens, but the model {does} at most {most:,}"
+            raise TextError(what, where=shorten(text), fix="give it in shorter parts")
 
 
 def check_lengths(sentences: Sequence[Ids], positions: int, *, where: str) -> None:

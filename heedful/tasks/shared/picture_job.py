@@ -1,27 +1,22 @@
 """What the trainings of models that see whole pictures share: views, sizes, models to begin with, model cards."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
-
-from torch import nn
 
 from heedful.core.config import from_json, to_json
 from heedful.data.images.augment import Augment
-from heedful.data.images.files import Images, Preparation, SomeImages, survey
+from heedful.data.images.files import Images, Preparation, SomeImages, Survey, survey
 from heedful.data.images.views import VIEWS
 from heedful.data.parts import spread
 from heedful.models import config_from
 from heedful.models.vision_presets import ClipSize, ViTSize
 from heedful.run.card import CardText, Scores, fingerprint, score_table
-from heedful.run.folder import load_weights, parameters
 from heedful.run.job import C, Job, M
 from heedful.run.recipe import Recipe
 from heedful.run.start import begun_with, started_from
 from heedful.store import files
-from heedful.store.model import read_model
 from heedful.tasks.shared.pictures import Prepared, Viewer
 from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection
 from heedful.tasks.shared.served import spec_of
@@ -75,6 +70,27 @@ class PictureJob(Job[R, C, M]):
         config = config_from(begun_with(recipe, folder), where=f"{folder}/config.json")
         return PictureStart(config, spec_of(self.spec_kind, about))
 
+    def read_pictures(self) -> Survey:
+        """What the pictures to learn from are like; all parts are read. Raises InputError for a damaged one."""
+        corpus: Any = self.corpus
+        found = survey(corpus.train.images)
+        self.learnt = found.each
+        for part in (corpus.valid, *corpus.tests.values()):
+            survey(part.images)
+        return found
+
+    def seen_whole(self, found: Survey) -> Preparation:
+        """How pictures are prepared of which nothing is cut off: as for the model that is started from, or as large as
+        the recipe says, or they are."""
+        corpus: Any = self.corpus
+        size = view_size(corpus.size, self.recipe.images.size)
+        if self.start is None:
+            return Preparation(channels=corpus.channels, resize=size, mean=found.mean, std=found.std)
+        seen: Preparation = self.start.spec.preparation
+        if self.recipe.images.size is not None or len(seen.resize) != 2:
+            return replace(seen, resize=size, longest=None)
+        return seen
+
     def portion(self, valid: Any, share: float) -> Any:
         """Of a part: some of its pictures, and what is known of them."""
         return some_pictures(valid, spread(len(valid), share))
@@ -93,10 +109,6 @@ class PictureJob(Job[R, C, M]):
         valid: Any = self.corpus.valid
         parts = [getattr(valid, one.name) for one in fields(valid) if one.name != "names"]
         return fingerprint(repr(part) if isinstance(part, list) else survey(part).fingerprint for part in parts)
-
-    def begin(self, model: M) -> None:
-        if self.start is not None:
-            begin_from(self.recipe.start_from, model, new=self.new_heads())
 
     def told(
         self,
@@ -156,11 +168,3 @@ def fitted(row: Row, recipe: Recipe, wanted: int | None, pictures: tuple[int, in
         return row, size
     aim, whole = size * row.patch / row.size, (patch for patch in range(1, size + 1) if size % patch == 0)
     return replace(row, patch=min(whole, key=lambda patch: abs(patch - aim))), size
-
-
-def begin_from(run: str, model: nn.Module, *, new: Collection[str] = ()) -> None:
-    """Gives the model the weights of a run, but for those whose names begin with one of `new`."""
-    _, tensors = read_model(Path(run))
-    own = parameters(model)
-    kept = {name: own[name] for name in own if any(name.startswith(f"{part}.") for part in new)}
-    load_weights(model, tensors | kept, where=f"{run}/model.safetensors")

@@ -33,9 +33,14 @@ def random_sentences(size: int, *, least: int = 4) -> list[list[int]]:
     return [torch.randint(least, size, (n,), generator=draw).tolist() for n in (3, 9, 5, 14)]
 
 
+def a_few(sentences: Sequence[list[int]], size: int) -> list[list[int]]:
+    """The first that are not empty, or random ones of a vocabulary of this size."""
+    return [ids for ids in sentences if ids][:8] or random_sentences(size)
+
+
 def framed_rows(tokenizer: Tokenizer, frame: Frame, context: int, texts: Sequence[str]) -> list[Framed]:
     """The texts, or random ones, as at most `context` tokens; every other one with the next as a second text."""
-    sentences = [ids for ids in tokenizer.encode(list(texts)) if ids][:8] or random_sentences(tokenizer.size)
+    sentences = a_few(tokenizer.encode(list(texts)), tokenizer.size)
     half, others = (context - frame.extra(pair=True)) // 2, [*sentences[1:], sentences[0]]
     return [
         frame.put(one[:half], other[:half] if n % 2 else None)

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.data.batches import grouped
+from heedful.data.batches import of_like_length
 from heedful.data.frame import Framed, rectangle
 from heedful.errors import NonFiniteError
 from heedful.models.token_classifier import TokenClassifier
@@ -19,7 +19,7 @@ def token_logits(model: TokenClassifier, sequences: Sequence[Framed]) -> list[Fl
     """The logits at each token of each sequence. Raises NonFiniteError."""
     lengths = [len(one.tokens) for one in sequences]
     found: list[Tensor] = [torch.empty(0)] * len(sequences)
-    for group in grouped(sorted(range(len(lengths)), key=lengths.__getitem__), lengths, READ):
+    for group in of_like_length(lengths, READ):
         batch = (part.to(model.out.weight.device) for part in rectangle([sequences[i] for i in group]))
         logits = model(*batch).float().cpu()
         if not logits.isfinite().all():

@@ -23,7 +23,6 @@ KEY = "languages"
 TAGS = "tags"  # the ids of the tokens that ask for a kind of translation, by its name
 TAGGED = "tagged"  # the one of them that is asked for
 MOST_TAGS = 100
-Ids = list[int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +56,14 @@ class Languages:
             return [(source, target) for source, _, target in (each.partition(ARROW) for each in self.learnt)]
         return [(source, target) for source in self.tokens for target in self.tokens if source != target]
 
-    def around(self, source: str, target: str, prefix: Ids, *, eos: int) -> dict[str, Any]:
+    def prefix(self, source: str, target: str) -> str:
+        """The text before a source of this direction."""
+        return self.prefixes.get(f"{source}{ARROW}{target}", "").rstrip()
+
+    def around(self, source: str, target: str, tokenizer: Tokenizer) -> dict[str, Any]:
         """What stands around a text of this direction, as task.json says it; "" is a language that is not told."""
-        before, after, begin = list(prefix), [eos], list[int]()
+        before = tokenizer.encode([self.prefix(source, target)])[0]
+        after, begin = [tokenizer.eos], list[int]()
         if source and self.source:
             (before if self.source == "before" else after).append(self.tokens[source])
         if target and self.target in ("begin", "before"):
@@ -76,13 +80,17 @@ class Languages:
         asked, told = bool(source), not source or self.source or self.learnt  # a language that no token tells is any
         source = (named(source, self.names("source"), "--from-language") if told else source) if source else given[0]
         target = named(target, self.names("target"), "--to") if target else given[1]
-        if not asked and self.learnt and f"{source}{ARROW}{target}" not in self.learnt:
+        if not asked and self._lacks(source, target):
             found = [one for one, other in self.pairs() if other == target]
             source = found[0] if len(found) == 1 else source  # the only one that leads there
-        if self.learnt and f"{source}{ARROW}{target}" not in self.learnt:
+        if self._lacks(source, target):
             what = f"it does not translate {source} to {target}"
             raise InputError(what, fix=f"it does {', '.join(each.replace(ARROW, ' to ') for each in self.learnt[:8])}")
         return source, target
+
+    def _lacks(self, source: str, target: str) -> bool:
+        """Whether not every direction was learnt, and this one was not."""
+        return bool(self.learnt) and f"{source}{ARROW}{target}" not in self.learnt
 
 
 def named(name: str, among: Sequence[str], option: str) -> str:
@@ -124,12 +132,12 @@ def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
             return start, f"no language of the model is told: {error.what}"
         fix = "say what the sides are in, as the model calls it: --source NAME --target NAME"
         raise InputError(error.what, where="languages of the data", fix=fix) from None
-    prefix = languages.prefixes.get(f"{source}{ARROW}{target}", "").rstrip()
-    around = languages.around(source, target, start.source.encode([prefix])[0], eos=start.source.eos)
+    around = languages.around(source, target, start.source)
     directed = start._replace(around={**start.around, **around, "source": source, "target": target})
     if (first := languages.start(target)) is not None:
         tokenizer = start.target.begun_by(first)
         directed = directed._replace(source=tokenizer, target=tokenizer)
+    prefix = languages.prefix(source, target)
     return directed, f"before each source: {prefix!r}" if prefix else f"as the model calls them: {source} to {target}"
 
 
@@ -199,8 +207,7 @@ def arounds_of(
     made = {}
     for source, target in directions:
         one, other = languages.direction(source, target, given=("", ""))
-        prefix = languages.prefixes.get(f"{one}{ARROW}{other}", "").rstrip()
-        own = languages.around(one, other, tokenizer.encode([prefix])[0], eos=tokenizer.eos)
+        own = languages.around(one, other, tokenizer)
         told = {KEY: as_told(languages), "source": one, "target": other}
         made[source, target] = {**around, **own, **more, **told}
     return made
@@ -219,8 +226,7 @@ def redirected(
         only_direction(source, target, given=given)
         return None
     source, target = languages.direction(source, target, given=given)
-    prefix = languages.prefixes.get(f"{source}{ARROW}{target}", "").rstrip()
-    around = languages.around(source, target, tokenizer.encode([prefix])[0], eos=tokenizer.eos)
+    around = languages.around(source, target, tokenizer)
     return {**about, **around, "source": source, "target": target}, languages.start(target)
 
 

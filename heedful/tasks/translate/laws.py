@@ -10,7 +10,7 @@ from heedful.data.batches import pad
 from heedful.decode.search import beam, greedy
 from heedful.models import RNN, DecoderOnlyTranslator
 from heedful.run.task import Law
-from heedful.tasks.shared.probes import CausalProbe, device_of, random_sentences
+from heedful.tasks.shared.probes import CausalProbe, a_few, device_of
 from heedful.tasks.shared.served import on_device
 from heedful.tasks.translate.use import Translator
 
@@ -54,8 +54,7 @@ class TranslationProbe(CausalProbe[Any]):
 
 
 def translator_laws(translator: Translator, texts: Sequence[str]) -> Iterable[Law]:
-    sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
-    source, segments = translator.padded(sentences or random_sentences(translator.source.size))
+    source, segments = translator.padded(a_few(translator.encode(list(texts))[0], translator.source.size))
     own = translator.target
     options = {"bos": own.bos, "eos": own.eos, "longest": 30, "forbidden": translator.forbidden}
     return TranslationProbe(translator.model, source, segments, filler=own.pad, options=options)

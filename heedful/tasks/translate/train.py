@@ -71,19 +71,20 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.score_names = self.metric.names
         if recipe.data.scores == "rouge":
             rouge_scorer()  # found missing now, and not when the training is over
-        parts = self._gathered()
-        names = tags_said(parts)
-        self._choose_model(begun, names)
-        self._choose_around(names)
-        pairs = self.corpus.train.apart()
-        self.tag = names[0] if pairs.tags and all(pairs.tags) else ""  # what is meant where none is said
+        self._gather()
+        parts = [corpus.train.apart() for corpus in self.corpora]
+        tags = tags_said(parts)
+        self._choose_model(begun, tags)
+        self._choose_around(tags)
+        self.tag = tags[0] if parts[0].tags and all(parts[0].tags) else ""  # what is meant where none is said
         self._encode(parts, begun)
         self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
         self.valid = self.corpus.valid.rows(some_of(len(self.corpus.valid), recipe.train.eval_sentences))
 
-    def _gathered(self) -> list[Pairs]:
-        """The pairs of the data, synthetic ones too, and those of each mix; what is doubtful in them is noted."""
+    def _gather(self) -> None:
+        """What is learnt from, `corpora`: the data, with synthetic pairs, and what is mixed in. What is doubtful in the
+        data is noted."""
         corpus, data = self.corpus, self.recipe.data
         originals = corpus.train.apart()
         tests = {pair for part in corpus.tests.values() for pair in zip(part.source, part.target, strict=True)}
@@ -102,7 +103,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         for mix in self.mixes:
             self.notes += [f"mixed in, {100 * mix.share:g} % of each epoch: {line}" for line in mix.corpus.taken]
             self.notes += mix.corpus.notes
-        return [corpus.train.apart(), *(mix.corpus.train.apart() for mix in self.mixes)]
+        self.corpora = [corpus, *(mix.corpus for mix in self.mixes)]
 
     def _choose_model(self, begun: Path | None, tags: Sequence[str]) -> None:
         """Tokenizers and a configuration: those of the model that it starts from, or of the recipe."""
@@ -131,37 +132,25 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
     def _encode(self, parts: Sequence[Pairs], begun: Path | None) -> None:
         """The pairs as tokens: those that are no longer than a row can be, how often each comes, and other forms of
-        them where the recipe wants some."""
-        recipe, positions = self.recipe, most_positions(self.config)
-        self.longest = recipe.data.longest if positions is None else min(recipe.data.longest, positions)
+        them where the recipe wants some; and what is to be known of them."""
+        data, positions = self.recipe.data, most_positions(self.config)
+        self.longest = data.longest if positions is None else min(data.longest, positions)
         texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
-        sources, beyond = cut_at(self.source.encode(texts[0]), self._cut())
+        sources, beyond = cut_at(self.source.encode(texts[0]), self._longest_source())
         if cut := sum(map(bool, beyond)):
             self.notes.append(f"{counted(cut, 'source')} {are(cut)} cut after {self.longest} tokens")
-        told_by = self._kinds(parts)
-        encoded = self._framed(zip(sources, self.target.encode(texts[1]), strict=True), told_by)
+        kinds = self._kinds(parts)
+        encoded = self._framed(zip(sources, self.target.encode(texts[1]), strict=True), kinds)
         fits = [max(map(len, pair)) < self.longest for pair in encoded]
         self.pairs = [*compress(encoded, fits)]
-        self.variants = None
-        if varies(recipe):
-            kept = [*compress(zip(*texts, strict=True), fits)]
-            sides, told_by = (self.source, self.target), [*compress(told_by, fits)]
-            self.variants = Variants(
-                kept,
-                sides,
-                recipe,
-                framed=lambda pairs, numbers: self._framed(pairs, [told_by[i] for i in numbers] if told_by else ()),
-                longest=self.longest,
-            )
-        pairs, weights = parts[0], self.corpus.weights
-        own = fits[: len(pairs)]
-        self.weights = [weights.get(pairs.origin_of(i), 1.0) for i, fit in enumerate(own) if fit] if weights else []
-        self.mixed = self._mixed(fits, [len(part) for part in parts])
         if left_out := len(encoded) - len(self.pairs):
             what = f"{counted(left_out, 'pair')} of more than {self.longest} tokens {are(left_out)} left out"
             self.notes.append(what)
+        self.variants = self._variants([*compress(zip(*texts, strict=True), fits)], [*compress(kinds, fits)])
+        self.weights = self._weights(parts[0], fits)
+        self.mixed = self._mixed(fits, [len(part) for part in parts])
         self.lengths = length_facts([*compress(sources, fits)], begun)
-        as_they_are = recipe.data.scores != "bleu" or recipe.noise.capitals > 0
+        as_they_are = data.scores != "bleu" or self.recipe.noise.capitals > 0
         self.capitals = {} if as_they_are else capitals_facts(texts[0])
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
         if positions is not None:
@@ -172,12 +161,28 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         source, target = data.source or None, data.target or None
         return read_parallel(data.path, source=source, target=target, tag=data.tag, valid=data.valid, test=data.test)
 
+    def _variants(self, texts: Sequence[tuple[str, str]], kinds: Sequence[Kind]) -> Variants | None:
+        """Other forms of the pairs that are kept, anew in each epoch; None where the recipe wants none."""
+        if not varies(self.recipe):
+            return None
+
+        def framed(pairs: Iterable[tuple[Ids, Ids]], numbers: Sequence[int]) -> list[tuple[Ids, Ids]]:
+            return self._framed(pairs, [kinds[i] for i in numbers] if kinds else ())
+
+        return Variants(texts, (self.source, self.target), self.recipe, framed=framed, longest=self.longest)
+
+    def _weights(self, pairs: Pairs, fits: Sequence[bool]) -> list[float]:
+        """How often each pair of the data comes that is kept; none where all come alike."""
+        weights = self.corpus.weights
+        kept = compress(range(len(pairs)), fits)
+        return [weights.get(pairs.origin_of(i), 1.0) for i in kept] if weights else []
+
     def _mixed(self, fits: Sequence[bool], lengths: Sequence[int]) -> list[tuple[range, float]]:
         """The numbers of each mix's pairs among those that are kept, and its share, of parts of these lengths: the
         data itself, and the mixes. Raises InputError where a part keeps none."""
         ends = [0, *accumulate(lengths)]
         kept = [0, *accumulate(sum(fits[begin:end]) for begin, end in pairwise(ends))]
-        for part, (begin, end) in zip([self.corpus, *(mix.corpus for mix in self.mixes)], pairwise(kept), strict=True):
+        for part, (begin, end) in zip(self.corpora, pairwise(kept), strict=True):
             if begin == end:
                 what = f"every pair is longer than data.longest = {self.longest} tokens"
                 fix = "--set data.longest=1000, or --set data.cut=true where only the sources are long"
@@ -201,7 +206,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
                 raise InputError(what, where="--mix", fix="say which is meant: --mix PATH:en>de:0.2")
             return []
         found: list[Direction] = []
-        for part, own in zip(parts, [self.corpus, *(mix.corpus for mix in self.mixes)], strict=True):
+        for part, own in zip(parts, self.corpora, strict=True):
             found += [part.directions[way] for way in part.ways] or [(own.source, own.target)] * len(part)
         for source, target in found:
             if (source, target) not in self.arounds:
@@ -280,7 +285,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return f"{counted(len(self.pairs), 'pair')}, {sizes} tokens in the vocabulary"
 
     def trained_on(self) -> Iterator[str]:
-        for corpus in (self.corpus, *(mix.corpus for mix in self.mixes)):
+        for corpus in self.corpora:
             yield from told_apart(corpus.train)
 
     @cached_property
@@ -318,7 +323,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         decode, data = self.recipe.decode.model_dump(exclude_none=True), self.recipe.data
         about: dict[str, Any] = {"task": "translate", "decode": decode}
         about |= {"source": self.corpus.source, "target": self.corpus.target} | self.lengths | self.capitals
-        about |= self.around | ({"longest_source": self._cut()} if data.cut else {})
+        about |= self.around | ({"longest_source": self._longest_source()} if data.cut else {})
         about |= {"scores": data.scores} if data.scores != "bleu" else {}
         return tagged(about, self.tag) if self.tag else about
 
@@ -354,7 +359,10 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def _check_lengths(self, positions: int) -> None:
         """Raises InputError where there is a text to be measured on that the model cannot read."""
         for pairs in (self.corpus.valid, *(part for _, part in self.tests())):
-            sides = cut_at(self.source.encode(pairs.source), self._cut())[0], self.target.encode(pairs.target)
+            sides = (
+                cut_at(self.source.encode(pairs.source), self._longest_source())[0],
+                self.target.encode(pairs.target),
+            )
             whole = framed_pairs(zip(*sides, strict=True), self.around)
             room = positions - bool(self.around.get(TAGS))
             check_lengths([ids for pair in whole for ids in pair], room, where=pairs.name)
@@ -362,7 +370,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def _framed(self, pairs: Iterable[tuple[Ids, Ids]], kinds: Sequence[Kind] = ()) -> list[tuple[Ids, Ids]]:
         """As the model reads them, of these kinds where there are several: sources that are too long are cut, where
         they may be."""
-        cut = [(source[: self._cut()], target) for source, target in pairs]
+        cut = [(source[: self._longest_source()], target) for source, target in pairs]
         if not kinds:
             return framed_pairs(cut, self.around)
         around = {kind: self._around(*kind) for kind in {*kinds}}
@@ -372,7 +380,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         around = self.around if way is None else self.arounds[way]
         return tagged(around, tag) if tag else around
 
-    def _cut(self) -> int | None:
+    def _longest_source(self) -> int | None:
         """How many tokens of a source are read; None: all."""
         before = len(self.around.get("before", [])) + bool(self.around.get(TAGS))
         return self.longest - 1 - before if self.recipe.data.cut else None

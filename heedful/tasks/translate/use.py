@@ -21,12 +21,12 @@ from heedful.decode.contract import Hypothesis
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.processes import Processes
 from heedful.decode.settings import Decoding, DecodingOptions
-from heedful.errors import InputError, TextError
+from heedful.errors import InputError
 from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
 from heedful.models import TranslationModel
 from heedful.run.folder import read_run
 from heedful.tasks.shared.asked import refuse_nothing
-from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions, shorten, warn
+from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions, refuse_longer, warn
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
@@ -171,14 +171,14 @@ class Translator(Opened):
         every = (most_positions(model.config) for model in (self.model, *self.others))
         return min((most for most in every if most is not None), default=None)
 
+    @property
+    def room(self) -> int | None:
+        """How many tokens a source may have beside those that stand around every one; None where any number."""
+        return None if self.positions is None else self.positions - sum(map(len, self.around))
+
     def refuse_too_long(self, texts: Sequence[str], ids: Sequence[Ids]) -> None:
         """Raises TextError for a text, of these tokens, of more of them than the model can read."""
-        positions = self.positions
-        room = None if positions is None else positions - sum(map(len, self.around))
-        for text, own in zip(texts, ids, strict=True):
-            if room is not None and len(own) > room:
-                what = f"{len(own):,} tokens, but the model reads at most {room:,}"
-                raise TextError(what, where=shorten(text), fix="give it in shorter parts")
+        refuse_longer(texts, ids, self.room, does="reads")
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
         """Each source's tokens, as many as were read in training where those were cut, and how many there are

@@ -29,6 +29,15 @@ class WindowBatch(NamedTuple):
     reach: Int[Tensor, "B P"]  # how far each word of the middle looks
     drawn: Int[Tensor, "B K"]
 
+    @property
+    def window(self) -> int:
+        """How many words stand on either side of the middle."""
+        return (self.words.shape[1] - self.reach.shape[1]) // 2
+
+    def middle(self, of: Tensor) -> Tensor:
+        """What tells something of each word, of the middle alone."""
+        return of[:, self.window : self.window + self.reach.shape[1]]
+
 
 class PairBatch(NamedTuple):
     words: Int[Tensor, "B"]

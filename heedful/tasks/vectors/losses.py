@@ -18,22 +18,18 @@ ALPHA = 0.75  # exponent of GloVe's weights (Pennington et al. 2014, equation 9)
 
 def near(batch: WindowBatch) -> Float[Tensor, "B P W"]:
     """1 where the word of the middle has that one in its reach: not itself, and no gap on either side."""
-    P, W = batch.reach.shape[1], batch.words.shape[1]
-    window = (W - P) // 2
-    at = torch.arange(W, device=batch.words.device)
-    apart = (at[None, :] - at[:P, None] - window).abs()
+    at = torch.arange(batch.words.shape[1], device=batch.words.device)
+    apart = (at - batch.middle(at[None]).mT).abs()
     real = batch.words != GAP
     seen = (apart <= batch.reach[..., None]) & (apart > 0) & real[:, None]
-    return (seen & real[:, window : window + P, None]).float()
+    return (seen & batch.middle(real)[..., None]).float()
 
 
 def skipgram(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
     """-log s(v'_c v_w) of each word w and each c near it, and -log s(-v'_n v_w) of `negatives` drawn words n for each
     (Mikolov et al. 2013b, equation 4): a row's K stand for all that its pairs would draw. Counted by words."""
     mask, words = near(batch), batch.words.clamp(min=0)
-    P = batch.reach.shape[1]
-    window = (words.shape[1] - P) // 2
-    centre = model.words(words[:, window : window + P])
+    centre = model.words(batch.middle(words))
     scores = centre @ model.contexts(words).mT
     against = centre @ model.contexts(batch.drawn).mT
     pairs = mask.sum(-1)
@@ -46,12 +42,10 @@ def skipgram(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
 def cbow(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
     """The same of each word and the mean of those near it, which is to tell it (Mikolov et al. 2013a, section 3.1)."""
     mask, words = near(batch), batch.words.clamp(min=0)
-    P = batch.reach.shape[1]
-    window = (words.shape[1] - P) // 2
     counts = mask.sum(-1, keepdim=True)
     around = (mask / counts.clamp(min=1)) @ model.words(words)
     known = (counts[..., 0] > 0).float()
-    scores = (around * model.contexts(words[:, window : window + P])).sum(-1)
+    scores = (around * model.contexts(batch.middle(words))).sum(-1)
     against = around @ model.contexts(batch.drawn).mT
     total = -(F.logsigmoid(scores) * known).sum() - (F.logsigmoid(-against).sum(-1) * known).sum() * _each(
         batch, negatives

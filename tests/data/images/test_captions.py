@@ -123,6 +123,7 @@ def test_same_pictures():
     ("name", "text", "what"),
     [
         ("a.csv", "image,label\nx.png,cat\n", r"a\.csv:1: columns image, label, expected image"),
+        ("a.csv", "sep=;\n", r"a\.csv:1: columns that have no name, expected image"),
         ("a.csv", "image,text\nx.png\n", r"a\.csv:2: 1 columns, expected 2"),
         ("a.csv", "image,text\nx.png,\n", r"a\.csv:2: no text"),
         ("a.csv", "image,text\ny.png,y\n", r"a\.csv:2: there is no picture 'y\.png'"),

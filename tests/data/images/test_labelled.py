@@ -203,6 +203,8 @@ def wrong(tmp_path, kind):
             pass
         case "no columns":
             (tmp_path / "a.csv").write_text("name,label\nx,y\n")
+        case "no rows":
+            (tmp_path / "a.csv").write_text("sep=;\n")
         case "a file that is not there":
             (tmp_path / "a.csv").write_text("image,label\nx.png,y\n")
         case "a long name":
@@ -233,6 +235,7 @@ def wrong(tmp_path, kind):
         ("a label without a picture", "b: no picture in this folder"),
         ("nothing", "no picture to learn from"),
         ("no columns", r"a\.csv:1: columns name, label, expected image"),
+        ("no rows", r"a\.csv:1: columns that have no name, expected image"),
         ("a file that is not there", r"a\.csv:2: there is no picture 'x\.png'"),
         ("a long name", r"a\.csv:2: there is no picture 'xxx"),
         ("a blank label", r"a\.csv:2: no label"),

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 def parts_of(translator: "Translator", text: str, *, sentences: bool = True) -> list[Span]:
     """Where the parts of a text begin and end; of one that is not too long, the whole."""
-    positions, about = translator.positions, translator.about
-    room = None if positions is None else positions - sum(map(len, translator.around))
-    read = min((limit for limit in (about.get("longest_source"), room) if limit is not None), default=None)
+    about = translator.about
+    limits = (about.get("longest_source"), translator.room)
+    read = min((limit for limit in limits if limit is not None), default=None)
     learnt = about.get(KEPT, {}).get("longest", read)
     most = learnt if read is None else min(learnt, read)
     if most is None or _tokens(translator, text) <= most:

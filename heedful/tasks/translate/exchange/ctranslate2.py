@@ -31,7 +31,7 @@ from heedful.run.folder import filled_then_renamed, read_tokenizers
 from heedful.run.task import Engine, Law
 from heedful.store import files
 from heedful.store.lock import one_after_another
-from heedful.tasks.shared.probes import random_sentences
+from heedful.tasks.shared.probes import a_few
 from heedful.tasks.translate.confidence import read_calibration
 from heedful.tasks.translate.exchange.lost import lost
 from heedful.tasks.translate.use import Translator
@@ -286,8 +286,8 @@ def _open(folder: Path, run: Path | None = None) -> Translator:
 def engine_laws(run: Path, translator: Translator, texts: Sequence[str]) -> Iterator[Law]:
     """That the translator says the same by CTranslate2, in a folder that was exported for this."""
     other = _open(run)
-    sentences = [ids for ids in translator.encode(list(texts))[0] if ids][:8]
-    sentences, settings = sentences or random_sentences(translator.source.size), translator.decoding(beam=1, longest=30)
+    sentences = a_few(translator.encode(list(texts))[0], translator.source.size)
+    settings = translator.decoding(beam=1, longest=30)
     theirs, ours = ([best[0] for best in model.hypotheses(sentences, settings)] for model in (other, translator))
     unequal = sum(a.tokens != b.tokens for a, b in zip(ours, theirs, strict=True))
     yield Law(

@@ -86,14 +86,7 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
     apart = (folder / NUMBERS).is_file() and not any((folder / name).is_file() for name in (TOKENIZER, MERGES))
     inner = None if apart else read_tokenizer(folder, framed=True)
     joint = apart and (folder / FAIRSEQ_PIECES).is_file()
-    numbers = read_piece_ids(folder / NUMBERS) if inner is None else inner.get_vocab()
-    if joint:
-        numbers = with_languages(numbers, token_names(folder), where=str(folder))
-    if apart:
-        added = [token.content for token in listed_tokens(folder, token_names(folder)).values()]
-        if strange := [name for name in added if name not in numbers]:
-            what = f"the added token {strange[0]!r} is not in {NUMBERS}, where those of this model have to be"
-            raise InputError(what, where=str(folder), fix="take the model that it was made of")
+    numbers = _numbers(folder, joint=joint) if inner is None else inner.get_vocab()
     tokens = HubTokens(folder, said, numbers, size=min(config.source.vocab_size, config.target.vocab_size))
     bos, eos = tokens.token("decoder_start"), tokens.token("eos")
     languages = read_languages(tokens, said)
@@ -114,10 +107,8 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         kept = {name: files.read_bytes(folder / name, limit=SPM_LIMIT) for name in sides}
         marks = {bos, eos, special.pad, special.unk, *(languages.tokens.values() if joint and languages else ())}
         controls = [name for name, index in numbers.items() if index in marks]
-        read = [
-            Tokenizer(from_spm(read_spm(data, where=folder / name), numbers, controls), special, numbers)
-            for name, data in kept.items()
-        ]
+        pieces = [from_spm(read_spm(kept[name], where=folder / name), numbers, controls) for name in sides]
+        read = [Tokenizer(own, special, numbers) for own in pieces]
         source, target = read[0], read[-1]
     decode = tokens.search(eos=eos, context_length=config.target.context_length)
     from_json(Decoding, decode, where=str(folder / GENERATION))  # which looks at the type of every value
@@ -143,76 +134,96 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         about["languages"] = as_told(languages)
     if languages is not None and told:
         one, other = direction_of(languages, tokens)
-        about |= languages.around(one, other, [], eos=eos) | {"source": one, "target": other}
+        about |= languages.around(one, other, source) | {"source": one, "target": other}
         if (start := languages.start(other)) is not None and source is target:
             source = target = source.begun_by(start)
     return kept | tokenizer_files(source, target) | {"task.json": about}
 
 
+def _numbers(folder: Path, *, joint: bool) -> dict[str, int]:
+    """The ids of SentencePiece's pieces, which its model does not say; and, where one is of both sides, of languages.
+    Raises InputError where an added token has none."""
+    numbers = read_piece_ids(folder / NUMBERS)
+    if joint:
+        numbers = with_languages(numbers, token_names(folder), where=str(folder))
+    added = [token.content for token in listed_tokens(folder, token_names(folder)).values()]
+    if strange := [name for name in added if name not in numbers]:
+        what = f"the added token {strange[0]!r} is not in {NUMBERS}, where those of this model have to be"
+        raise InputError(what, where=str(folder), fix="take the model that it was made of")
+    return numbers
+
+
 def write_translator(run: Path, translator: Translator) -> HubFiles:
     """Raises InputError for two tokenizers that did not come from SentencePiece."""
     source, target, about = translator.source, translator.target, translator.about
-    eos, pad, decoding = target.eos, target.pad, translator.decoding()
-    model = translator.model
+    model, languages = translator.model, languages_in(about)
     assert isinstance(model, Seq2Seq)  # no other family of the Hub translates
     longest = model.config.target.context_length
-    languages = languages_in(about)
-    if source is target and source.numbers is not None and languages is not None:
-        pieces = {name: index for name, index in source.numbers.items() if index not in languages.tokens.values()}
-        made: Files = {FAIRSEQ_PIECES: files.read_bytes(run / FAIRSEQ_PIECES, limit=SPM_LIMIT), NUMBERS: pieces}
-        made[TOKENIZER_CONFIG] = {"model_max_length": longest} | _named(source, {"eos": eos, "pad": pad})
-    elif source.numbers is not None:
-        made = {name: files.read_bytes(run / name, limit=SPM_LIMIT) for name in (*SPM, NUMBERS)}
-        made[TOKENIZER_CONFIG] = {
-            "tokenizer_class": "MarianTokenizer",
-            "source_lang": about["source"],
-            "target_lang": about["target"],
-            "model_max_length": longest,
-        }
-        made[TOKENIZER_CONFIG] |= _named(source, {"eos": eos, "pad": pad})
-    elif source is target:
-        prefixed = languages is not None and bool(languages.prefixes)  # config.json says those
-        before, after = ([], [eos]) if prefixed else translator.around
-        inner = framed(source, before, after)
-        if source.ours:
-            inner.normalizer = space_before(source)
-            inner.decoder = text_decoder(source, inner.decoder)
-        special = source.special
-        roles = {"bos": [*before, special.bos][0], "eos": eos, "pad": special.pad, "unk": special.unk}
-        cut = about.get("longest_source")
-        most = longest if cut is None else min(longest, cut + sum(map(len, translator.around)))
-        made = hub_tokenizer(source, inner, roles | {"mask": special.mask}, longest=most)
-        made[TOKENIZER_CONFIG] |= {"source_lang": about["source"], "target_lang": about["target"]}  # as Marian's
-    else:
-        raise InputError("its sides have a tokenizer each, for which the Hub has no words", where=str(run))
+    made = _tokenizers(run, translator, longest)
     said: dict[str, Any] = {}
     if languages is not None and languages.prefixes:
         said = params_of(languages)
     elif languages is not None and languages.source:
         listed = {"additional_special_tokens": source.pieces([*languages.tokens.values()])}
         made[TOKENIZER_CONFIG] |= reader_of(languages, about["source"], about["target"]) | listed
+    decoding = translator.decoding()
     own = {key: about[key] for key in KEPT if key in about and (source.ours or key != "languages")}
     own |= {BY_SOURCE: True} if decoding.longest is None else {}
     own |= {FINISHED_FIRST: True} if decoding.early_stopping and decoding.finished_first is None else {}
     if own:
         said[keys.PARAMS] = said.get(keys.PARAMS, {}) | {OWN: own}
-    search = {
+    made[GENERATION] = generation_config(_search(translator, longest), translator.forbidden)
+    notes = lost(about, limited=False) if source.ours else []
+    return HubFiles(made, {"start": target.bos, "end": target.eos, "pad": target.pad}, said, notes)
+
+
+def _tokenizers(run: Path, translator: Translator, longest: int) -> Files:
+    """The files of the tokenizers, and what their reader is told. Raises InputError."""
+    source, about, languages = translator.source, translator.about, languages_in(translator.about)
+    joint, eos, pad = source is translator.target, translator.target.eos, translator.target.pad
+    direction = {"source_lang": about["source"], "target_lang": about["target"]}
+    if source.numbers is not None:
+        told = {"model_max_length": longest} | _named(source, {"eos": eos, "pad": pad})
+        if joint and languages is not None:
+            pieces = {name: index for name, index in source.numbers.items() if index not in languages.tokens.values()}
+            model = files.read_bytes(run / FAIRSEQ_PIECES, limit=SPM_LIMIT)
+            return {FAIRSEQ_PIECES: model, NUMBERS: pieces, TOKENIZER_CONFIG: told}
+        made: Files = {name: files.read_bytes(run / name, limit=SPM_LIMIT) for name in (*SPM, NUMBERS)}
+        return made | {TOKENIZER_CONFIG: {"tokenizer_class": "MarianTokenizer"} | direction | told}
+    if not joint:
+        raise InputError("its sides have a tokenizer each, for which the Hub has no words", where=str(run))
+    prefixed = languages is not None and bool(languages.prefixes)  # config.json says those
+    before, after = ([], [eos]) if prefixed else translator.around
+    inner = framed(source, before, after)
+    if source.ours:
+        inner.normalizer = space_before(source)
+        inner.decoder = text_decoder(source, inner.decoder)
+    special = source.special
+    roles = {"bos": [*before, special.bos][0], "eos": eos, "pad": special.pad, "unk": special.unk, "mask": special.mask}
+    cut = about.get("longest_source")
+    most = longest if cut is None else min(longest, cut + sum(map(len, translator.around)))
+    made = hub_tokenizer(source, inner, roles, longest=most)
+    made[TOKENIZER_CONFIG] |= direction  # as Marian's
+    return made
+
+
+def _search(translator: Translator, longest: int) -> dict[str, Any]:
+    """How it searches, in their words."""
+    target, decoding = translator.target, translator.decoding()
+    return {
         "decoder_start_token_id": target.bos,
         "forced_bos_token_id": next(iter(translator.begin), None),
-        "eos_token_id": eos,
-        "pad_token_id": pad,
+        "eos_token_id": target.eos,
+        "pad_token_id": target.pad,
         "num_beams": decoding.beam,
         "length_penalty": decoding.length_penalty,
         "no_repeat_ngram_size": decoding.no_repeat or None,
         "min_length": decoding.shortest + 1 if decoding.shortest else None,
         "max_length": longest if decoding.longest is None else decoding.longest + 1,
-        "forced_eos_token_id": eos if decoding.forced_eos else None,
+        "forced_eos_token_id": target.eos if decoding.forced_eos else None,
         "renormalize_logits": decoding.renormalise or None,
         "early_stopping": decoding.early_stopping,
     }
-    made[GENERATION] = generation_config(search, translator.forbidden)
-    notes = lost(about, limited=False) if source.ours else []
-    return HubFiles(made, {"start": target.bos, "end": eos, "pad": pad}, said, notes)
 
 
 def _named(tokenizer: Tokenizer, roles: Mapping[str, int]) -> dict[str, str]:

@@ -101,7 +101,7 @@ def compared(translator: Translator, encoder: bytes, decoder: bytes) -> tuple[fl
         onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"]) for graph in (encoder, decoder)
     )
     model: Seq2Seq = translator.model  # type: ignore[assignment]
-    sentences = [ids for ids in random_sentences(translator.source.size) if ids][:2]
+    sentences = random_sentences(translator.source.size)[:2]
     source, segments = translator.padded(sentences)
     mask = (segments > 0).long().numpy()
     names = [output.name for output in encode.get_outputs()]

@@ -12,6 +12,7 @@ from heedful.tasks.shared.cli import Device, Json, Run, printable, say
 from heedful.tasks.shared.line_by_line import GROUP, answer_groups, answer_lines, one_each
 
 if TYPE_CHECKING:
+    from heedful.data.text.pairs import Pairs
     from heedful.tasks.translate.use import Translator
 
     Asked = Callable[[Translator, Sequence[tuple[str, str]]], Iterable[Mapping[str, Any]]]
@@ -74,12 +75,9 @@ def _answer_pairs(
     device: str,
     as_json: bool,
 ) -> None:
-    from heedful.data.text.layouts import languages_of_files
-    from heedful.data.text.pairs import read_pairs
-    from heedful.data.text.reading import read_whole
     from heedful.run.device import chosen_device
     from heedful.tasks.translate.languages import KEY
-    from heedful.tasks.translate.pairs.tagged import each_as_tagged, with_tags
+    from heedful.tasks.translate.pairs.tagged import each_as_tagged
     from heedful.tasks.translate.pairs.weigh import in_a_pair
     from heedful.tasks.translate.use import Translator
 
@@ -90,28 +88,15 @@ def _answer_pairs(
         raise InputError("texts beside a file of pairs", fix="give one of the two")
     translator = Translator.load(run, device=chosen_device(device))
     translator.run = run
-    if data is not None:
-        known = {} if KEY in translator.about else translator.about  # of several directions the data says which
-        asked = partial(read_whole, data, source=source or known.get("source"), target=target or known.get("target"))
-        (read, _), told = with_tags(translator, lambda tag: asked(tag=tag))
-        for line in told:
-            say(line)
-        if read.directions:
-            raise InputError("data of several directions", where=data, fix="name one: --source en --target de")
-        if KEY in translator.about:
-            translator = translator.directed(read.taken.source, read.taken.target)
-        pairs = read.train.apart()
-    elif source is not None and target is not None:
-        pairs = read_pairs(source, target)
-        if KEY in translator.about:
-            translator = translator.directed(*languages_of_files(source, target))
-    else:
+    if data is None and source is None:
 
         def answered(lines: list[str], first: int) -> Iterable[Sequence[Mapping[str, Any]]]:
             return one_each(answers(translator, [in_a_pair(line) for line in lines]))
 
         answer_lines(texts, answered, show, as_json=as_json)
         return
+    pairs, (of, to) = _read(translator, source, target, data)
+    directed = translator.directed(of, to) if KEY in translator.about else translator
     tags = pairs.tags or [""] * len(pairs)
     both = [*zip(pairs.source, pairs.target, tags, strict=True)]
     groups = (both[i : i + GROUP] for i in range(0, len(both), GROUP))
@@ -119,9 +104,34 @@ def _answer_pairs(
         say(f"{pairs.name}: {counted(pairs.dropped, 'pair')} left out, a side is empty")
     answer_groups(
         groups,
-        lambda some, _: one_each(each_as_tagged(translator, answers, some)),
+        lambda some, _: one_each(each_as_tagged(directed, answers, some)),
         show,
         named=pairs.where,
         name=pairs.name,
         as_json=as_json,
     )
+
+
+def _read(
+    translator: "Translator", source: str | None, target: str | None, data: str | None
+) -> "tuple[Pairs, tuple[str, str]]":
+    """The pairs of data, or of two files, and their languages, as far as that is said. Raises InputError for data of
+    several directions."""
+    from heedful.data.text.layouts import languages_of_files
+    from heedful.data.text.pairs import read_pairs
+    from heedful.data.text.reading import read_whole
+    from heedful.tasks.translate.languages import KEY
+    from heedful.tasks.translate.pairs.tagged import with_tags
+
+    if data is None:
+        assert source is not None  # else there are lines to be read
+        assert target is not None
+        return read_pairs(source, target), languages_of_files(source, target)
+    known = {} if KEY in translator.about else translator.about  # of several directions the data says which
+    asked = partial(read_whole, data, source=source or known.get("source"), target=target or known.get("target"))
+    (read, _), told = with_tags(translator, lambda tag: asked(tag=tag))
+    for line in told:
+        say(line)
+    if read.directions:
+        raise InputError("data of several directions", where=data, fix="name one: --source en --target de")
+    return read.train.apart(), (read.taken.source, read.taken.target)

@@ -9,11 +9,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from heedful.data.batches import grouped, pad
+from heedful.data.batches import of_like_length, pad
 from heedful.decode.rows import refuse_nan
 from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
-from heedful.tasks.shared.lengths import cut_warning, most_positions, shorten
+from heedful.tasks.shared.lengths import cut_warning, most_positions, refuse_longer, shorten
 from heedful.tasks.translate.searching import Ids
 from heedful.tasks.translate.use import Translator
 
@@ -90,10 +90,7 @@ def refuse_long_targets(translator: Translator, targets: Sequence[str], ids: Seq
     """Raises TextError for a target, of these tokens, of more of them than the model can write."""
     positions = most_positions(translator.model.config)
     room = None if positions is None else positions - len(translator.begin) - 1
-    for target, own in zip(targets, ids, strict=True):
-        if room is not None and len(own) > room:
-            what = f"{len(own):,} tokens, but the model writes at most {room:,}"
-            raise TextError(what, where=shorten(target), fix="give it in shorter parts")
+    refuse_longer(targets, ids, room, does="writes")
 
 
 @torch.inference_mode()
@@ -120,7 +117,7 @@ def batches_of(
     say the targets, one token before each, with its segments."""
     device, own = next(translator.model.parameters()).device, translator.target
     lengths = [max(map(len, pair)) for pair in pairs]
-    for group in grouped(sorted(range(len(pairs)), key=lengths.__getitem__), lengths, TOKENS):
+    for group in of_like_length(lengths, TOKENS):
         source, segments = translator.padded([pairs[i][0] for i in group])
         read, real = pad([[own.bos, *pairs[i][1][:-1]] for i in group], after=(), filler=own.pad)
         yield group, source.to(device), segments.to(device), read.to(device), real.to(device)
