@@ -30,6 +30,7 @@ KEPT = re.compile(
 )
 # Formulas as GitHub has them: a character that stands for nothing is in their place while signs are looked for.
 FORMULA = re.compile(r"\$\$(?:(?!\n[ \t]*\r?\n)[^$`])+\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n`]*(?<=[^\s$\\])\$(?![\w${])")
+BY_WORDS = ("]", "][]")  # how a link ends whose words say which of the addresses below is meant
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
 # White space inside of marks is none while lines are broken: code, and what is behind an address, come out as they are.
@@ -160,6 +161,7 @@ def _runs(children: Sequence[Any], content: str, text: str, offsets: Sequence[in
     where it must be."""
     runs: list[list[Inline]] = [[]]
     at, skip = 0, False
+    begin = 0  # of the words of a link
     for token in children:
         if skip:  # inside <an address>
             skip = token.type != "link_close"
@@ -168,8 +170,14 @@ def _runs(children: Sequence[Any], content: str, text: str, offsets: Sequence[in
         end = _end(token, content, at)
         if end is None:
             return None
+        beside = ""
+        if token.type == "link_open":
+            begin = end
+        elif token.type == "link_close" and content[at:end] in BY_WORDS:
+            label = (" " if content[n] == "\n" else text[offsets[n] : offsets[n + 1]] for n in range(begin, at))
+            beside = f"][{' '.join(''.join(label).split())}]"
         for length, said, role, name in _said(token, end - at):
-            runs[-1].append(Inline(text[offsets[at] : offsets[at + length]], said, role, name))
+            runs[-1].append(Inline(text[offsets[at] : offsets[at + length]], said, role, name, beside))
             at += length
         runs += [[]] if token.type == "hardbreak" else []
     return runs if not content[at:].strip() else None

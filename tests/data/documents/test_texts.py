@@ -1,5 +1,6 @@
 """Plain text, Markdown and HTML: only what is said in them is read, and all else comes back to the byte."""
 
+import re
 import time
 from pathlib import Path
 
@@ -259,3 +260,23 @@ def test_tags_without_an_end_take_no_longer(text: str) -> None:
 def test_a_line_above_a_blank_one_is_no_front_matter() -> None:
     assert passages("md", "---\n\n# Title\n\nsome text\n\n---\n\nmore\n") == ["Title", "some text", "more"]
     assert passages("md", "---\ntitle: A\n---\nmore\n") == ["more"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("See [the guide], it helps", "x [x x][the guide], x x"),
+        ("- a [The *whole*\n  guide] b", "- x [x *x* x][The *whole* guide] x"),
+        ("[the guide][] and [more][the guide] or [here](there)", "[x x][the guide] x [x][the guide] x [x](there)"),
+        ("# [The guide]", "# [x x][The guide]"),
+    ],
+)
+def test_a_link_that_is_found_by_its_words_is_found_by_others(text: str, expected: str) -> None:
+    end = "\n\n[the guide]: http://x\n[the *whole* guide]: http://y\n"
+    document = whole(READ["md"](text + end))
+    words = [
+        [re.sub(r"\w+", "x", part) if isinstance(part, str) else part for part in each.placed]
+        for each in document.passages
+    ]
+    assert " ".join(document.written(words).decode().removesuffix(end).split()) == expected
+    assert document.written([each.placed for each in document.passages]).decode() == text + end
