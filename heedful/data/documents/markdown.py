@@ -1,7 +1,7 @@
 """Markdown (CommonMark with tables and strikethrough), parsed by markdown-it-py: its blocks say where text is, and its
 inline tokens which signs in it are markup. Code, addresses of links, pictures and front matter are kept, and so are
-formulas, the marks of footnotes, boxes to tick, attributes in braces and what begins or ends a note (`[!NOTE]`,
-`:::tip`), which CommonMark has not."""
+formulas, the marks of footnotes, boxes to tick, attributes in braces, emoji (`:tada:`), what begins a definition and
+what begins or ends a note (`[!NOTE]`, `:::tip`), which CommonMark has not."""
 
 import html
 import re
@@ -26,10 +26,12 @@ BREAK = re.compile(r"(?:\\| *)\n *")
 PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^>]*>"), "link_close": TAIL}
 KEPT = re.compile(
     r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\}"
-    r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A(?::{3,}|!{3}[ ])[^\n]*|\ue000+)"
+    r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A(?::{3,}|!{3}[ ])[^\n]*|\ue000+|\ue001+)"
 )
 # Formulas as GitHub has them: a character that stands for nothing is in their place while signs are looked for.
 FORMULA = re.compile(r"\$\$(?:(?!\n[ \t]*\r?\n)[^$`])+\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n`]*(?<=[^\s$\\])\$(?![\w${])")
+EMOJI = re.compile(r"(?<![\w:]):(?=[+_-]*[a-z0-9])[a-z0-9_+-]+:(?![\w:])")
+DEFINES = re.compile(r"^(?:[ \t]*>)*[ \t]*(:[ \t]+)(?=\S)", re.MULTILINE)  # what stands before a definition
 BY_WORDS = ("]", "][]")  # how a link ends whose words say which of the addresses below is meant
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
@@ -47,7 +49,9 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
     front = FRONT.match(text)
     body = re.sub(r"[^\r\n]", " ", front[0]) + text[front.end() :] if front else text
-    body = FORMULA.sub(lambda found: re.sub(r"[^\r\n]", "\ue000", found[0]), body)
+    for kept in (FORMULA, EMOJI):
+        body = kept.sub(lambda found: re.sub(r"[^\r\n]", "\ue000", found[0]), body)
+    body = DEFINES.sub(lambda found: found[0].removesuffix(found[1]) + "\ue001" * len(found[1]), body)
     starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", body)), len(body)]
     edits, notes = list[Edit](), list[str]()
     row, after = -1, 0  # of a table, and where its next cell may begin
@@ -171,6 +175,7 @@ def _runs(children: Sequence[Any], content: str, text: str, offsets: Sequence[in
         if end is None:
             return None
         beside = ""
+        runs += [[]] if token.content.startswith("\ue001") else []
         if token.type == "link_open":
             begin = end
         elif token.type == "link_close" and content[at:end] in BY_WORDS:

@@ -143,6 +143,8 @@ def test_time_is_in_proportion_to_the_length(kind: str, part: str) -> None:
         ("md", 'See [the *text*](http://x "t") and ![p](q) now  \nthen `c`.', ["See the text and  now", "then ."]),
         ("md", "<div>\n<p>inside</p>\n</div>\n\nouter &amp; \\*more\\*", ["inside", "outer & *more*"]),
         ("md", "- [ ] do [^n]\n- [x] *done* [x]\n\n# A {#i}\n\n[^n]: A b\n", ["do", "done [x]", "A", "A b"]),
+        ("md", "Big *term*\n:   one\n    two\n: three\n\n: four\n", ["Big term", "one two", "three", "four"]),
+        ("md", ":white_check_mark: fast :+1: at 12:30:45 or a:b:c\n", ["fast  at 12:30:45 or a:b:c"]),
         ("md", "[a]: http://x\n\n[a] and [b][a] <http://y> z", ["a and b  z"]),
     ],
 )  # fmt: skip
@@ -154,6 +156,7 @@ def test_what_is_read(kind: str, text: str, expected: list[str]) -> None:
     ("kind", "text", "expected"),
     [
         ("md", "> quoted *text* that\n> is long\n\n- a `k` b\n", "> QUOTED *TEXT* THAT\n> IS LONG\n\n- A `k` B\n"),
+        ("md", "Big term\n:   one\n    *two*\n: three\n", "BIG TERM\n:   ONE *TWO*\n: THREE\n"),
         ("md", "> a `k\n> l` b `m\tn` c\n", "> A `k\n> l` B\n> `m\tn` C\n"),
         ("md", 'one\n[two](x "a  b\nc") three\n', 'ONE\n[TWO](x "a  b\nc")\nTHREE\n'),
         ("md", "See [the *text*](http://x).\n", "SEE [THE *TEXT*](http://x).\n"),
