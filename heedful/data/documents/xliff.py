@@ -32,6 +32,7 @@ LOCKED = (("mq:locked", "locked"), ("m:locked", "true"))  # of memoQ and of Phra
 UNITS = ("trans-unit", "segment")
 LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
 CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # what is not content of a code
+ANGULAR = re.compile(r"(START|CLOSE)_(\w+?)(?:_\d+)?")  # how it names the codes of tags
 PHRASE_TAG = re.compile(rf"{{({PHRASE})(?:>|&gt;)|&lt;({PHRASE})}}")
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
@@ -252,6 +253,8 @@ def _inline(token: Token) -> Inline:
     if token.local in OPENS | CLOSES:
         made.role = "opens" if token.local in OPENS else "closes"
         made.name = f"#{token.attribute('startRef') or token.attribute('rid') or token.attribute('id')}"
+    elif token.local == "x" and (found := ANGULAR.fullmatch(token.attribute("id") or "")):
+        made.role, made.name = "opens" if found[1] == "START" else "closes", f"#{found[2]}"
     return made
 
 
