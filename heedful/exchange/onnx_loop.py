@@ -37,7 +37,7 @@ class Translator:
         return [*self.facts["before"], *own[: self.facts["cut"]], *self.facts["after"]]
 
     def decode(self, ids: list[int]) -> str:
-        tokens = [self.tokens[index] for index in ids if index not in self.facts["controls"]]
+        tokens = [self.tokens[index] for index in ids if index in self.tokens and index not in self.facts["controls"]]
         text = self.target.decoder.decode(tokens)
         return text.removeprefix(self.facts["space"]) if self.ids is None else text.strip()
 
