@@ -118,11 +118,14 @@ def _edit(token: Any, text: str, body: str, starts: Sequence[int], after: int, c
     parts: list[str | Passage] = []
     for run in runs:
         literal = "".join(part.raw for part in run if part.text is not None)
+        bare = "".join(part.raw for part in run if part.raw == part.text)
+        told = "".join(part.text for part in run if part.text is not None and part.raw != part.text)
+        signs = "".join(sign for sign in SIGNS if sign in told or sign not in bare) + "|" * cell
 
-        def write(placed: Placed, literal: str = literal) -> str:
+        def write(placed: Placed, literal: str = literal, signs: str = signs) -> str:
             apart = _apart(placed)
             made = "".join(
-                _escaped(part, literal, cell) if isinstance(part, str) else part.raw.translate(HELD) for part in apart
+                _escaped(part, signs) if isinstance(part, str) else part.raw.translate(HELD) for part in apart
             )
             made = made if BLOCK.match(literal.lstrip()) else _no_block(made)
             line_end = "\r\n" if "\r\n" in text else "\n"
@@ -147,9 +150,9 @@ def _apart(placed: Placed) -> Iterator[str | Mark]:
         before = part
 
 
-def _escaped(text: str, literal: str, cell: bool) -> str:
-    """With a backslash before what would be markup, but for signs that were text in the source as they stand."""
-    signs = "".join(sign for sign in SIGNS if sign not in literal) + "|" * cell
+def _escaped(text: str, signs: str) -> str:
+    """With a backslash before what would be markup: before signs that are not in the source as text, or not without
+    one there."""
     return re.sub(f"[{re.escape(signs)}]", lambda found: f"\\{found[0]}", text) if signs else text
 
 

@@ -204,6 +204,14 @@ def test_words_become_no_markup(said: str) -> None:
     assert passages("md", made.written([[said]]).decode()) == [said]
 
 
+@pytest.mark.parametrize(
+    "text", ["an \\_\\_init\\_\\_ of a\\<b>", "a < b &lt;c> d_e &#95;f&#95;", "2 * 3 \\*4\\* \\[x](y)"]
+)
+def test_what_is_escaped_is_no_markup_among_other_words(text: str) -> None:
+    (passage,) = (made := whole(READ["md"](text))).passages
+    assert passages("md", made.written([[f"x {passage.text}"]]).decode()) == [f"x {passage.text}"]
+
+
 def test_code_beside_code_stays_two() -> None:
     made = whole(READ["md"]("one `a` and **b** or `c` **d** two"))
     (passage,) = made.passages
