@@ -18,6 +18,7 @@ from heedful.data.documents.encodings import XML, decoded
 from heedful.data.documents.hypertext import joined
 from heedful.data.documents.inline import Inline, inline_of, passages_from
 from heedful.data.documents.markup import Token, tokens_of
+from heedful.data.documents.messages import chooses, passages_of
 from heedful.data.documents.passages import Document, Part, Passage, State
 from heedful.data.text.formats.inline import PHRASE, breaks_line
 from heedful.data.text.formats.xliff import UNTRANSLATED
@@ -222,17 +223,19 @@ def _passages(tokens: Sequence[Token], preserved: bool, line: int) -> Iterator[s
         elif token.local == "mrk" and token.kind == "closes":
             bounds = segments.pop()
         if bounds or (token.kind == "empty" and breaks_line(token.attribute, unescape(CONTENT.sub("", token.raw)))):
-            yield from passages_from(run, line=line, blanks=not preserved)
+            yield from passages_of(run, unescape, line=line, blanks=not preserved)
             yield token.raw
             run = []
             continue
-        parts = LINE_END.split(token.raw) if preserved and token.kind == "text" else [token.raw]
+        parts = [token.raw]
+        if preserved and token.kind == "text" and not chooses(token.raw):
+            parts = LINE_END.split(token.raw)
         for own, line_end in zip(parts[::2], parts[1::2], strict=False):
             yield from passages_from([*run, *_words(own)], line=line, blanks=False)
             yield line_end
             run = []
         run += _words(parts[-1]) if token.kind == "text" else [_inline(token)]
-    yield from passages_from(run, line=line, blanks=not preserved)
+    yield from passages_of(run, unescape, line=line, blanks=not preserved)
 
 
 def _words(raw: str) -> Iterator[Inline]:
