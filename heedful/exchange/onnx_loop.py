@@ -26,19 +26,20 @@ class Translator:
         self.source, self.target = (Tokenizer.from_file(str(folder / name)) for name in self.facts["tokenizers"])
         self.source.encode_special_tokens = not self.facts["spelled"]
         numbers = folder / "vocab.json"  # where the model has other ids than the tokenizer
-        self.ids = json.loads(numbers.read_text("utf-8")) if numbers.is_file() else self.source.get_vocab()
-        self.tokens = {index: token for token, index in self.ids.items()}
-        if not numbers.is_file():
-            self.tokens = {index: token for token, index in self.target.get_vocab().items()}
+        self.ids = json.loads(numbers.read_text("utf-8")) if numbers.is_file() else None
+        self.tokens = {index: token for token, index in (self.ids or self.target.get_vocab()).items()}
 
     def encode(self, text: str) -> list[int]:
         found = self.source.encode(self.facts["space"] + text, add_special_tokens=False)
-        own = [self.ids[token] for token in found.tokens[: self.facts["cut"]]]
-        return [*self.facts["before"], *own, *self.facts["after"]]
+        own = found.ids
+        if self.ids is not None:
+            own = [self.ids.get(token, self.facts["unknown"]) for token in found.tokens]
+        return [*self.facts["before"], *own[: self.facts["cut"]], *self.facts["after"]]
 
     def decode(self, ids: list[int]) -> str:
-        tokens = [self.tokens[index] for index in ids if index not in self.facts["controls"]]
-        return self.target.decoder.decode(tokens).removeprefix(self.facts["space"])
+        tokens = [self.tokens[index] for index in ids if index in self.tokens and index not in self.facts["controls"]]
+        text = self.target.decoder.decode(tokens)
+        return text.removeprefix(self.facts["space"]) if self.ids is None else text.strip()
 
     def translate(self, text: str) -> str:
         return self.decode(self.search(self.encode(text))) if text.strip() else ""

@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx
 import pytest
+import torch
 
 from commands import heed
 from heedful.errors import InputError, MissingError, StorageError
@@ -18,7 +19,9 @@ from heedful.run.card import BESIDE as FILES_BESIDE
 from heedful.run.card import CURVE
 from heedful.tasks.translate.exchange import onnx as engine
 from heedful.tasks.translate.use import Translator
-from heedful.verbs.exchange import export_model
+from heedful.verbs.exchange import export_model, import_model
+from hub import marian_folder
+from hub_languages import m2m100_folder, mt5_folder
 from saved import save_run
 from serving import PAIRS, language_model, loud, opened, tokenizer_of
 
@@ -34,6 +37,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "rotary": ({"order": "pre", "position": "rotary"}, {"forbidden": [0, 1, 40], "longest_source": 9}),
     "buckets": ({"order": "pre", "position": "buckets"}, {}),
 }
+IMPORTED: dict[str, Any] = {"marian": marian_folder, "m2m100": m2m100_folder, "mt5": mt5_folder}
 EXPORT = """
 import sys
 from heedful.verbs.exchange import export_model
@@ -58,6 +62,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     annotations are executed here."""
     folder = tmp_path_factory.mktemp("onnx")
     made = {name: run_of(folder / name, about, **size) for name, (size, about) in KINDS.items()}
+    torch.manual_seed(0)
+    for name, make in IMPORTED.items():
+        make(folder / f"{name}-folder")
+        made[name] = Path(import_model(folder / f"{name}-folder", folder / name).out)
     words = [sys.executable, "-c", EXPORT, *map(str, made.values())]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -84,6 +92,19 @@ def test_onnxruntime_says_what_the_model_says(runs: dict[str, Path], name: str) 
         assert theirs.decode(found) == model.target.decode(found)
         assert theirs.translate(text) == model.translate(text, beam=1)
     assert theirs.translate(" ") == ""
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_what_a_vocabulary_of_the_hub_lacks_is_unknown_there_too(runs: dict[str, Path], name: str) -> None:
+    out = Path(f"{runs[name]}-onnx")
+    theirs, model = runpy.run_path(str(out / "translate.py"))["Translator"](out), opened(runs[name])
+    for text in ["The small cat is sleeping.", "D\u00e9j\u00e0 \u2603 x", "don't \u4e8c 9"]:
+        ((own,), _) = model.encode([text])
+        ((best,),) = model.hypotheses([own], model.decoding(beam=1, no_repeat=0))
+        assert theirs.encode(text) == [*model.around[0], *own, *model.around[1]]
+        assert theirs.search(theirs.encode(text)) == list(best.tokens)
+        said = [*best.tokens, model.model.config.target.vocab_size - 1]  # which may have no name
+        assert theirs.decode(said) == model.target.decode(said)
 
 
 def test_it_ends_where_the_positions_do(runs: dict[str, Path]) -> None:

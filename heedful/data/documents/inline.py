@@ -13,10 +13,13 @@ BLANKS = re.compile(f"[{BLANK}]+")
 
 
 class Inline:
-    """A part of a run: a text, or a mark with the role and the name that pair it."""
+    """A part of a run: a text, or a mark with the role and the name that pair it. `beside` is how a mark stands beside
+    other words, where that is not as it stands now."""
 
-    def __init__(self, raw: str, text: str | None = None, role: Role = "alone", name: str = "") -> None:
-        self.raw, self.text, self.role, self.name = raw, text, role, name
+    def __init__(
+        self, raw: str, text: str | None = None, role: Role = "alone", name: str = "", beside: str = ""
+    ) -> None:
+        self.raw, self.text, self.role, self.name, self.beside = raw, text, role, name, beside
 
 
 def inline_of(token: Token) -> Inline:
@@ -38,8 +41,8 @@ def passages_from(
     line: int = 0,
     blanks: bool = True,
 ) -> list[str | Passage]:
-    """A run as one passage with what is before and after it: blanks, and marks that hold all of its words. Where it has
-    no letter and no digit, it is kept. `blanks`: as many as there are mean one."""
+    """A run as one passage with what is before and after it: blanks, and marks that hold all of its words and
+    stay as they are. Where it has no letter and no digit, it is kept. `blanks`: as many as there are mean one."""
     run = [part for part in run if part.raw]
     if not any(part.text and any(map(str.isalnum, part.text)) for part in run):
         return ["".join(part.raw for part in run)]
@@ -65,7 +68,7 @@ def _passage(inner: Sequence[Inline], write: Callable[[Placed], str], line: int,
     for part in inner:
         if part.text is None:
             thing |= part.role == "alone"
-            marks.append(Mark(len(text), part.raw, part.role))
+            marks.append(Mark(len(text), part.beside or part.raw, part.role))
             names.append(part.name)
             continue
         own = BLANKS.sub(" ", part.text) if blanks else part.text
@@ -88,7 +91,7 @@ def _within(run: Sequence[Inline]) -> tuple[int, int]:
             begin += 1
         while bare(run[end - 1]) or (run[end - 1].text is None and pairs[end - 1] < 0):
             end -= 1
-        if pairs[begin] >= 0 and pairs[begin] == pairs[end - 1]:
+        if pairs[begin] >= 0 and pairs[begin] == pairs[end - 1] and not run[end - 1].beside:
             begin, end = begin + 1, end - 1
         else:
             return begin, end

@@ -1,7 +1,7 @@
 """Markdown (CommonMark with tables and strikethrough), parsed by markdown-it-py: its blocks say where text is, and its
 inline tokens which signs in it are markup. Code, addresses of links, pictures and front matter are kept, and so are
-formulas, the marks of footnotes, boxes to tick, attributes in braces and what begins or ends a note (`[!NOTE]`,
-`:::tip`), which CommonMark has not."""
+formulas, the marks of footnotes, boxes to tick, attributes in braces, emoji (`:tada:`), what begins a definition and
+what begins or ends a note (`[!NOTE]`, `:::tip`), which CommonMark has not."""
 
 import html
 import re
@@ -26,10 +26,13 @@ BREAK = re.compile(r"(?:\\| *)\n *")
 PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^>]*>"), "link_close": TAIL}
 KEPT = re.compile(
     r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\}"
-    r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A(?::{3,}|!{3}[ ])[^\n]*|\ue000+)"
+    r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A(?::{3,}|!{3}[ ])[^\n]*|\ue000+|\ue001+)"
 )
 # Formulas as GitHub has them: a character that stands for nothing is in their place while signs are looked for.
 FORMULA = re.compile(r"\$\$(?:(?!\n[ \t]*\r?\n)[^$`])+\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n`]*(?<=[^\s$\\])\$(?![\w${])")
+EMOJI = re.compile(r"(?<![\w:]):(?=[+_-]*[a-z0-9])[a-z0-9_+-]+:(?![\w:])")
+DEFINES = re.compile(r"^(?:[ \t]*>)*[ \t]*(:[ \t]+)(?=\S)", re.MULTILINE)  # what stands before a definition
+BY_WORDS = ("]", "][]")  # how a link ends whose words say which of the addresses below is meant
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
 # White space inside of marks is none while lines are broken: code, and what is behind an address, come out as they are.
@@ -46,7 +49,9 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
     front = FRONT.match(text)
     body = re.sub(r"[^\r\n]", " ", front[0]) + text[front.end() :] if front else text
-    body = FORMULA.sub(lambda found: re.sub(r"[^\r\n]", "\ue000", found[0]), body)
+    for kept in (FORMULA, EMOJI):
+        body = kept.sub(lambda found: re.sub(r"[^\r\n]", "\ue000", found[0]), body)
+    body = DEFINES.sub(lambda found: found[0].removesuffix(found[1]) + "\ue001" * len(found[1]), body)
     starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", body)), len(body)]
     edits, notes = list[Edit](), list[str]()
     row, after = -1, 0  # of a table, and where its next cell may begin
@@ -113,11 +118,14 @@ def _edit(token: Any, text: str, body: str, starts: Sequence[int], after: int, c
     parts: list[str | Passage] = []
     for run in runs:
         literal = "".join(part.raw for part in run if part.text is not None)
+        bare = "".join(part.raw for part in run if part.raw == part.text)
+        told = "".join(part.text for part in run if part.text is not None and part.raw != part.text)
+        signs = "".join(sign for sign in SIGNS if sign in told or sign not in bare) + "|" * cell
 
-        def write(placed: Placed, literal: str = literal) -> str:
+        def write(placed: Placed, literal: str = literal, signs: str = signs) -> str:
             apart = _apart(placed)
             made = "".join(
-                _escaped(part, literal, cell) if isinstance(part, str) else part.raw.translate(HELD) for part in apart
+                _escaped(part, signs) if isinstance(part, str) else part.raw.translate(HELD) for part in apart
             )
             made = made if BLOCK.match(literal.lstrip()) else _no_block(made)
             line_end = "\r\n" if "\r\n" in text else "\n"
@@ -142,9 +150,9 @@ def _apart(placed: Placed) -> Iterator[str | Mark]:
         before = part
 
 
-def _escaped(text: str, literal: str, cell: bool) -> str:
-    """With a backslash before what would be markup, but for signs that were text in the source as they stand."""
-    signs = "".join(sign for sign in SIGNS if sign not in literal) + "|" * cell
+def _escaped(text: str, signs: str) -> str:
+    """With a backslash before what would be markup: before signs that are not in the source as text, or not without
+    one there."""
     return re.sub(f"[{re.escape(signs)}]", lambda found: f"\\{found[0]}", text) if signs else text
 
 
@@ -160,6 +168,7 @@ def _runs(children: Sequence[Any], content: str, text: str, offsets: Sequence[in
     where it must be."""
     runs: list[list[Inline]] = [[]]
     at, skip = 0, False
+    begin = 0  # of the words of a link
     for token in children:
         if skip:  # inside <an address>
             skip = token.type != "link_close"
@@ -168,8 +177,15 @@ def _runs(children: Sequence[Any], content: str, text: str, offsets: Sequence[in
         end = _end(token, content, at)
         if end is None:
             return None
+        beside = ""
+        runs += [[]] if token.content.startswith("\ue001") else []
+        if token.type == "link_open":
+            begin = end
+        elif token.type == "link_close" and content[at:end] in BY_WORDS:
+            label = (" " if content[n] == "\n" else text[offsets[n] : offsets[n + 1]] for n in range(begin, at))
+            beside = f"][{' '.join(''.join(label).split())}]"
         for length, said, role, name in _said(token, end - at):
-            runs[-1].append(Inline(text[offsets[at] : offsets[at + length]], said, role, name))
+            runs[-1].append(Inline(text[offsets[at] : offsets[at + length]], said, role, name, beside))
             at += length
         runs += [[]] if token.type == "hardbreak" else []
     return runs if not content[at:].strip() else None

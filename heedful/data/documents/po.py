@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from heedful.data.documents.encodings import decoded
-from heedful.data.documents.inline import Inline, passages_from
+from heedful.data.documents.inline import Inline
+from heedful.data.documents.messages import chooses, passages_of
 from heedful.data.documents.passages import Document, Part, Passage, Placed, State
 from heedful.data.documents.plain import lines_of
 from heedful.data.text.formats.po import CHARSET, NO_LINE_END
@@ -69,11 +70,12 @@ def po_document(data: bytes, where: str, target: str) -> Document:
 
 def _quoted(source: str, line: int, line_end: str) -> Iterator[str | Passage]:
     """A string, of which each line of its text is a passage."""
-    lines = re.findall(r"((?:(?!\\n)(?:\\.|[^\\]))*)(\\n|$)", source)
+    lines = [(source, "")] if chooses(source) else re.findall(r"((?:(?!\\n)(?:\\.|[^\\]))*)(\\n|$)", source)
     lines = [(words, end) for words, end in lines if words or end]
     yield '"' if len(lines) < 2 else f'""{line_end}"'
     for number, (words, end) in enumerate(lines):
-        yield from passages_from([Inline(words, unescaped(words))], write=_escaped, line=line, blanks=False)
+        run = [Inline(words, unescaped(words))]
+        yield from passages_of(run, unescaped, write=_escaped, line=line, blanks=False)
         yield end
         if number + 1 < len(lines):
             yield f'"{line_end}"'

@@ -20,6 +20,8 @@ import numpy
 from heedful.data.documents.passages import Mark, merged
 from heedful.data.documents.words import Span
 
+BEFORE_SIGN = frozenset(f" {sign}" for sign in ".,;:!?)")  # a blank that belongs to what stands behind it
+
 
 @dataclass(frozen=True)
 class Alignment:
@@ -194,7 +196,9 @@ class _Mover:
     def _mark(self, mark: Mark, word: int, *, opens: bool = False, closes: bool = False) -> None:
         at = max(self.cursor, self._character(mark, word, opens, closes))
         self._text(at)
-        spaced = self.text[max(0, mark.at - 1) : mark.at + 1] == "  "  # what stands there has blanks on both sides
+        beside = self.text[max(0, mark.at - 1) : mark.at + 1]
+        spaced = beside == "  "  # what stands there has blanks on both sides
+        spaced |= beside in BEFORE_SIGN and not opens and not closes  # or one before it, and no words in it
         last = self.made[-1] if self.made else ""
         if spaced and isinstance(last, str) and last and not last.endswith(" "):
             self.made.append(" ")

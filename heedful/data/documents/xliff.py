@@ -18,6 +18,7 @@ from heedful.data.documents.encodings import XML, decoded
 from heedful.data.documents.hypertext import joined
 from heedful.data.documents.inline import Inline, inline_of, passages_from
 from heedful.data.documents.markup import Token, tokens_of
+from heedful.data.documents.messages import chooses, passages_of
 from heedful.data.documents.passages import Document, Part, Passage, State
 from heedful.data.text.formats.inline import PHRASE, breaks_line
 from heedful.data.text.formats.xliff import UNTRANSLATED
@@ -32,6 +33,7 @@ LOCKED = (("mq:locked", "locked"), ("m:locked", "true"))  # of memoQ and of Phra
 UNITS = ("trans-unit", "segment")
 LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
 CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # what is not content of a code
+ANGULAR = re.compile(r"(START|CLOSE)_(\w+?)(?:_\d+)?")  # how it names the codes of tags
 PHRASE_TAG = re.compile(rf"{{({PHRASE})(?:>|&gt;)|&lt;({PHRASE})}}")
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
@@ -221,17 +223,19 @@ def _passages(tokens: Sequence[Token], preserved: bool, line: int) -> Iterator[s
         elif token.local == "mrk" and token.kind == "closes":
             bounds = segments.pop()
         if bounds or (token.kind == "empty" and breaks_line(token.attribute, unescape(CONTENT.sub("", token.raw)))):
-            yield from passages_from(run, line=line, blanks=not preserved)
+            yield from passages_of(run, unescape, line=line, blanks=not preserved)
             yield token.raw
             run = []
             continue
-        parts = LINE_END.split(token.raw) if preserved and token.kind == "text" else [token.raw]
+        parts = [token.raw]
+        if preserved and token.kind == "text" and not chooses(token.raw):
+            parts = LINE_END.split(token.raw)
         for own, line_end in zip(parts[::2], parts[1::2], strict=False):
             yield from passages_from([*run, *_words(own)], line=line, blanks=False)
             yield line_end
             run = []
         run += _words(parts[-1]) if token.kind == "text" else [_inline(token)]
-    yield from passages_from(run, line=line, blanks=not preserved)
+    yield from passages_of(run, unescape, line=line, blanks=not preserved)
 
 
 def _words(raw: str) -> Iterator[Inline]:
@@ -252,6 +256,8 @@ def _inline(token: Token) -> Inline:
     if token.local in OPENS | CLOSES:
         made.role = "opens" if token.local in OPENS else "closes"
         made.name = f"#{token.attribute('startRef') or token.attribute('rid') or token.attribute('id')}"
+    elif token.local == "x" and (found := ANGULAR.fullmatch(token.attribute("id") or "")):
+        made.role, made.name = "opens" if found[1] == "START" else "closes", f"#{found[2]}"
     return made
 
 

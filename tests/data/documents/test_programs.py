@@ -145,6 +145,36 @@ def test_a_code_that_breaks_a_line_parts_passages(read: Read, code: str) -> None
     assert f">MA{code}NE <x id='2'/>PI</target>" in shouted(document)
 
 
+def test_tags_that_angular_has_as_codes_are_pairs(read: Read) -> None:
+    names = ("START_LINK_1", "START_TAG_B", "CLOSE_TAG_B", "INTERPOLATION", "CLOSE_LINK", "CLOSE_TAG_B")
+    codes = [f'<x id="{name}" ctype="x-y" equiv-text="z"/>' for name in names]
+    document = read("a.xlf", XLIFF.replace("ma &amp; ne", "ma {}de {}gi{} ko{}{} lu{} ne".format(*codes)))
+    marks = document.passages[1].marks
+    assert [mark.raw for mark in marks] == codes
+    assert [mark.role for mark in marks] == ["opens", "opens", "closes", "alone", "closes", "alone"]
+    assert [mark.pair for mark in marks] == [0, 1, 1, -1, 0, -1]
+
+
+def test_a_message_that_chooses_its_words_is_translated_case_by_case(read: Read) -> None:
+    code = '<x id="INTERPOLATION"/>'
+    message = (
+        "Ba {n, plural, =0 {no {de}}\n one {# gi}"
+        + f" other {{{code} ko {{g, select, a {{lu &amp; #}} other {{}}}}}}}} ma"
+    )
+    found = ["Ba", "no {de}", "gi", "ko", "lu & #", "ma"]
+    for space in ("", ' xml:space="preserve"'):
+        document = read("a.xlf", XLIFF.replace("<source>ma &amp; ne", f"<source{space}>{message}"))
+        assert [text.strip() for text in texts(document)[1:7]] == found
+        made = re.sub(r"(Ba|no|de|gi|ko|lu|ma)\b", lambda own: own[0].upper(), message)
+        assert f">{made}</target>" in shouted(document)
+    catalogue = 'msgid "{n, plural, one {# \\"ba\\"}\\n other {# de}}"\nmsgstr ""\n'
+    document = read("a.po", catalogue)
+    assert texts(document) == ['"ba"', "de"]
+    assert 'msgstr "{n, plural, one {# \\"BA\\"}\\n other {# DE}}"' in shouted(document)
+    broken = "{n, plural, one {ba} other {de} gi"
+    assert texts(read("a.xlf", XLIFF.replace("ma &amp; ne", broken)))[1] == broken
+
+
 def test_formulas_of_markdown_are_kept(read: Read) -> None:
     text = """ba $x_1^2 + y_{*}$ de **$a*b$** $5 or $10-$20 in $HOME/$x, `$c` $d
 

@@ -1,5 +1,6 @@
 """Plain text, Markdown and HTML: only what is said in them is read, and all else comes back to the byte."""
 
+import re
 import time
 from pathlib import Path
 
@@ -142,6 +143,8 @@ def test_time_is_in_proportion_to_the_length(kind: str, part: str) -> None:
         ("md", 'See [the *text*](http://x "t") and ![p](q) now  \nthen `c`.', ["See the text and  now", "then ."]),
         ("md", "<div>\n<p>inside</p>\n</div>\n\nouter &amp; \\*more\\*", ["inside", "outer & *more*"]),
         ("md", "- [ ] do [^n]\n- [x] *done* [x]\n\n# A {#i}\n\n[^n]: A b\n", ["do", "done [x]", "A", "A b"]),
+        ("md", "Big *term*\n:   one\n    two\n: three\n\n: four\n", ["Big term", "one two", "three", "four"]),
+        ("md", ":white_check_mark: fast :+1: at 12:30:45 or a:b:c\n", ["fast  at 12:30:45 or a:b:c"]),
         ("md", "[a]: http://x\n\n[a] and [b][a] <http://y> z", ["a and b  z"]),
     ],
 )  # fmt: skip
@@ -153,6 +156,7 @@ def test_what_is_read(kind: str, text: str, expected: list[str]) -> None:
     ("kind", "text", "expected"),
     [
         ("md", "> quoted *text* that\n> is long\n\n- a `k` b\n", "> QUOTED *TEXT* THAT\n> IS LONG\n\n- A `k` B\n"),
+        ("md", "Big term\n:   one\n    *two*\n: three\n", "BIG TERM\n:   ONE *TWO*\n: THREE\n"),
         ("md", "> a `k\n> l` b `m\tn` c\n", "> A `k\n> l` B\n> `m\tn` C\n"),
         ("md", 'one\n[two](x "a  b\nc") three\n', 'ONE\n[TWO](x "a  b\nc")\nTHREE\n'),
         ("md", "See [the *text*](http://x).\n", "SEE [THE *TEXT*](http://x).\n"),
@@ -198,6 +202,14 @@ def test_lines_that_were_broken_are_broken_again() -> None:
 def test_words_become_no_markup(said: str) -> None:
     made = whole(READ["md"]("Some text"))
     assert passages("md", made.written([[said]]).decode()) == [said]
+
+
+@pytest.mark.parametrize(
+    "text", ["an \\_\\_init\\_\\_ of a\\<b>", "a < b &lt;c> d_e &#95;f&#95;", "2 * 3 \\*4\\* \\[x](y)"]
+)
+def test_what_is_escaped_is_no_markup_among_other_words(text: str) -> None:
+    (passage,) = (made := whole(READ["md"](text))).passages
+    assert passages("md", made.written([[f"x {passage.text}"]]).decode()) == [f"x {passage.text}"]
 
 
 def test_code_beside_code_stays_two() -> None:
@@ -259,3 +271,23 @@ def test_tags_without_an_end_take_no_longer(text: str) -> None:
 def test_a_line_above_a_blank_one_is_no_front_matter() -> None:
     assert passages("md", "---\n\n# Title\n\nsome text\n\n---\n\nmore\n") == ["Title", "some text", "more"]
     assert passages("md", "---\ntitle: A\n---\nmore\n") == ["more"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("See [the guide], it helps", "x [x x][the guide], x x"),
+        ("- a [The *whole*\n  guide] b", "- x [x *x* x][The *whole* guide] x"),
+        ("[the guide][] and [more][the guide] or [here](there)", "[x x][the guide] x [x][the guide] x [x](there)"),
+        ("# [The guide]", "# [x x][The guide]"),
+    ],
+)
+def test_a_link_that_is_found_by_its_words_is_found_by_others(text: str, expected: str) -> None:
+    end = "\n\n[the guide]: http://x\n[the *whole* guide]: http://y\n"
+    document = whole(READ["md"](text + end))
+    words = [
+        [re.sub(r"\w+", "x", part) if isinstance(part, str) else part for part in each.placed]
+        for each in document.passages
+    ]
+    assert " ".join(document.written(words).decode().removesuffix(end).split()) == expected
+    assert document.written([each.placed for each in document.passages]).decode() == text + end

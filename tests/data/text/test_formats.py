@@ -136,6 +136,26 @@ def test_languages_are_chosen_by_code_and_region(tmp_path: Path):
         read_parallel(tmp_path / "m.tmx", source="it", target="de")
 
 
+def test_a_language_of_a_memory_is_that_of_all_its_regions(tmp_path: Path):
+    one, other = (
+        written.tmx(part, *names).decode()
+        for part, names in ((MANY[:20], ("en-GB", "de-DE")), (MANY[20:], ("en-US", "de-AT")))
+    )
+    both = '<tu><tuv xml:lang="en-US"><seg>color</seg></tuv><tuv xml:lang="en-GB"><seg>colour</seg></tuv></tu>'
+    units = other.partition("<body>")[2].partition("</body>")[0] + both.replace(
+        "</tu>", '<tuv xml:lang="de-DE"><seg>Farbe</seg></tuv></tu>'
+    )
+    (tmp_path / "m.tmx").write_text(one.replace("</body>", f"{units}</body>"))
+    corpus = read_parallel(tmp_path / "m.tmx", source="en", target="German")
+    assert all_pairs(corpus) == dict([*MANY, ("colour", "Farbe")])
+    assert "TMX, en (en-GB, en-US) and German (de-DE, de-AT), " in corpus.taken[0]
+    assert all_pairs(read_parallel(tmp_path / "m.tmx", source="en-GB", target="de")) == dict(
+        [*MANY[:20], ("colour", "Farbe")]
+    )
+    with pytest.raises(InputError, match="no 'en-AU'; its languages are 'en-GB'"):
+        read_parallel(tmp_path / "m.tmx", source="en-AU", target="de")
+
+
 BOMB = (
     '<?xml version="1.0"?><!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
     '<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>&b;</seg></tuv></tu></body></tmx>'

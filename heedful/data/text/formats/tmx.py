@@ -1,12 +1,14 @@
 """TMX, in which translation memories are exchanged (Translation Memory eXchange 1.4b, LISA 2005)."""
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from heedful.data.text.columns import Columns, Rows, other_way
+from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, other_way
 from heedful.data.text.formats.inline import words_of
 from heedful.data.text.formats.languages import two_languages
+from heedful.data.text.headers import column_of, meaning
 from heedful.data.xml import elements, language_of, name_of
 from heedful.errors import InputError, counted
 
@@ -15,7 +17,8 @@ ANY = ("*all*", "")  # what a header says that has no source language
 
 def read_tmx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The units that have both languages, numbered as they stand in the file; of several variants of a unit in one
-    language, capitals aside, the first. Inline codes are left out. Raises InputError or MissingError."""
+    language, capitals aside, the first. "en" is that of all regions, of the commonest first. Inline codes are left
+    out. Raises InputError or MissingError."""
     first, units, spelled = "", list[dict[str, str]](), dict[str, str]()
     for kind, value in _units(path):
         if isinstance(value, str):
@@ -26,13 +29,27 @@ def read_tmx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     if not found:
         raise InputError("no unit with a segment of text", where=str(path), fix="export the memory again")
     there = sorted(found, key=lambda name: (name.lower() != first.lower(), -found[name], name))
+    regions = {name: own for name in (source, target) if len(own := _regions(name, there)) > 1}
+    for name, own in regions.items():
+        there = [name if one == own[0] else one for one in there if one not in own[1:]]
+        for unit in units:
+            if first_of := next((one for one in own if one in unit), None):
+                unit[name] = unit[first_of]
     left, right = two_languages(there, source, target, where=str(path))
     without = sum(left not in unit or right not in unit for unit in units)
-    layout = f"TMX, {left} and {right}" + (f", {counted(without, 'unit')} without both left out" if without else "")
+    names = [f"{name} ({', '.join(regions[name])})" if name in regions else name for name in (left, right)]
+    layout = f"TMX, {' and '.join(names)}" + (f", {counted(without, 'unit')} without both left out" if without else "")
     rows = (
         (number, (unit[left], unit[right])) for number, unit in enumerate(units, 1) if left in unit and right in unit
     )
     return rows, Columns(0, 1, left, right, True, other_way(left, right), layout)
+
+
+def _regions(name: str, there: Sequence[str]) -> list[str]:
+    """What a language that is named without a region is called in a memory, where that is not by this name."""
+    if name in (SOURCE, TARGET) or column_of(name, there) is not None or re.search("[-_]", name):
+        return []
+    return [one for one in there if meaning(name) and meaning(one) == meaning(name)]
 
 
 def _units(path: Path) -> Iterator[tuple[str, str | dict[str, str]]]:

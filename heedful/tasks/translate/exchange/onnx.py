@@ -76,6 +76,7 @@ def facts_of(translator: Translator) -> dict[str, Any]:
         "space": " " if source.ours else "",
         "spelled": source.special.spelled,
         "controls": target.controls,
+        "unknown": source.pad if source.unk is None else source.unk,
         "cut": translator.about.get("longest_source"),
         "before": before,
         "after": after,
