@@ -113,7 +113,7 @@ def _rows(path: Path, labelled: bool, beside: list[Path]) -> dict[str, list[Row]
     if not path.is_dir():
         if kind_of(path) in TABLES:
             return _table(path, labelled, "train")
-        if path.suffix == ".zip":
+        if kind_of(path) == ".zip":
             return _by_folder(_inside(members(path), str(path)), labelled)
         read_bytes(path)  # says so where it is not there
         raise InputError("not a kind of file that labelled pictures are read from", where=str(path), fix=EXAMPLE)
@@ -129,7 +129,7 @@ def _rows(path: Path, labelled: bool, beside: list[Path]) -> dict[str, list[Row]
     for entry in inside:
         if entry.is_dir():
             named += [(file.relative_to(path).parts, ImageFile(file)) for file in _walk(entry, beside)]
-        elif entry.suffix == ".zip":
+        elif kind_of(entry) == ".zip":
             named += [((entry.stem, *words), file) for words, file in _inside(members(entry), str(entry))]
         elif not labelled and is_image(entry.name):
             named.append(((entry.name,), ImageFile(entry)))
@@ -233,12 +233,13 @@ class Finder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        packed = [file for path in sorted(folder.glob("*.zip")) for file in members(path)]
+        inside = entries(folder)
+        packed = [file for path in inside if kind_of(path) == ".zip" for file in members(path)]
         self.zipped = {file.member: file for file in packed}
         self.inside: dict[str, list[ImageFile]] = {}  # by their last names
         for file in packed:
             self.inside.setdefault(file.member.rpartition("/")[2], []).append(file)
-        self.folders = [path for path in sorted(folder.iterdir()) if path.is_dir()]
+        self.folders = [path for path in inside if path.is_dir()]
 
     def __call__(self, name: str, *, where: str) -> ImageFile:
         """Raises MissingError, or InputError where several pictures are so called."""
@@ -251,6 +252,10 @@ class Finder:
         if len(found) > 1:
             fix = "write the name of the folder before it"
             raise InputError(f"there are {len(found)} pictures called {name!r}", where=where, fix=fix)
+        if (
+            not found and (other := name.strip().replace("\\", "/")) != name
+        ):  # by hand, or by Windows
+            return self(other, where=where)
         if not found:
             raise MissingError(f"there is no picture {name!r}", where=where, fix=f"names count from {self.folder}")
         return found[0]
@@ -268,7 +273,7 @@ def _name(file: ImageFile, path: Path) -> str:
 def _idx_images(path: Path) -> Path | None:
     """The idx file of pictures that `path` is, or that the folder holds: the one to train on before others."""
     if path.is_dir():
-        there = (file for file in path.iterdir() if file.is_file())
+        there = (file for file in entries(path) if file.is_file())
         found = sorted(file for file in there if "idx3" in file.name and "images" in file.name)
         return min(found, key=lambda file: "train" not in file.name) if found else None
     return path if "idx3" in path.name else None
