@@ -252,9 +252,7 @@ class Finder:
         if len(found) > 1:
             fix = "write the name of the folder before it"
             raise InputError(f"there are {len(found)} pictures called {name!r}", where=where, fix=fix)
-        if (
-            not found and (other := name.strip().replace("\\", "/")) != name
-        ):  # by hand, or by Windows
+        if not found and (other := name.strip().replace("\\", "/")) != name:  # by hand, or by Windows
             return self(other, where=where)
         if not found:
             raise MissingError(f"there is no picture {name!r}", where=where, fix=f"names count from {self.folder}")
