@@ -37,6 +37,17 @@ def test_every_family(name: str, run_of: Callable[[str], Path], folder: Path) ->
     assert sum(chance for _, chance in traced.says) <= 1.0001
 
 
+def test_what_is_said_is_named_as_people_read_it(
+    run_of: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the vocabulary, and not as it spells bytes: "ĠfÃ¼r" was the word "für"."""
+    monkeypatch.setattr("heedful.verbs.trace.SAID", 300)
+    for name, given in (("gpt", "ba"), ("transformer", "ba"), ("fill", "ba <mask>")):
+        said = [word for word, _ in trace(run_of(name), given).says]
+        assert {"·a", "·!", "␣", "·\\n"} <= {*said}
+        assert not {"Ġ", "Ċ"} & {*"".join(said)}
+
+
 def test_the_command(run_of: Callable[[str], Path], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = run_of("gpt")
     assert heed("trace", run, "ba de", "--json") == 0

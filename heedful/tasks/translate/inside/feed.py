@@ -5,7 +5,7 @@ from torch import Tensor
 
 from heedful.errors import InputError
 from heedful.run.task import Feed
-from heedful.tasks.shared.pieces import readable_pieces
+from heedful.tasks.shared.pieces import named_after, readable_pieces
 from heedful.tasks.translate.use import Translator
 
 
@@ -24,5 +24,4 @@ def feed_translator(served: Translator, text: str, pair: str | None) -> Feed:
         return served.model(source, target, segments, torch.ones_like(target))[0, -1]
 
     tokens = [*readable_pieces(served.source, source[0].tolist()), "→", *readable_pieces(served.target, said)]
-    names = served.target.names(served.model.head.out_features)
-    return Feed(tokens, run, names.__getitem__)
+    return Feed(tokens, run, named_after(served.target, said[-1]))
