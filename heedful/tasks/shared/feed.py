@@ -6,10 +6,11 @@ from torch import Tensor
 
 from heedful.data.frame import rectangle
 from heedful.errors import InputError
+from heedful.look.labels import token_label
 from heedful.models import DETR, LM, Classifier, Encoder, Pyramid, TokenClassifier
 from heedful.run.task import Feed
 from heedful.tasks.shared.pictures import prepared
-from heedful.tasks.shared.pieces import named_after, readable_pieces
+from heedful.tasks.shared.pieces import named_after
 from heedful.tasks.shared.served import TextReader, opened
 
 
@@ -52,7 +53,7 @@ def feed_text(served: TextReader, text: str, pair: str | None) -> Feed:
 
     says_tokens = isinstance(model, LM | Encoder)
     names = named_after(tokenizer, past) if says_tokens else name_of
-    return Feed(readable_pieces(tokenizer, framed.tokens), run, names)
+    return Feed([*map(token_label, reads.pieces(tokenizer, framed.tokens))], run, names)
 
 
 def feed_picture(served: Any, file: str, pair: str | None) -> Feed:
