@@ -59,6 +59,10 @@ __all__ = [
 M = TypeVar("M")
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     """The classes of finished models are imported when they are asked for, and torch with them."""
     if name not in __all__:

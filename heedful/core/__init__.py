@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     """Each is imported when it is asked for: not all modules here need torch."""
     if name not in __all__:

@@ -115,7 +115,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         archive = None if path.exists() else archive_of(path)
         data = path.read_bytes() if archive is None else _read_member(archive, path)
-        return gzip.decompress(data) if path.suffix == ".gz" else data
+        return gzip.decompress(data) if path.suffix.lower() == ".gz" else data
     except gzip.BadGzipFile:
         raise InputError("not a gzip file, or damaged", where=str(path), fix="try gzip -t") from None
     except (EOFError, zlib.error):
@@ -130,7 +130,7 @@ def read_beginning(path: Path, most: int) -> bytes:
     if not path.exists() and archive_of(path):
         return read_bytes(path)[:most]
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             return file.read(most)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         return b""

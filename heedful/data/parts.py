@@ -105,7 +105,7 @@ def read_tests(path: str | Path, read: Callable[[Path], list[Row]], *, kinds: Se
 
 
 def _files(folder: Path, kinds: Sequence[str]) -> list[Path]:
-    return sorted(file for file in folder.iterdir() if file.is_file() and kind_of(file) in kinds)
+    return [file for file in entries(folder) if file.is_file() and kind_of(file) in kinds]
 
 
 def entries(folder: Path, *, hidden: tuple[str, ...] = (".",)) -> list[Path]:
@@ -117,8 +117,8 @@ def entries(folder: Path, *, hidden: tuple[str, ...] = (".",)) -> list[Path]:
 
 
 def kind_of(file: Path) -> str:
-    """The suffix of what a file holds: that of "train.jsonl.gz" is ".jsonl"."""
-    return Path(file.name.removesuffix(".gz")).suffix
+    """The suffix of what a file holds, in small letters: that of "TRAIN.JSONL.gz" is ".jsonl"."""
+    return Path(file.name.lower().removesuffix(".gz")).suffix
 
 
 def part_of(file: Path) -> str:

@@ -43,7 +43,7 @@ def separator_of(path: Path, lines: list[str], is_header: Callable[[Sequence[str
     """The character by which the first row is a header; or else by which all of the first rows have two cells, or all
     have the same number of more; or the usual one: a comma in .csv, a TAB in any other. A comma is common in text, and
     separates cells in .csv or under a header alone."""
-    usual = "," if kind_of(path).lower() == ".csv" else "\t"
+    usual = "," if kind_of(path) == ".csv" else "\t"
 
     def rank(separator: str) -> tuple[int, bool]:
         rows = _first_rows(path, lines, separator)
@@ -74,7 +74,7 @@ def _quoted(lines: list[str]) -> bool:
 
 
 def _cells(path: Path, lines: list[str], separator: str) -> Rows:
-    if separator == "\t" and kind_of(path).lower() != ".csv":
+    if separator == "\t" and kind_of(path) != ".csv":
         return tab_cells(path, lines)
     rows = csv_cells(path, lines, separator)
     return ((number, [cell.strip() for cell in cells]) for number, cells in rows) if separator == "|" else rows

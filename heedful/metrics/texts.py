@@ -107,10 +107,23 @@ def score_bleu(translations: Sequence[str], references: References, *, bootstrap
     _refuse_none(translations)
     target, found = transposed(references), dict[str, Measured]()
     for name, measure in measures(references, ter=ter).items():
-        score = measure.corpus_score(list(translations), target, n_bootstrap=max(1, bootstrap))
-        margin = float(score._ci) if bootstrap > 1 and len(translations) > 1 else None
-        found[name] = Measured(score.score, str(measure.get_signature()), margin)
+        score = measure.corpus_score(list(translations), target).score
+        margin = _margin(measure, translations, target, bootstrap) if min(bootstrap, len(translations)) > 1 else None
+        found[name] = Measured(score, str(measure.get_signature()), margin)
     return scores_of(found, translations, references)
+
+
+def _margin(measure: "Measure", translations: Sequence[str], target: list[list[str]], resamples: int) -> float:
+    """Half of the 95 % interval, as sacreBLEU's corpus_score finds it, which fails where some resamples score 0: such a
+    score is of another type there than the others."""
+    from sacrebleu.significance import _bootstrap_resample
+
+    stats = measure._extract_corpus_statistics(list(translations), target)
+    measure.n_bootstrap = resamples
+    measure.seed, drawn = _bootstrap_resample(stats, measure, resamples)
+    ordered = sorted(float(each.score) for each in drawn)
+    cut = resamples // 40
+    return (ordered[-1 - cut] - ordered[cut]) / 2
 
 
 def chrf_of_each(translations: Sequence[str], references: References) -> list[float]:

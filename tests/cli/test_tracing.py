@@ -37,6 +37,24 @@ def test_every_family(name: str, run_of: Callable[[str], Path], folder: Path) ->
     assert sum(chance for _, chance in traced.says) <= 1.0001
 
 
+def test_what_is_said_is_named_as_people_read_it(
+    run_of: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the vocabulary, and not as it spells bytes: "ĠfÃ¼r" was the word "für"."""
+    monkeypatch.setattr("heedful.verbs.trace.SAID", 300)
+    for name, given in (("gpt", "ba"), ("transformer", "ba"), ("fill", "ba <mask>")):
+        said = [word for word, _ in trace(run_of(name), given).says]
+        assert {"·a", "·!", "␣", "·\\n"} <= {*said}
+        assert not {"Ġ", "Ċ"} & {*"".join(said)}
+
+
+@pytest.mark.parametrize("name", ["gpt", "transformer", "fill", "label", "parse", "match"])
+def test_what_is_read_is_shown_token_by_token(name: str, run_of: Callable[[str], Path]) -> None:
+    tokens = trace(run_of(name), "lu  za\nlu").tokens
+    assert all(token.strip() and token.isprintable() for token in tokens)
+    assert "␣" in tokens
+
+
 def test_the_command(run_of: Callable[[str], Path], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = run_of("gpt")
     assert heed("trace", run, "ba de", "--json") == 0
@@ -66,6 +84,17 @@ def test_what_is_no_choice_has_no_shares(name: str, run_of: Callable[[str], Path
     traced = trace(run_of(name), "ba de gi")
     assert traced.steps
     assert traced.says == []
+
+
+def test_a_classifier_of_a_language_model_reads_its_answer_off_the_last_token(
+    run_of: Callable[[str], Path], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first one looks at itself alone, and was told; the last had no name."""
+    assert trace(run_of("label"), "ba", "de").tokens[-1] == "<extract>"
+    assert "<delimiter>" in trace(run_of("label"), "ba", "de").tokens
+    assert heed("look", run_of("label"), "ba de", "--out", folder / "l.html") == 0
+    assert capsys.readouterr().err.startswith("<extract> looks at ")
+    assert "extract" in (folder / "l.html").read_text()
 
 
 def test_a_line_is_cut_where_the_picture_ends() -> None:

@@ -4,6 +4,8 @@ import importlib
 import inspect
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,14 @@ def test_every_public_name_is_there(package: str) -> None:
         assert not inspect.ismodule(getattr(module, name)), name
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = module.Nothing
+
+
+@pytest.mark.parametrize("package", ["heedful", "heedful.core", "heedful.decode", "heedful.look"])
+def test_names_are_completed_before_they_are_used(package: str) -> None:
+    """In a process of its own: a name that was once used is there."""
+    asked = f"import {package}; print({{*{package}.__all__}} - {{*dir({package})}})"
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "set()"
 
 
 def test_the_package_says_that_it_has_types() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest, Result
 
@@ -55,3 +56,15 @@ def test_few_texts_show_no_difference() -> None:
         assert (found.p["bleu"] < 0.05) == (count > 5)
         assert (found.one.bleu_margin is None) == (count == 1)
     assert score_bleu([said], references, bootstrap=9).bleu_margin is None
+
+
+def test_intervals_of_few_texts_of_which_some_share_no_word() -> None:
+    """sacreBLEU's mean of resamples fails where some score 0: "don't know how to coerce float and float32"."""
+    found = score_bleu(["a b c d", "x"], [["q"], ["x"]], bootstrap=40, ter=True)
+    assert found.bleu_margin is not None
+    assert (found.chrf_margin, found.exact) == (50.0, 0.5)
+    ours = score_bleu(BAD, REFERENCES, bootstrap=100)
+    measure = CHRF()
+    theirs = measure.corpus_score(BAD, [[own for (own,) in REFERENCES]], n_bootstrap=100)
+    assert (ours.chrf, ours.chrf_margin) == (theirs.score, pytest.approx(theirs._ci))
+    assert ours.chrf_signature == str(measure.get_signature())

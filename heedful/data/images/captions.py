@@ -12,7 +12,7 @@ from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shap
 from heedful.data.images.tables import Columns, Finder, picture_rows, plain
 from heedful.data.lines import read_lines
 from heedful.data.made import shapes
-from heedful.data.parts import PictureParts, held_out, kind_of, sorted_pictures, tests_in
+from heedful.data.parts import PictureParts, entries, held_out, kind_of, sorted_pictures, tests_in
 from heedful.data.tables import FILE_COLUMNS, IMAGE_COLUMNS, LOOKED_AT, table_cells
 from heedful.errors import InputError, MissingError
 
@@ -127,7 +127,7 @@ def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
     """The tables, and what they hold by the name of its part: that of the file, or what its column "split" says."""
     files: tuple[Path, ...] = (path,)
     if path.is_dir():
-        there = sorted(file for file in path.iterdir() if file.is_file())
+        there = [file for file in entries(path) if file.is_file()]
         files = tuple(file for file in there if kind_of(file) in TABLES)
         files = files or tuple(file for file in there if kind_of(file) == TEXT and _is_table(file))
     rows: dict[str, _Grouped] = {}

@@ -113,7 +113,7 @@ def _rows(path: Path, labelled: bool, beside: list[Path]) -> dict[str, list[Row]
     if not path.is_dir():
         if kind_of(path) in TABLES:
             return _table(path, labelled, "train")
-        if path.suffix == ".zip":
+        if kind_of(path) == ".zip":
             return _by_folder(_inside(members(path), str(path)), labelled)
         read_bytes(path)  # says so where it is not there
         raise InputError("not a kind of file that labelled pictures are read from", where=str(path), fix=EXAMPLE)
@@ -129,7 +129,7 @@ def _rows(path: Path, labelled: bool, beside: list[Path]) -> dict[str, list[Row]
     for entry in inside:
         if entry.is_dir():
             named += [(file.relative_to(path).parts, ImageFile(file)) for file in _walk(entry, beside)]
-        elif entry.suffix == ".zip":
+        elif kind_of(entry) == ".zip":
             named += [((entry.stem, *words), file) for words, file in _inside(members(entry), str(entry))]
         elif not labelled and is_image(entry.name):
             named.append(((entry.name,), ImageFile(entry)))
@@ -224,7 +224,7 @@ def _name(file: ImageFile, path: Path) -> str:
 def _idx_images(path: Path) -> Path | None:
     """The idx file of pictures that `path` is, or that the folder holds: the one to train on before others."""
     if path.is_dir():
-        there = (file for file in path.iterdir() if file.is_file())
+        there = (file for file in entries(path) if file.is_file())
         found = sorted(file for file in there if "idx3" in file.name and "images" in file.name)
         return min(found, key=lambda file: "train" not in file.name) if found else None
     return path if "idx3" in path.name else None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from heedful.data.images.files import ImageFile, members
 from heedful.data.lines import json_lines, named_cells
-from heedful.data.parts import kind_of
+from heedful.data.parts import entries, kind_of
 from heedful.data.tables import table_cells
 from heedful.errors import InputError, MissingError
 
@@ -55,12 +55,13 @@ class Finder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        packed = [file for path in sorted(folder.glob("*.zip")) for file in members(path)]
+        inside = entries(folder)
+        packed = [file for path in inside if kind_of(path) == ".zip" for file in members(path)]
         self.zipped = {file.member: file for file in packed}
         self.inside: dict[str, list[ImageFile]] = {}  # by their last names
         for file in packed:
             self.inside.setdefault(file.member.rpartition("/")[2], []).append(file)
-        self.folders = [path for path in sorted(folder.iterdir()) if path.is_dir()]
+        self.folders = [path for path in inside if path.is_dir()]
 
     def __call__(self, name: str, *, where: str) -> ImageFile:
         """Raises MissingError, or InputError where several pictures are so called."""
@@ -73,6 +74,8 @@ class Finder:
         if len(found) > 1:
             fix = "write the name of the folder before it"
             raise InputError(f"there are {len(found)} pictures called {name!r}", where=where, fix=fix)
+        if not found and (other := name.strip().replace("\\", "/")) != name:  # by hand, or by Windows
+            return self(other, where=where)
         if not found:
             raise MissingError(f"there is no picture {name!r}", where=where, fix=f"names count from {self.folder}")
         return found[0]

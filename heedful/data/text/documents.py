@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from heedful.data.lines import json_lines, read_lines, sanitise
-from heedful.data.parts import Notes, Parts, kind_of, learnt_too, sorted_in, stems
+from heedful.data.lines import json_items, json_lines, read_lines, sanitise
+from heedful.data.parts import Notes, Parts, entries, kind_of, learnt_too, sorted_in, stems
 from heedful.errors import InputError, MissingError
 
 SHARE = 10  # where nothing is given to validate on, the last of so many parts is held out
@@ -13,7 +13,8 @@ Documents = Parts[list[str]]  # of a language model
 
 
 def read_documents(path: str | Path) -> Documents:
-    """A .txt file is one document, a .jsonl file one a line (its "text"); either may be .gz; a folder holds several.
+    """A .txt file is one document, a .jsonl file one a line (its "text"), a .json file a list of such objects; each may
+    be .gz; a folder holds several .txt and .jsonl files.
 
     In a folder, files named train*, valid* (val, dev) and test* are the parts. Without a part to validate on, the last
     tenth is held out: of the documents, or of the text where there is but one. Raises InputError or MissingError.
@@ -47,17 +48,19 @@ def read_text(path: str | Path) -> list[str]:
 
 
 def _files(folder: Path) -> list[Path]:
-    files = sorted(file for file in folder.iterdir() if file.is_file() and kind_of(file) in (".txt", ".jsonl"))
+    files = [file for file in entries(folder) if file.is_file() and kind_of(file) in (".txt", ".jsonl")]
     if not files:
         raise MissingError("no .txt and no .jsonl file", where=str(folder), fix="give a folder with text in it")
     return files
 
 
 def _read(path: Path) -> list[str]:
-    lines = read_lines(path)
-    if kind_of(path) != ".jsonl":
+    kind = kind_of(path)
+    lines = [] if kind == ".json" else read_lines(path)
+    if kind not in (".json", ".jsonl"):
         return ["\n".join(lines) + "\n"]
-    documents = [_text_of(row, where) for where, row in json_lines(path, lines)]
+    rows = json_items(path) if kind == ".json" else json_lines(path, lines)
+    documents = [_text_of(row, where) for where, row in rows]
     if not any(map(str.strip, documents)):
         raise InputError("no document with a word", where=str(path), fix='write {"text": "..."} on each line')
     return documents

@@ -175,7 +175,7 @@ def read_glossary(path: str | Path, *, source: str = SOURCE, target: str = TARGE
     root = re.search(rb"<(?:[\w.-]+:)?(\w+)", re.sub(rb"<[?!][^>]*>", b"", read_beginning(path, LOOKED_AT)))
     if root and root[1].decode().lower() in ROOTS:
         return glossary_of(read_tbx(path, source, target), language=source, where=str(path))
-    if format_of(path) or kind_of(path).lower() in (".json", ".jsonl"):
+    if format_of(path) or kind_of(path) in (".json", ".jsonl"):
         rows, _ = read_rows(path, source, target)
         return glossary_of(((row[0], row[1:]) for _, row in rows), language=source, where=str(path))
     entries = [(row[0], row[1]) for _, row in read_rows(path, source, target, columns=(1, 2))[0]]

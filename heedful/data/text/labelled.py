@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Literal
 
-from heedful.data.lines import json_lines, json_type, named_cells, read_lines, sanitise
+from heedful.data.lines import json_lines, json_type, listed, named_cells, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, part_of, read_parts
 from heedful.data.tables import table_cells
 from heedful.errors import InputError, counted
@@ -170,20 +170,39 @@ def _header(cells: Sequence[str]) -> list[str]:
     return names if "text" in names and {"label", "score"} & set(names) and once else []
 
 
+def _half_named(where: str, first: Sequence[str], below: Sequence[Sequence[str]]) -> list[str]:
+    """The columns that a first line names, but for one that is told by what the others are; none of an example, whose
+    label comes again below. Raises InputError where more than one is not named."""
+    plain = [cell.strip().lower() for cell in first]
+    names = [_column(name, plain) for name in plain]
+    if {*names} <= COLUMNS.keys():
+        _refuse_two_of_one(plain, where)  # a header, and no example
+    again = (cells[at] == cell for cells in below if len(cells) == len(first) for at, cell in enumerate(first))
+    if not 1 < len(first) <= 3 or not below or not COLUMNS.keys() & {*names} or any(again):
+        return []
+    absent = [column for column, own in (("text", {"text"}), ("label", ANSWERS)) if not own & {*names}]
+    unknown = [at for at, name in enumerate(names) if name not in COLUMNS]
+    if len(absent) != 1 or len(unknown) != 1:
+        what = f"a header that names {listed(plain)}: which is the text, and which the label?"
+        raise InputError(what, where=where, fix="call them text and label")
+    names[unknown[0]] = absent[0]
+    return names
+
+
 def _table(path: Path, lines: list[str]) -> tuple[Iterator[tuple[str, dict[str, object]]], str]:
     between, rows = table_cells(path, lines, lambda cells: bool(_header(cells)))
     number, first = next((row for row in rows if row[1]), (1, []))
-    header = _header(first)
-    layout = ""
+    header, layout = _header(first), ""
+    if not header:
+        below = [*rows]
+        header = _half_named(f"{path}:{number}", first, [cells for _, cells in below])
+        rows = iter(below)
     if header:
         plain = [cell.strip() for cell in first]
         _refuse_two_answers([name.lower() for name in plain], ANSWERS, f"{path}:{number}")
         renamed = [f"{own!r} is the {name}" for own, name in zip(plain, header, strict=True) if own.lower() != name]
         layout = f"separated by {between}, {', '.join(renamed)}" if renamed else ""
     else:
-        names = [cell.strip().lower() for cell in first]
-        if {_column(name, names) for name in names} <= COLUMNS.keys():
-            _refuse_two_of_one(names, f"{path}:{number}")  # a header, and no example
         header = {2: ["text", "label"], 3: ["text", "pair", "label"]}.get(len(first), [])
         if not header:
             what = f"{counted(len(first), 'column')}, expected text, label or text, pair, label"

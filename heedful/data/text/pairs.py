@@ -63,7 +63,7 @@ class Pairs:
         """The file and the line, or the unit, of one of `lines`."""
         place, number = divmod(line, LINES)
         file = self.files[place]
-        unit = NUMBERED.get(kind_of(Path(file)).lower())
+        unit = NUMBERED.get(kind_of(Path(file)))
         return f"{file}: {unit} {number}" if unit else f"{file}:{number}"
 
     def file_of(self, i: int) -> str:

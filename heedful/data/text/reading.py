@@ -118,7 +118,7 @@ def tag_said(text: str) -> tuple[str, str]:
 def tags_in(path: Path, column: str) -> dict[int, str]:
     """What a column or key of a table says, by the numbers of its rows. Raises InputError where there is none."""
     is_file = path.is_file() or archive_of(path) is not None
-    if not is_file or kind_of(path).lower().removeprefix(".") not in TEXT_TABLES:
+    if not is_file or kind_of(path).removeprefix(".") not in TEXT_TABLES:
         fix = f"say what its pairs are: --data '{path}#formal'"
         raise InputError(f"has no column {column!r}: it is no table of text", where=str(path), fix=fix)
     rows, taken = read_rows(path, column, column, named=True)
@@ -331,10 +331,10 @@ def _read(
     if is_folder and any(file.suffix == ".idx" and file.with_suffix(".bin").is_file() for file in path.iterdir()):
         what = "made by fairseq-preprocess, and holds the numbers of words"
         raise InputError(what, where=str(path), fix="give the texts that it was made of: --data train.en train.de")
-    if is_folder or kind_of(path).lower() == ".zip":
+    if is_folder or kind_of(path) == ".zip":
         layout = layout_of(path, files_in(path), source, target, tests_alone=tests_alone)
         return _read_files(path, layout, source, target, columns)
-    if kind_of(path).lower().removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
+    if kind_of(path).removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
         others = [name for name in beside(path.with_suffix(""), files_in(path.parent)) if name != own]
         other = path.with_suffix(f".{others[0]}") if others else "FILE"
         fix = f"give the other side too: --data {path} {other}"
@@ -345,7 +345,7 @@ def _read(
 
 def holds_pairs(path: Path) -> bool:
     """Whether a file holds both sides, by its name or by what is inside."""
-    kind = kind_of(path).lower().removeprefix(".")
+    kind = kind_of(path).removeprefix(".")
     return kind in {*TABLES, "zip"} - {"txt"} or (path.is_file() and format_of(path) is not None)
 
 

@@ -35,7 +35,7 @@ def read_rows(
     also where rows say their languages. Raises InputError or MissingError."""
     if found := format_of(path):
         return reader_of(found)(path, source, target)
-    kind = kind_of(path).lower().removeprefix(".")
+    kind = kind_of(path).removeprefix(".")
     if kind == "json":
         return object_rows(json_items(path), source, target, named=named)
     lines, encoding = read_encoded_lines(path)
@@ -157,7 +157,7 @@ def _said_languages(languages: tuple[object, object], where: str) -> Direction:
 def directions_in(path: Path) -> list[Direction]:
     """The directions that the rows of a table or of JSON objects say, in their order; none of another file. Raises
     InputError or MissingError."""
-    kind = kind_of(path).lower().removeprefix(".")
+    kind = kind_of(path).removeprefix(".")
     if kind not in ("tsv", "csv", "jsonl", "json", "txt") or not path.is_file() or format_of(path):
         return []
     begin = read_beginning(path, LOOKED_AT).replace(b"\0", b"").lower()

@@ -9,6 +9,7 @@ from heedful.errors import InputError, counted
 
 KINDS = (".conllu", ".tsv")
 FORM, UPOS, COLUMNS = 1, 3, 10  # of CoNLL-U
+HEADERS = {f"{word}\t{label}" for word in ("word", "token", "form") for label in ("label", "tag", "pos", "upos", "ner")}
 
 
 class Sentence(NamedTuple):
@@ -29,16 +30,23 @@ def read_sentences(path: str | Path) -> list[Sentence]:
     """The sentences of one file, between which blank lines stand.
 
     .conllu: ten columns, of which the second is the word and the fourth its universal part of speech (Nivre et al.
-    2020); comments, ranges ("1-2") and empty words ("1.1") are left out. .tsv: word TAB label. Raises InputError or
-    MissingError.
+    2020); comments, ranges ("1-2") and empty words ("1.1") are left out. .tsv: word TAB label, perhaps below a header.
+    Raises InputError or MissingError.
     """
     path = Path(path)
     if kind_of(path) not in KINDS:
-        raise InputError("not a kind of file that tagged words are read from", where=str(path), fix="give .tsv")
+        raise InputError(
+            "not a kind of file that tagged words are read from",
+            where=str(path),
+            fix="give .tsv, or from Python (words, labels) of each sentence",
+        )
     treebank = kind_of(path) == ".conllu"
     sentences: list[Sentence] = []
     rows: list[tuple[str, str]] = []
-    for number, line in enumerate([*read_lines(path), ""], 1):
+    lines = [*read_lines(path), ""]
+    if not treebank and lines[0].lower() in HEADERS:
+        lines[0] = ""
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             if rows:
                 words, labels = zip(*rows, strict=True)

@@ -79,6 +79,7 @@ class ClassifyLayout:
 
     def __init__(self, tokenizer: Tokenizer, spec: ClassifySpec, body: LMConfig | EncoderConfig) -> None:
         self.tokenizer, self.spec, self.context = tokenizer, spec, body.embed.context_length
+        self.names: dict[int, str] = {}  # of tokens that the vocabulary lacks
         if isinstance(body, EncoderConfig):
             self.frame, self.tokens = Frame.of_encoder(tokenizer), body.embed.vocab_size
         elif spec.frame:
@@ -87,6 +88,7 @@ class ClassifyLayout:
             delimiter, extract = tokenizer.size, tokenizer.size + 1
             most = max(extract + 1, body.embed.vocab_size)  # some have rows for tokens that the vocabulary lacks
             self.frame, self.tokens = Frame([tokenizer.bos], [delimiter], [extract]), most
+            self.names = {delimiter: "<delimiter>", extract: "<extract>"}
         self.cut = 0  # sequences that lost an end
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict
+from typing import Any, ClassVar, Literal, NamedTuple, NotRequired, TypedDict
 
 import torch
 from jaxtyping import Float
@@ -48,7 +48,8 @@ class TextClassifier(TextModel[Classifier]):
     def reads(self) -> Reads:
         body = self.model.lm or self.model.encoder
         assert body is not None
-        return Reads(body, self.layout.frame, self.tokenizer.encode, "either")
+        place: Literal["first", "last"] = "last" if self.model.lm else "first"
+        return Reads(body, self.layout.frame, self.tokenizer.encode, "either", place, names=self.layout.names)
 
     @one_or_many("pairs", "choices")
     def classify(

@@ -6,7 +6,7 @@ from heedful.errors import InputError
 from heedful.run.task import Feed
 from heedful.tasks.match.use import Matcher
 from heedful.tasks.shared.pictures import prepared
-from heedful.tasks.shared.pieces import readable_pieces
+from heedful.tasks.shared.pieces import labelled_pieces
 from heedful.tasks.shared.served import opened
 
 
@@ -23,7 +23,7 @@ def feed_matcher(served: Matcher, given: str, pair: str | None) -> Feed:
         tokens.append(f"{pixels.shape[2]} x {pixels.shape[3]} pixels, {pixels.shape[1]} channels")
     if text is not None:
         rows = served.layout.rows(served.layout.encode([text]))
-        tokens += readable_pieces(served.tokenizer, rows[0].tolist())
+        tokens += labelled_pieces(served.tokenizer, rows[0].tolist())
     if pixels is None and rows is None:
         raise InputError("there is nothing to trace", fix="give a text, or the file of a picture")
 

@@ -9,7 +9,7 @@ from heedful.data.tokenizer import BOS
 from heedful.errors import InputError
 from heedful.run.task import Feed
 from heedful.tasks.parse.use import Parser, words_in
-from heedful.tasks.shared.pieces import readable_pieces
+from heedful.tasks.shared.pieces import labelled_pieces
 
 
 def feed_parser(served: Parser, text: str, pair: str | None) -> Feed:
@@ -26,5 +26,5 @@ def feed_parser(served: Parser, text: str, pair: str | None) -> Feed:
     def run() -> Tensor:
         return served.model(source, target, segments, torch.ones_like(target))[0, -1]
 
-    tokens = readable_pieces(served.tokenizer, source[0].tolist())
+    tokens = labelled_pieces(served.tokenizer, source[0].tolist())
     return Feed([*tokens, "→"], run, lambda index: labels.get(index, f"<{index}>"))

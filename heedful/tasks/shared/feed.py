@@ -1,16 +1,16 @@
 """One input through a model, for who watches the pass: texts that are read, and pictures."""
 
-from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
 from heedful.data.frame import rectangle
 from heedful.errors import InputError
+from heedful.look.labels import token_label
 from heedful.models import DETR, LM, Classifier, Encoder, Pyramid, TokenClassifier
 from heedful.run.task import Feed
 from heedful.tasks.shared.pictures import prepared
-from heedful.tasks.shared.pieces import readable_pieces
+from heedful.tasks.shared.pieces import named_after
 from heedful.tasks.shared.served import TextReader, opened
 
 
@@ -45,16 +45,15 @@ def feed_text(served: TextReader, text: str, pair: str | None) -> Feed:
                 return model(tokens, segments, types)[0, 1]
         raise InputError(f"a {type(model).__name__} reads no text")
 
-    return Feed(readable_pieces(tokenizer, framed.tokens), run, _names(served, model))
+    past = framed.tokens[masks[0] - 1 if masks else -1]
+    labels = served.about.get("labels", ())
 
+    def name_of(index: int) -> str:
+        return labels[index] if index < len(labels) else str(index)
 
-def _names(served: TextReader, model: object) -> Callable[[int], str]:
-    """Of the answers: tokens, or labels."""
-    if isinstance(model, LM | Encoder):
-        names = served.tokenizer.names(model.config.embed.vocab_size)
-    else:
-        names = list(served.about.get("labels", ()))
-    return lambda index: names[index] if index < len(names) else str(index)
+    says_tokens = isinstance(model, LM | Encoder)
+    names = named_after(tokenizer, past) if says_tokens else name_of
+    return Feed([*map(token_label, reads.pieces(tokenizer, framed.tokens))], run, names)
 
 
 def feed_picture(served: Any, file: str, pair: str | None) -> Feed:

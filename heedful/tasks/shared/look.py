@@ -16,7 +16,6 @@ from heedful.look.record import record
 from heedful.models import LM
 from heedful.run.task import Looked, NamedWeights
 from heedful.tasks.shared.cli import LayerOptions, PairOptions
-from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.shared.served import TextReader
 from heedful.tasks.shared.steps import StepsOptions, steps_of
 
@@ -62,7 +61,7 @@ def look_within(
             body.hidden(tokens)
         else:
             body.hidden(tokens, None, types)
-    shown = readable_pieces(tokenizer, framed.tokens)
+    shown = reads.pieces(tokenizer, framed.tokens)
     weights = {name: recording.weights(name)[0] for name in recording.names}
     return TextLook(text, shown, shown, shown, weights, about=type(body).__name__, steps=steps)
 

@@ -1,7 +1,7 @@
 """Tokens as people read them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from heedful.data.tokenizer import Tokenizer
 from heedful.look.labels import token_label
@@ -25,3 +25,8 @@ def readable_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
 def labelled_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
     """`readable_pieces`, each on one line and none of them blank."""
     return [token_label(piece) for piece in readable_pieces(tokenizer, ids)]
+
+
+def named_after(tokenizer: Tokenizer, past: int) -> Callable[[int], str]:
+    """What may follow a token, by its id, as `labelled_pieces` shows it there."""
+    return lambda index: labelled_pieces(tokenizer, [past, index])[-1]

@@ -1,7 +1,7 @@
 """What finished models of several tasks share: how they are read from a run's folder, and what is told of them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -20,6 +20,7 @@ from heedful.run.device import chosen_device
 from heedful.run.folder import read_run, read_textless_run, task_name
 from heedful.run.task import Ask, Saved, Served
 from heedful.tasks.shared.opened import Opened
+from heedful.tasks.shared.pieces import readable_pieces
 
 Spec = TypeVar("Spec")
 M = TypeVar("M", bound=nn.Module)
@@ -39,6 +40,12 @@ class Reads:
     texts: Literal["one", "two", "either"] = "one"
     sums_up: Literal["first", "last"] = "first"  # the token whose hidden state stands for the whole
     says: bool = False  # whether the body has learnt to say the next token
+    names: Mapping[int, str] = field(default_factory=dict)  # of tokens that the tokenizer lacks
+
+    def pieces(self, tokenizer: Tokenizer, tokens: Sequence[int]) -> list[str]:
+        """`readable_pieces`, and the names of tokens that the tokenizer lacks."""
+        shown = readable_pieces(tokenizer, tokens)
+        return [self.names.get(token, piece) for token, piece in zip(tokens, shown, strict=True)]
 
     def framed(self, text: str, pair: str | None, purpose: str) -> Framed:
         """A text, or two, as the body reads them. `purpose`: what for. Raises InputError for an empty text, for

@@ -105,6 +105,19 @@ def test_tables(tmp_path):
     assert told(read_test_images(tmp_path / "only.csv", channels=1)["train"]) == [("c", 5)]
 
 
+def test_tables_written_by_windows_or_by_hand_and_what_macs_put_beside_files(tmp_path):
+    for shade in range(4):
+        picture(tmp_path / "ab"[shade % 2] / f"{shade}.png", shade)
+    (tmp_path / "TRAIN.CSV").write_text("label, image\na, a\\0.png\nb, b\\1.png\na, a\\2.png\nb, b/3.png\n")
+    for hidden in ("._TRAIN.CSV", "._a.zip", "._train-images-idx3-ubyte"):
+        (tmp_path / hidden).write_bytes(b"\0\5\x16\7")
+    read = read_labelled_images(tmp_path)
+    assert sorted(told(read.train) + told(read.valid)) == [("a", 0), ("a", 2), ("b", 1), ("b", 3)]
+    (tmp_path / "TRAIN.CSV").write_text("image,label\na\\9.png,a\n")
+    with pytest.raises(MissingError, match=r"there is no picture 'a/9\.png'"):
+        read_labelled_images(tmp_path)
+
+
 def test_a_column_names_the_part_and_semicolons_separate(tmp_path):
     for shade in range(4):
         picture(tmp_path / f"{shade}.png", shade)

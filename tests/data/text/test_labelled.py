@@ -195,6 +195,27 @@ def test_two_names_of_one_column_are_refused(tmp_path, name, text, columns):
         read_examples(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Comment,emotion\none,yes\nthree,no\n", "emotion,text\nyes,one\nno,three\n", "body,label\none,yes\nthree,no\n"],
+)
+def test_a_header_that_names_one_column_of_two_is_no_example(tmp_path, text):
+    (tmp_path / "x.csv").write_text(text)
+    assert read_examples(tmp_path / "x.csv") == ("label", [Example("one", label="yes"), Example("three", label="no")])
+
+
+def test_a_header_that_leaves_open_what_the_text_and_the_label_are(tmp_path):
+    """A text, a pair and a label were taken of it."""
+    (tmp_path / "x.csv").write_text("id,text,emotion\n1,one,yes\n2,three,no\n")
+    with pytest.raises(InputError, match=r"x\.csv:1: a header that names 'id', 'text', 'emotion': which is the text"):
+        read_examples(tmp_path / "x.csv")
+    (tmp_path / "x.csv").write_text("premise,hypothesis,verdict\none,two,yes\nthree,four,no\n")
+    assert read_examples(tmp_path / "x.csv") == ("label", PAIRED)
+    words = [Example("content", label="good"), Example("awful", label="bad"), Example("glad", label="good")]
+    (tmp_path / "x.tsv").write_text("".join(f"{one.text}\t{one.label}\n" for one in words))
+    assert read_examples(tmp_path / "x.tsv") == ("label", words)
+
+
 @pytest.mark.parametrize("score", ["NaN", "Infinity", "true"])
 def test_a_score_is_a_number(tmp_path, score):
     (tmp_path / "x.jsonl").write_text(f'{{"text": "one", "score": {score}}}\n')

@@ -21,6 +21,12 @@ def test_both_layouts(tmp_path):
         assert read_sentences(tmp_path / name) == SENTENCES
 
 
+@pytest.mark.parametrize("header", ["word\ttag\n", "Token\tLabel\n\n", "FORM\tUPOS\n"])
+def test_a_header_is_no_word(tmp_path, header):
+    (tmp_path / "b.tsv").write_text(f"{header}the\tDET\ndog\tNOUN\n\ndogs\tNOUN\n")
+    assert read_sentences(tmp_path / "b.tsv") == SENTENCES
+
+
 def test_parts_by_the_names_of_universal_dependencies(tmp_path):
     for part in ("train", "dev", "test"):
         (tmp_path / f"en_made-ud-{part}.conllu").write_text(treebank())

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from heedful.errors import InputError
 from heedful.run.task import Feed
-from heedful.tasks.shared.pieces import readable_pieces
+from heedful.tasks.shared.pieces import labelled_pieces, named_after
 from heedful.tasks.translate.use import Translator
 
 
@@ -23,6 +23,5 @@ def feed_translator(served: Translator, text: str, pair: str | None) -> Feed:
     def run() -> Tensor:
         return served.model(source, target, segments, torch.ones_like(target))[0, -1]
 
-    tokens = [*readable_pieces(served.source, source[0].tolist()), "→", *readable_pieces(served.target, said)]
-    names = served.target.names(served.model.head.out_features)
-    return Feed(tokens, run, names.__getitem__)
+    tokens = [*labelled_pieces(served.source, source[0].tolist()), "→", *labelled_pieces(served.target, said)]
+    return Feed(tokens, run, named_after(served.target, said[-1]))

@@ -1,0 +1,55 @@
+"""Running text, and which files of a folder are read for each task."""
+
+import json
+
+import pytest
+
+from heedful.data.images.captions import read_captioned
+from heedful.data.text.conversations import read_conversations
+from heedful.data.text.documents import read_documents
+from heedful.data.text.labelled import read_labelled
+from heedful.data.text.questions import read_questions
+from heedful.errors import InputError, MissingError
+
+TEXTS = [f"text {n}" for n in range(30)]
+APPLE_DOUBLE = b"\0\5\x16\7\0\2\0\0"  # what macOS puts beside a file on disks of other systems
+
+
+def test_a_list_of_objects_is_their_texts(tmp_path):
+    """The signs of JSON were learnt as text."""
+    (tmp_path / "a.json").write_text(json.dumps([{"text": text, "id": n} for n, text in enumerate(TEXTS)], indent=1))
+    found = read_documents(tmp_path / "a.json")
+    assert found.train + found.valid == TEXTS
+    (tmp_path / "a.json").write_text('[{"content": "text"}]')
+    with pytest.raises(InputError, match=r'a\.json: item 1: no "text" that is a string'):
+        read_documents(tmp_path / "a.json")
+
+
+def test_names_in_capitals(tmp_path):
+    (tmp_path / "TEXTS.JSONL").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    found = read_documents(tmp_path / "TEXTS.JSONL")
+    assert found.train + found.valid == TEXTS  # the objects were learnt as text
+    (tmp_path / "A.CSV").write_text("text,label\n" + "".join(f"{text},a\n" for text in TEXTS))
+    assert len(read_labelled(tmp_path / "A.CSV").train) == 27
+    rows = [{"question": "who?", "context": text, "answer": "text"} for text in TEXTS]
+    (tmp_path / "A.JSONL").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(read_questions(tmp_path / "A.JSONL").train) == 27
+    rows = [{"question": text, "answer": "yes"} for text in TEXTS]
+    (tmp_path / "B.JSON").write_text(json.dumps(rows))
+    assert len(read_conversations(tmp_path / "B.JSON").train) == 27
+
+
+def test_hidden_files_of_a_folder_are_not_read(tmp_path):
+    for name in ("train.txt", "train.csv"):
+        (tmp_path / f"._{name}").write_bytes(APPLE_DOUBLE)
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    with pytest.raises(MissingError, match=r"no \.txt and no \.jsonl file"):
+        read_documents(tmp_path)
+    (tmp_path / "train.txt").write_text("a text\n" * 20)
+    assert read_documents(tmp_path).train[0].startswith("a text\n")
+    (tmp_path / "train.txt").unlink()
+    (tmp_path / "train.csv").write_text("text,label\n" + "".join(f"{text},a\n" for text in TEXTS))
+    assert len(read_labelled(tmp_path).train) == 27
+    (tmp_path / "train.csv").unlink()
+    with pytest.raises(MissingError, match="no table of pictures and texts"):
+        read_captioned(tmp_path)
