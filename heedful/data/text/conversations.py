@@ -38,7 +38,6 @@ TWO = (
     ("instruction", "output"),
     ("instruction", "response"),
 )  # also headers of tables
-DOLLY = {"context": "input", "response": "output"}  # its names of what Alpaca has
 NO_ANSWER, EMPTY, CALLS = "without an answer", "with an empty turn", "with calls of tools"
 
 
@@ -160,8 +159,8 @@ def _objects(row: object, where: str) -> Iterator[tuple[str, Sequence[Message | 
         yield "Alpaca", [*_system(row), *_history(row, where), *_instructed(row, where)]
         return
     if "instruction" in row and "response" in row:
-        named = {DOLLY.get(key, key): value for key, value in row.items()}
-        yield "Dolly", [*_system(row), *_instructed(named, where)]
+        said = {"instruction": row["instruction"], "input": row.get("context"), "output": row["response"]}
+        yield "Dolly", [*_system(row), *_instructed(said, where)]
         return
     for asked, answered in TWO:
         if asked in row and answered in row:
