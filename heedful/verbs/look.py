@@ -37,7 +37,9 @@ def weights_of(served: Served, given: str, options: object) -> Mapping[str, Name
     """What such a picture is drawn from, by the names of the layers."""
     row = row_of_model(served)
     if row.inside.attention is None:
-        raise blind(row, "task.json")
+        known = ", ".join(each.name for each in TASKS.values() if each.inside.attention and not each.saved_as)
+        what = f"a model for {row.name!r}, which gives no weights of attention"
+        raise InputError(what, where="task.json", fix=f"ask one for {known}")
     return row.inside.attention()(served, given, options)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from heedful.core.config import from_json
-from heedful.errors import InputError
+from heedful.errors import HeedError, InputError
 from heedful.run.folder import read_textless_run
 from heedful.run.task import Law, Looked, NamedWeights, Served
 from heedful.tasks import scoring_options
@@ -49,7 +49,7 @@ class Verbs:
         names = (about["source"], about["target"]) if pairs else LABELLED
         with TemporaryDirectory() as folder:
             written = sorted(write_rows(data, Path(folder), names, only="test").iterdir())
-            each = {file.stem: _scores(served, _as_a_test(file) if pairs else file, settings) for file in written}
+            each = {file.stem: _row_scores(served, file, settings, pairs=pairs) for file in written}
         return {name: scores for name, found in each.items() for scores in found.values()}
 
     def check(self, run: Path, texts: Sequence[str]) -> Iterator[Law]:
@@ -87,6 +87,18 @@ def _scores(served: Served, data: object, settings: Mapping[str, object]) -> dic
     given = {**({} if data is None else {"data": str(data)}), **settings}
     options = from_json(scoring_options(row_of_model(served)), given, where="evaluate", largest=None)
     return {found.name: found.scores for found in scored(served, options)}
+
+
+def _row_scores(served: Served, file: Path, settings: Mapping[str, object], *, pairs: bool) -> dict[str, Any]:
+    """The scores of rows that were written into a file. What is wrong is told by the number of the row, as the file
+    will be gone."""
+    try:
+        return _scores(served, _as_a_test(file) if pairs else file, settings)
+    except HeedError as error:
+        if not error.where.startswith(str(file.parent)):
+            raise
+        where = f"data: {file.stem} {error.where.rpartition(file.suffix)[2].removeprefix(':')}".rstrip()
+        raise type(error)(error.what, where=where, fix=error.fix.replace(str(file.parent), "here")) from None
 
 
 def _as_a_test(file: Path) -> Path:

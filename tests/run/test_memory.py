@@ -3,7 +3,7 @@
 import json
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from PIL import Image
 import heedful
 from heedful.data.images.labelled import LabelledImages, Part
 from heedful.data.parts import Parts
-from heedful.errors import InputError
+from heedful.errors import InputError, MissingError
 from heedful.verbs.memory import in_memory
 
 WORDS = ["ba", "de", "gi", "ko", "lu"]
@@ -233,3 +233,19 @@ def test_a_list_is_no_row_and_what_is_one_is_said(row: Any, tmp_path: Path) -> N
 
 def test_paths_are_not_rows(tmp_path: Path) -> None:
     assert not any(map(in_memory, ["a.tsv", tmp_path, ["a.en", "b.de"], (tmp_path, "b"), None, []]))
+
+
+def test_what_cannot_be_scored_is_told_by_the_number_of_its_row(run_of: Callable[[str], Path]) -> None:
+    """And not by the name of a file that is gone."""
+    known = {"text": "ba", "label": "ba"}
+    told = r"^data: test 2: no \"text\" that is a text"
+    with pytest.raises(InputError, match=told):
+        heedful.load(run_of("label"), heedful.TextClassifier).evaluate([known, {"label": "ba"}])
+    with pytest.raises(InputError, match=r"^data: test 1: no key 'low'"):
+        heedful.load(run_of("transformer"), heedful.Translator).evaluate([{"en": "ba", "de": "BA"}])
+    with pytest.raises(MissingError, match=r"^data: test 1: there is no picture 'no\.png'") as caught:
+        heedful.load(run_of("classify-images"), heedful.ImageClassifier).evaluate([{"image": "no.png", "label": "a"}])
+    assert caught.value.fix == "names count from here"
+    with pytest.raises(InputError, match=r"^data: test: not a kind of file that tagged words") as refused:
+        heedful.load(run_of("tag"), heedful.Tagger).evaluate([{"tokens": ["ba"], "tags": ["O"]}])
+    assert "(words, labels)" in refused.value.fix

@@ -257,3 +257,11 @@ def test_it_reads_texts_in_lower_case(run):
     torch.testing.assert_close(matcher.embed_texts(["PICTURE"]), matcher.embed_texts(["picture"]))
     with pytest.raises(InputError, match="an empty text"):
         matcher.embed_texts([" "])
+
+
+def test_who_gives_weights_of_attention_is_named_where_this_does_not(run_of):
+    """It named itself among those that do."""
+    with pytest.raises(InputError, match="which gives no weights of attention") as caught:
+        heedful.load(run_of("match"), heedful.Matcher).attention("a.png")
+    assert "match" not in caught.value.fix
+    assert "translate" in caught.value.fix
