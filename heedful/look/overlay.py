@@ -171,7 +171,8 @@ def _show(axes: matplotlib.axes.Axes, pixels: Tensor, title: str) -> None:
 
 
 STYLE = """
-body { font: 15px/1.4 system-ui, sans-serif; margin: 1.5rem; color: #222; background: #fff; }
+:root { color-scheme: light dark; }
+body { font: 15px/1.4 system-ui, sans-serif; margin: 1.5rem; overflow-wrap: anywhere; }
 figure { display: inline-block; margin: 0 .5rem .5rem 0; font-size: 12px; }
 img { display: block; width: 112px; height: auto; image-rendering: pixelated; }
 img:hover { width: 336px; }
@@ -210,6 +211,7 @@ def _page(title: str, told: str, parts: Sequence[str]) -> str:
     name = html.escape(token_label(title, limit=200))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{STYLE}</style></head>'
         f"<body><h1>{name}</h1><p>{html.escape(told)}</p>{''.join(parts)}</body></html>\n"
     )

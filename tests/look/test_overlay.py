@@ -40,6 +40,8 @@ def test_all_maps_are_shown(channels):
     page = picture_page(maps, title="<script>alert(1)</script>", said=[("<b>", 0.5)])
     assert page.count("<img") == 2 + 2 * 4
     assert "<script" not in page
+    assert "color-scheme: light dark" in page
+    assert "width=device-width" in page
     assert "<b>" not in page
     assert not re.search(r"(src|href)=\"(?!data:)", page)
     assert to_bytes(sheet(maps, title="$x$"), "png") == to_bytes(sheet(maps, title="$x$"), "png")

@@ -241,11 +241,11 @@ def test_what_cannot_be_scored_is_told_by_the_number_of_its_row(run_of: Callable
     told = r"^data: test 2: no \"text\" that is a text"
     with pytest.raises(InputError, match=told):
         heedful.load(run_of("label"), heedful.TextClassifier).evaluate([known, {"label": "ba"}])
-    with pytest.raises(InputError, match="^data: test 1: no key 'low'"):
+    with pytest.raises(InputError, match=r"^data: test 1: no key 'low'"):
         heedful.load(run_of("transformer"), heedful.Translator).evaluate([{"en": "ba", "de": "BA"}])
-    with pytest.raises(MissingError, match="^data: test 1: there is no picture 'no.png'") as caught:
+    with pytest.raises(MissingError, match=r"^data: test 1: there is no picture 'no\.png'") as caught:
         heedful.load(run_of("classify-images"), heedful.ImageClassifier).evaluate([{"image": "no.png", "label": "a"}])
     assert caught.value.fix == "names count from here"
-    with pytest.raises(InputError, match="^data: test: not a kind of file that tagged words") as refused:
+    with pytest.raises(InputError, match=r"^data: test: not a kind of file that tagged words") as refused:
         heedful.load(run_of("tag"), heedful.Tagger).evaluate([{"tokens": ["ba"], "tags": ["O"]}])
     assert "(words, labels)" in refused.value.fix

@@ -22,6 +22,7 @@ COLUMNS = {  # and what else they are called
 }
 ANSWERS = {"label", "score"}  # of which an example has one, or "labels"; with "choices" the label says which
 FASTTEXT = "__label__"
+LONGEST_NAME = 3  # words of what may name a column
 MOST_LABELS, REPEATED = 200, 3  # of lines that begin with a label: how many differ, and how often each comes at least
 EXAMPLE = 'write {"text": "...", "label": "..."} on each line'
 
@@ -172,13 +173,15 @@ def _header(cells: Sequence[str]) -> list[str]:
 
 def _half_named(where: str, first: Sequence[str], below: Sequence[Sequence[str]]) -> list[str]:
     """The columns that a first line names, but for one that is told by what the others are; none of an example, whose
-    label comes again below. Raises InputError where more than one is not named."""
+    label comes again below or whose text is longer than a name. Raises InputError where more than one is not named."""
     plain = [cell.strip().lower() for cell in first]
     names = [_column(name, plain) for name in plain]
     if {*names} <= COLUMNS.keys():
         _refuse_two_of_one(plain, where)  # a header, and no example
     again = (cells[at] == cell for cells in below if len(cells) == len(first) for at, cell in enumerate(first))
-    if not 1 < len(first) <= 3 or not below or not COLUMNS.keys() & {*names} or any(again):
+    if not 1 < len(first) <= 3 or not below or not COLUMNS.keys() & {*names}:
+        return []
+    if max(len(name.split()) for name in plain) > LONGEST_NAME or any(again):
         return []
     absent = [column for column, own in (("text", {"text"}), ("label", ANSWERS)) if not own & {*names}]
     unknown = [at for at, name in enumerate(names) if name not in COLUMNS]

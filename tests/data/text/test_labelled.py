@@ -214,6 +214,9 @@ def test_a_header_that_leaves_open_what_the_text_and_the_label_are(tmp_path):
     words = [Example("content", label="good"), Example("awful", label="bad"), Example("glad", label="good")]
     (tmp_path / "x.tsv").write_text("".join(f"{one.text}\t{one.label}\n" for one in words))
     assert read_examples(tmp_path / "x.tsv") == ("label", words)
+    asked = [Example("how many stars does it have", label="rating"), Example("who made it", label="author")]
+    (tmp_path / "x.tsv").write_text("".join(f"{one.text}\t{one.label}\n" for one in asked))
+    assert read_examples(tmp_path / "x.tsv") == ("label", asked)
 
 
 @pytest.mark.parametrize("score", ["NaN", "Infinity", "true"])
