@@ -1,13 +1,16 @@
 """Placeholders and addresses come out of `heed translate` and `model.translate` as they went in."""
 
+import re
 from collections.abc import Callable
 
 import pytest
 
+from heedful.data.documents.tags import Alignment
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.confidence import Likelihood
 from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.documents.passages import translate_sentences
+from heedful.tasks.translate.documents.placeholders import _even
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.use import ask
@@ -84,6 +87,27 @@ def test_an_address_alone_stays(own: Translator, monkeypatch: pytest.MonkeyPatch
     saying(own, lambda text: ["lost", "gone"], monkeypatch)
     (found,) = search_in_parts(own, [f"{URL} 12"])
     assert found.hypotheses == [(f"{URL} 12", 0.0)] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "expected"),
+    [
+        ("ba <b>de</b> gi", "ba de gi", "ba <b>de</b> gi"),
+        ("<p>ba</p><p>{n} <i>de</i>. gi</p>", "ba de. gi", "<p>ba</p><p>{n} <i>de</i>. gi</p>"),
+        ("ba {n} ko <b>de</b>", "ba de", "ba {n} <b>de</b>"),
+        ("ba <b>{n}</b> de <br/> gi", "ba de gi", "ba <b>{n}</b> de <br/> gi"),
+    ],
+)
+def test_tags_that_are_text_are_put_back_around_their_words(
+    own: Translator, monkeypatch: pytest.MonkeyPatch, text: str, said: str, expected: str
+) -> None:
+    def even(_: Translator, pairs: list[tuple[str, str]]) -> list[Alignment]:
+        return [_even(*pair) for pair in pairs]
+
+    saying(own, lambda asked: ["lost" if re.search("[<{]|\\d", asked) else said], monkeypatch)
+    monkeypatch.setattr("heedful.tasks.translate.pairs.links.aligned", even)
+    (found,) = search_in_parts(own, [text])
+    assert found.text == expected
 
 
 def test_a_summary_may_leave_them_out(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:

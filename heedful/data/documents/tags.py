@@ -200,7 +200,8 @@ class _Mover:
         spaced = beside == "  "  # what stands there has blanks on both sides
         spaced |= beside in BEFORE_SIGN and not opens and not closes  # or one before it, and no words in it
         last = self.made[-1] if self.made else ""
-        if spaced and isinstance(last, str) and last and not last.endswith(" "):
+        after_thing = isinstance(last, Mark) and self.blank and last.at != mark.at
+        if spaced and (after_thing or (isinstance(last, str) and last and not last.endswith(" "))):
             self.made.append(" ")
         self.made.append(mark)
         self.blank |= spaced

@@ -93,6 +93,8 @@ def one_hot(text: str, said: str, links: list[int]) -> Alignment:
         ("stop<x/>", "halt", [0], "halt<x/>"),
         ("see <x/> now", "jetzt schau", [1, 0], "<x/> jetzt schau"),
         ("hello <x/>!", "hallo!", [0, 1], "hallo <x/>!"),
+        ("see <x/> and <x/> now", "schau jetzt", [0, 2], "schau <x/> <x/> jetzt"),
+        ("see <x/><x/> and now", "schau jetzt", [0, 2], "schau <x/><x/> jetzt"),
         ("see <b><x/></b>, now", "jetzt, schau", [2, 1, 0], "<b><x/></b> jetzt, schau"),
         ("use <b>.net</b>, now", "(net)", [0, 2, 3], "(<b>net</b>)"),
         ("un<b>true</b> x", "x un true", [1, 0, 0], "x <b>un true</b>"),

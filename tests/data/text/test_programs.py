@@ -48,6 +48,15 @@ def test_marked_segments_of_a_unit_are_pairs_of_their_own(tmp_path: Path) -> Non
     assert taken.layout == "XLIFF, en and de, 4 units not translated left out"
 
 
+def test_files_of_one_xliff_may_write_their_languages_in_other_capitals(tmp_path: Path) -> None:
+    data = written.xliff(MANY).decode()
+    file = data[data.index("<file") : data.index("</file>") + len("</file>")]
+    other = file.replace('="en"', '="EN"').replace("sentence", "phrase")
+    pairs, taken = rows_of(tmp_path / "a.xlf", data.replace(file, file + other))
+    assert pairs == [*MANY, *((one.replace("sentence", "phrase"), two) for one, two in MANY)]
+    assert (taken.source, taken.target) == ("en", "de")
+
+
 def test_a_code_that_breaks_a_line_parts_words(tmp_path: Path) -> None:
     codes = ['<x id="1" ctype="lb"/>', "<ph id='1'>&lt;br/></ph>", "<it id='1' pos='open'>\n</it>"]
     data = written.xliff([("{}", "{}")] * 3).decode()

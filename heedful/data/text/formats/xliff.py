@@ -36,7 +36,7 @@ def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
             languages.append(found)
         else:
             segments.append(found)
-    if len({*languages}) > 1:
+    if len({(one.lower(), other.lower()) for one, other in languages}) > 1:
         what = (
             f"files of several languages: {', '.join(f'{one} to {other}' for one, other in dict.fromkeys(languages))}"
         )

@@ -4,11 +4,12 @@ One that the translation does not have is translated once more with a number in 
 and at last without it: it is then put where the words beside it went, which is told.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from heedful.data.documents.passages import Mark
+from heedful.data.documents.passages import Mark, Role, with_pairs
 from heedful.data.documents.protected import lost_placeholders, masked, protected_in, unmasked, without
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import words_in
@@ -16,6 +17,8 @@ from heedful.tasks.translate.searching import Translation
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
+
+TAG = re.compile(r"<(/?)([A-Za-z][\w:-]*)(?![^<>]*/>)")
 
 
 def with_placeholders(
@@ -96,14 +99,24 @@ def put_back(translator: "Translator", text: str, out: Sequence[tuple[int, str]]
         alignment = _even(text, translation)
     else:
         (alignment,) = aligned(translator, [(text, translation)])
-    made = ""
-    parts = moved(text, [Mark(at, name) for at, name in out], translation, alignment)
-    for part in parts:
-        own = part if isinstance(part, str) else part.raw
-        spaced = not isinstance(part, str) and made and not made[-1].isspace() and made[-1] not in "([{\"'"
-        behind = made and isinstance(part, str) and not made[-1].isspace() and own[:1].isalnum()
+    made, last = "", ""
+    for part in moved(text, _marks(out), translation, alignment):
+        own, role = (part, "") if isinstance(part, str) else (part.raw, part.role)
+        apart = made and not made[-1].isspace() and last != "opens"
+        beside = role == "alone" or (role == "opens" and last == "alone")
+        spaced = beside and apart and made[-1] not in "([{\"'"
+        behind = not role and apart and own[:1].isalnum()
         made += f" {own}" if spaced or behind else own
+        last = role
     return made
+
+
+def _marks(out: Sequence[tuple[int, str]]) -> list[Mark]:
+    """Placeholders as marks, of which tags that belong together are pairs."""
+    tags = [TAG.match(name) for _, name in out]
+    roles: list[Role] = ["alone" if tag is None else "closes" if tag[1] else "opens" for tag in tags]
+    marks = [Mark(at, name, role) for (at, name), role in zip(out, roles, strict=True)]
+    return with_pairs(marks, [tag[2] if tag else "" for tag in tags])
 
 
 def _even(text: str, translation: str) -> Alignment:
