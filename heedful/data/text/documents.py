@@ -6,6 +6,7 @@ from heedful.data.lines import json_items, json_lines, read_lines, sanitise
 from heedful.data.parts import Notes, Parts, entries, kind_of, learnt_too, sorted_in, stems
 from heedful.errors import InputError, MissingError
 
+MARKED_UP = (".csv", ".tsv", ".html", ".htm", ".xml")  # files of more than running text
 SHARE = 10  # where nothing is given to validate on, the last of so many parts is held out
 
 
@@ -23,13 +24,16 @@ def read_documents(path: str | Path) -> Documents:
     if not path.is_dir():
         documents = _read(path)
         train, valid = _held_out(documents)
-        note = f"{path}: the last tenth is held out for validation"
-        return Documents(train, valid, {}, str(path), (path,), (note, *learnt_too(train, {"valid": valid}, str)))
+        notes: Notes = (f"{path}: the last tenth is held out for validation", *learnt_too(train, {"valid": valid}, str))
+        if kind_of(path) in MARKED_UP:
+            words = 'for its words alone give .jsonl, {"text": "..."} on each line'
+            notes = (f"{path}: learnt as it stands, with all that separates or marks its words; {words}", *notes)
+        return Documents(train, valid, {}, str(path), (path,), notes)
     files = _files(path)
     train, valid, tests = sorted_in((file.name, _read(file)) for file in files)
     if not train:
         raise InputError("no text to train on", where=str(path), fix="add train.txt")
-    notes: Notes = ()
+    notes = ()
     if not valid:
         train, valid = _held_out(train)
         notes = (f"{path}: the last tenth is held out for validation",)

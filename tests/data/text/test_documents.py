@@ -1,5 +1,6 @@
 """Running text, and which files of a folder are read for each task."""
 
+import gzip
 import json
 
 import pytest
@@ -23,6 +24,14 @@ def test_a_list_of_objects_is_their_texts(tmp_path):
     (tmp_path / "a.json").write_text('[{"content": "text"}]')
     with pytest.raises(InputError, match=r'a\.json: item 1: no "text" that is a string'):
         read_documents(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(("name", "told"), [("a.csv", True), ("A.HTML.gz", True), ("a.txt", False), ("a", False)])
+def test_a_table_that_is_learnt_as_it_stands_is_told(tmp_path, name, told):
+    data = "".join(f"{n},{text}\n" for n, text in enumerate(TEXTS)).encode()
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    found = read_documents(tmp_path / name)
+    assert [f"{tmp_path / name}: learnt as it stands" in note for note in found.notes] == [True] * told + [False]
 
 
 def test_names_in_capitals(tmp_path):
