@@ -159,7 +159,8 @@ def _objects(row: object, where: str) -> Iterator[tuple[str, Sequence[Message | 
         yield "Alpaca", [*_system(row), *_history(row, where), *_instructed(row, where)]
         return
     if "instruction" in row and "response" in row:
-        said = {"instruction": row["instruction"], "input": row.get("context"), "output": row["response"]}
+        given = row.get("context", row.get("input"))
+        said = {"instruction": row["instruction"], "input": given, "output": row["response"]}
         yield "Dolly", [*_system(row), *_instructed(said, where)]
         return
     for asked, answered in TWO:

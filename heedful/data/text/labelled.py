@@ -178,9 +178,9 @@ def _half_named(where: str, first: Sequence[str], below: Sequence[Sequence[str]]
     names = [_column(name, plain) for name in plain]
     if {*names} <= COLUMNS.keys():
         _refuse_two_of_one(plain, where)  # a header, and no example
-    again = (cells[at] == cell for cells in below if len(cells) == len(first) for at, cell in enumerate(first))
     if not 1 < len(first) <= 3 or not below or not COLUMNS.keys() & {*names}:
         return []
+    again = (cells[at] == cell for cells in below if len(cells) == len(first) for at, cell in enumerate(first))
     if max(len(name.split()) for name in plain) > LONGEST_NAME or any(again):
         return []
     absent = [column for column, own in (("text", {"text"}), ("label", ANSWERS)) if not own & {*names}]

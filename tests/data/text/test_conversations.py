@@ -78,6 +78,7 @@ def test_systems_inputs_and_several_turns(tmp_path):
         {"conversations": [{"from": "system", "value": " "}, {"from": "human", "value": "x"}, assistant("y")]},
         {"instruction": "Do", "instances": [{"input": "1", "output": "2"}, {"input": "3", "output": "4"}]},
         {"instruction": "Who?", "context": "He came.", "response": "He"},
+        {"instruction": "Where?", "input": "At home.", "response": "There"},
     ]
     found = read_asked(written(tmp_path / "rows.jsonl", rows))["rows.jsonl"]
     system = {"role": "system", "content": "Be kind."}
@@ -88,6 +89,7 @@ def test_systems_inputs_and_several_turns(tmp_path):
         (user("Do\n\n1"), assistant("2")),
         (user("Do\n\n3"), assistant("4")),
         (user("Who?\n\nHe came."), assistant("He")),
+        (user("Where?\n\nAt home."), assistant("There")),
     ]
 
 
