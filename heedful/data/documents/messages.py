@@ -39,15 +39,13 @@ def _parts(run: Sequence[Inline], read: Callable[[str], str]) -> Iterator[list[I
             continue
         done = at = 0
         while (brace := BRACE.search(part.raw, at)) is not None:
-            begins, inside = BEGINS.match(part.raw, brace.start()), bool(opened and opened[-1])
-            sign = begins or (
-                (GOES_ON.match(part.raw, brace.start()) or ENDS.match(part.raw, brace.start()))
-                if brace[0] == "}" and inside
-                else None
-            )
+            first, inside = brace.start(), bool(opened and opened[-1])
+            begins = BEGINS.match(part.raw, first)
+            after = GOES_ON.match(part.raw, first) or ENDS.match(part.raw, first) if inside else None
+            sign = begins or after
             at = (sign or brace).end()
             if sign is not None:
-                own += _texts(part.raw[done : brace.start()], read, opened)
+                own += _texts(part.raw[done:first], read, opened)
                 yield own
                 yield sign[0]
                 own, done = [], at
