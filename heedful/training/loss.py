@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from heedful.core.attention import soft_capped
 
 CHUNK = {"cpu": 1 << 20, "cuda": 1 << 27}  # how many logits exist at a time; on a CPU, what its caches hold
+ALIGNED = {"cuda": 64}  # what a vocabulary is filled up to a multiple of: tensor cores want rows that begin evenly
+LOW = -1e4  # the logit of what fills up: a share of 0, and finite in each precision
 FEWEST = 256  # rows of logits at a time: every chunk reads and writes the whole gradient of the weight
 
 
@@ -114,18 +116,23 @@ class _LinearCrossEntropy(torch.autograd.Function):
         agreement: float,
     ) -> Tensor:
         N, V = hidden.shape[0], weight.shape[0]
+        more = -V % ALIGNED.get(hidden.device.type, 1)
+        if more:
+            weight = F.pad(weight, (0, 0, 0, more))
+            bias = None if bias is None else F.pad(bias, (0, more))
         rows = max(FEWEST, CHUNK.get(hidden.device.type, CHUNK["cuda"]) // V) // 2 * 2  # the rows of a token together
         even = smoothing / V  # of the target, on every token; added to the sums at the end, not to each logit
         wanted = any(ctx.needs_input_grad[:3])
         grad_hidden = torch.empty_like(hidden)
         grad_weight = torch.zeros_like(weight, dtype=torch.float32)
-        grad_bias = torch.zeros(V, dtype=torch.float32, device=hidden.device)
+        grad_bias = torch.zeros(V + more, dtype=torch.float32, device=hidden.device)
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
         for i in range(0, N, rows):
             x, y = hidden[i : i + rows], target[i : i + rows, None]
             logits = F.linear(x, weight, bias)
             if softcap is not None:
                 logits = softcap * (logits / softcap).tanh()
+            logits[:, V:] = LOW
             error = logits.softmax(dim=-1, dtype=torch.float32)
             log_sum = logits.amax(-1).float() - error.amax(-1).log()  # the log-sum-exp; a largest share is never 0
             total += log_sum.sum() - (1 - smoothing) * logits.gather(1, y).float().sum()
@@ -145,14 +152,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 torch.mm(error, weight, out=grad_hidden[i : i + rows])
                 grad_weight += error.T @ x
             if softcap is not None:
-                total -= even * logits.float().sum()
+                total -= even * logits[:, :V].float().sum()
         if smoothing and softcap is None:
             tokens, words = hidden.sum(0, dtype=torch.float32), weight.sum(0, dtype=torch.float32)
             total -= even * (tokens @ words + (0 if bias is None else N * bias.float().sum()))
             grad_hidden -= (even * words).to(hidden.dtype)
             grad_weight -= even * tokens
             grad_bias -= even * N
-        ctx.save_for_backward(grad_hidden, grad_weight, None if bias is None else grad_bias)
+        ctx.save_for_backward(grad_hidden, grad_weight[:V], None if bias is None else grad_bias[:V])
         ctx.dtype = weight.dtype
         return total
 

@@ -16,7 +16,9 @@ N, V, C = 70, 301, 16
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("cap", [None, 5.0])
 @pytest.mark.parametrize("agreement", [0.0, 5.0])
-def test_equals_cross_entropy_of_the_logits(monkeypatch, biased, smoothing, cap, agreement):
+@pytest.mark.parametrize("aligned", [1, 64])  # as on a CPU and on a GPU
+def test_equals_cross_entropy_of_the_logits(monkeypatch, biased, smoothing, cap, agreement, aligned):
+    monkeypatch.setitem(loss.ALIGNED, "cpu", aligned)
     monkeypatch.setitem(loss.CHUNK, "cpu", 20 * V)  # several chunks, the last one smaller
     monkeypatch.setattr(loss, "FEWEST", 20)
     leaves = [3 * torch.randn(N, C), torch.randn(V, C), *([torch.randn(V)] if biased else [])]
