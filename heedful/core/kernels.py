@@ -32,6 +32,11 @@ def runs_ahead(device: torch.device) -> bool:
     return device.type != "cpu"
 
 
+def records_launches(device: torch.device) -> bool:
+    """Whether what the host tells the device to do can be recorded, and then launched whole."""
+    return device.type == "cuda"
+
+
 def slow_random_numbers(x: Tensor) -> bool:
     """Whether random numbers are drawn one after another, so that it pays to use all bits of each."""
     return x.device.type == "cpu"

@@ -6,9 +6,10 @@ sentences of a row from 1, and 0 is padding; source segment k belongs to target 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
@@ -183,14 +184,17 @@ def shuffled_groups(lengths: Sequence[int], tokens: int, seed: int, epoch: int) 
 
 def _fill(pairs: Sequence[Pair], window: Sequence[int], row: int) -> list[list[int]]:
     """The indices in each row. Rows stand where the pair that opened them stood, so lengths come mixed."""
+    sizes = [(len(pairs[index][0]) + 1, len(pairs[index][1]) + 1) for index in window]
+    shortest = [min(lengths) for lengths in zip(*sizes, strict=True)]
     filled: list[tuple[int, list[int]]] = []
-    unfilled: list[list] = []  # [source room, target room, indices]
-    for place in sorted(range(len(window)), key=lambda place: -_length(pairs[window[place]])):
-        index = window[place]
-        source, target = len(pairs[index][0]) + 1, len(pairs[index][1]) + 1
+    unfilled: list[list] = []  # [source room, target room, indices] where another pair may go
+    for place in sorted(range(len(window)), key=lambda place: -max(sizes[place])):
+        source, target = sizes[place]
         least, best = row, None
         for candidate in unfilled:
-            room = min(candidate[0] - source, candidate[1] - target)
+            room, other = candidate[0] - source, candidate[1] - target
+            if other < room:
+                room = other
             if 0 <= room < least:
                 least, best = room, candidate
         if best is None:
@@ -199,8 +203,8 @@ def _fill(pairs: Sequence[Pair], window: Sequence[int], row: int) -> list[list[i
             filled.append((place, best[2]))
         best[0] -= source
         best[1] -= target
-        best[2].append(index)
-        if min(best[:2]) == 0:
+        best[2].append(window[place])
+        if best[0] < shortest[0] or best[1] < shortest[1]:
             unfilled.remove(best)
     return [indices for _, indices in sorted(filled)]
 
@@ -241,10 +245,10 @@ def _text_batch(rows: Sequence[Sequence[Text]], length: int) -> TextBatch:
 
 
 def _numbered(sentences: Iterable[list[int]]) -> list[int]:
-    return [number for number, ids in enumerate(sentences, 1) for _ in range(len(ids) + 1)]
+    return [*chain.from_iterable([number] * (len(ids) + 1) for number, ids in enumerate(sentences, 1))]
 
 
 def _rectangle(rows: Sequence[list[int]], length: int | None = None, *, filler: int = PAD) -> Int[Tensor, "B T"]:
     length = length or max(map(len, rows), default=0)
-    padded = [ids + [filler] * (length - len(ids)) for ids in rows]
-    return torch.tensor(padded, dtype=torch.int64).view(len(rows), length)
+    padded = chain.from_iterable(ids + [filler] * (length - len(ids)) for ids in rows)
+    return torch.from_numpy(np.fromiter(padded, np.int64)).view(len(rows), length)

@@ -117,7 +117,9 @@ class TrainSection(Section):
         "auto", description="of the arithmetic; auto: bf16 where it is faster"
     )
     compile: bool = Field(
-        False, description="compile the blocks by torch.compile: costs minutes at the start; for a GPU"
+        False,
+        description="compile the blocks by torch.compile, and launch them whole (CUDA graphs) where batches have one "
+        "shape: costs half a minute at the start, and pays on a GPU",
     )
     checkpointing: bool = Field(
         False, description="compute each block again for its gradients: less memory, about a third more time"

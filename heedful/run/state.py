@@ -60,7 +60,7 @@ def new_state(
     if plan.compile and plan.checkpointing:
         raise InputError("train.compile and train.checkpointing", where="recipe", fix="choose one of them")
     if plan.compile:
-        compile_blocks(model)
+        compile_blocks(model, recorded=plan.accumulate == 1 or DTYPES[precision] != torch.float32)
     if plan.checkpointing:
         checkpoint_blocks(model)
     companions = {name: companion.to(device, DTYPES[precision]) for name, companion in job.companions.items()}

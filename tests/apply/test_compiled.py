@@ -1,5 +1,6 @@
 """Compiled blocks: the same numbers and gradients, by the same names; and a clear line where nothing can compile."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -48,11 +49,71 @@ for config, count in ((gpt, 1), (both, 2)):
 print(torch._dynamo.utils.counters["stats"]["unique_graphs"])
 """
 
+# What is asked of the compiler by a device that records, without one: the graphs run as they were traced.
+RECORDED = """
+import torch
+from heedful.apply import compiled
+from heedful.models import make_model
+from heedful.models.presets import LMSize, lm_config
+from torch._inductor import compile_fx
+
+asked = []
+
+def traced(graph, inputs, config_patches):
+    asked.append((torch.is_grad_enabled(), config_patches))
+    return graph.forward
+
+compile_fx.compile_fx = traced
+compiled.BACKEND, compiled.records_launches = "eager", lambda device: True
+for recorded in (True, False):
+    torch._dynamo.reset()
+    model = make_model(lm_config(LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context_length=24)))
+    compiled.compile_blocks(model, recorded=recorded)
+    for enabled in (True, False):
+        with torch.set_grad_enabled(enabled):
+            model(torch.randint(37, (3, 11)))
+never = {"triton.cudagraph_skip_dynamic_graphs": True}
+assert asked == [(True, {"triton.cudagraphs": True} | never), (False, {"triton.cudagraphs": False} | never)], asked
+"""
+
+
+def run(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
 
 def test_the_same_numbers_and_gradients() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 2, "nothing was traced"
+    assert int(run(PROGRAM)) >= 2, "nothing was traced"
+
+
+def test_passes_with_gradients_are_recorded_where_a_device_can() -> None:
+    run(RECORDED)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU, which records what it is told to launch")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_training_that_is_recorded_has_the_losses_of_one_that_is_not(precision, accumulate, tmp_path) -> None:
+    (tmp_path / "text.txt").write_text("".join(f"The {n} of {n + 1} is {n * n}.\n" for n in range(400)))
+    settings = f"precision={precision} accumulate={accumulate} steps=12 eval_every=4 tokens=128 lr=0.01".split()
+    found = []
+    for compiles in ("false", "true"):
+        out = tmp_path / compiles
+        told = [f"--set=train.{setting}" for setting in (*settings, f"compile={compiles}")]
+        model = ["--set=model.n_layers=2", "--set=model.d_model=64", "--set=model.context_length=32"]
+        command = ["generate", "--data", str(tmp_path / "text.txt"), "--out", str(out), "--preset", "gpt-nano"]
+        done = subprocess.run(
+            [sys.executable, "-m", "heedful", "train", *command, "--device", "cuda", *model, *told],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        found.append([row["valid_loss"] for row in rows if "valid_loss" in row])
+    assert len(found[0]) > 1
+    assert found[1] == pytest.approx(found[0], abs=2e-2 if precision == "bf16" else 1e-3)
 
 
 def test_every_block_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
