@@ -1,5 +1,6 @@
 """Blocks through `torch.compile`. A model knows nothing of it: names, weights and what is saved stay as they are."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +30,11 @@ def compile_blocks(model: nn.Module, *, recorded: bool = True) -> None:
         why = " ".join(str(error).split("\n")[:2])
         what = f"torch.compile does not work here ({why})"
         raise InputError(what, fix="install a C++ compiler, or leave out train.compile") from error
-    backend = recording if recorded and records_launches(device) else BACKEND
+    backend = BACKEND
+    if recorded and records_launches(device):
+        backend = recording
+        # It is said of all that is called several times before its backward passes, as what blocks share is.
+        warnings.filterwarnings("ignore", message="Unable to hit fast path of CUDAGraphs")
     for module in model.modules():
         if isinstance(module, Block):
             module.compile(backend=backend)
