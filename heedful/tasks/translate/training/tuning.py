@@ -15,16 +15,18 @@ from heedful.run.resume import plain_recipe
 from heedful.store import files
 from heedful.tasks.translate.recipe import TranslateRecipe
 
-# Of the peak rate that a model of our own was trained with: at a fifth of it, 500 and 2,000 pairs of another kind of
-# text taught it in 120 steps more than they did at a twenty-fifth in all (docs/measured.md).
-OWN_RATE = 0.2
+# Of the peak rate that a model of our own was trained with: at half of it, 2,000 and 8,000 pairs of another kind of text
+# taught it more than at a fifth, and 500 as much (docs/measured.md).
+OWN_RATE = 0.5
+OWN_PAIRS = 200_000  # that it reads at least, some of them again and again: patience ends what is enough
+OWN_EPOCHS = 100  # but none of them more often
 # Up to so many pairs, the share of what a published model may have been trained with: few are soon learnt by heart.
 RATES = ((2_000, 0.04), (20_000, 0.06))
 RATE = 0.1
 PUBLISHED = 5e-4  # of published translators, about (Tiedemann and Thottingal 2020; Fan et al. 2020)
 ADAPTED = 5e-3  # adapters begin as zeros and take more (Hu et al. 2021, appendix D)
 PATIENCE = 3  # measurements
-PAIRS = 60_000  # that are read at least, some of them again and again: patience ends what is enough
+PAIRS = 60_000  # that a published one reads at least
 
 FEW = 10_000  # pairs, up to which a model that begins with nothing is trained so
 OF_FEW: dict[str, Any] = {
@@ -87,13 +89,15 @@ def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
         return {}, ""
     count = len(_pairs(recipe))
     own_rate = plain_recipe(start).get("train", {}).get("lr")  # its peak, where its recipe says it
-    few = next((share for most, share in RATES if count <= most), RATE)
+    epochs = max(2, min(12, round(12 * (500 / count) ** 0.25)))
     if own_rate is not None and not recipe.train.lora:
         rate = OWN_RATE * float(own_rate)
+        epochs = max(epochs, min(OWN_EPOCHS, -(-OWN_PAIRS // count)))
     else:
+        few = next((share for most, share in RATES if count <= most), RATE)
         rate = few * (ADAPTED if recipe.train.lora else PUBLISHED)
+        epochs = max(epochs, -(-PAIRS // count))
     lr = float(f"{rate:.2g}")
-    epochs = max(2, min(12, round(12 * (500 / count) ** 0.25)), -(-PAIRS // count))
     own: dict[str, Any] = {"train.optimizer": "adam", "train.lr": lr, "train.warmup": 100}
     own["train.patience"] = PATIENCE
     if recipe.train.steps is None and recipe.train.epochs is None and recipe.train.minutes is None:
