@@ -30,12 +30,14 @@ def beam_by(
     beam: int,
     n_best: int = 1,
     patience: float = 1.0,
+    early_stopping: Bool[Tensor, "B"] | bool = True,
     finished_first: bool = True,
     **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
     """`search.beam`, where `choose` says at each step what lives on and what is finished: it gets the scores of each
-    row and what to subtract for log-probabilities, the sums of n sentences, and the state. What is unfinished at the
-    limit comes after all that is finished, or (not `finished_first`) where its score puts it."""
+    row and what to subtract for log-probabilities, the sums of n sentences, and the state. `early_stopping`: of all
+    sentences, or of each. What is unfinished at the limit comes after all that is finished, or (not `finished_first`)
+    where its score puts it."""
     if not (1 <= n_best <= beam and patience > 0):
         what = f"beam {beam}, n_best {n_best} and patience {patience} do not go together"
         raise InputError(what, fix="keep 1 <= n_best <= beam and patience above 0")
@@ -59,8 +61,9 @@ def beam_by(
         first = total.amax(1)
         reach = first * (scale[rows.limit] if search.length_penalty > 0 else scale[t + 2])
         enough = count >= patience * beam
-        if made.counted is not None:
-            enough = torch.where(made.counted, enough, finished[:, -1] >= first * scale[t + 1])
+        if early_stopping is not True:
+            early = torch.as_tensor(early_stopping, device=device).expand(B)[rows.result]
+            enough = torch.where(early, enough, finished[:, -1] >= first * scale[t + 1])
         over = (finished[:, -1] >= reach) | enough | (rows.limit == t + 1)
         over |= ~(first > NEVER)
         live, parent, token, value = made.live, made.parent, made.token, made.value

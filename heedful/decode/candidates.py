@@ -18,8 +18,7 @@ class Candidates(NamedTuple):
     by which token, with which log-probability, and whether it is an end token.
 
     Chosen of them: those that finish a hypothesis, and the columns of those that live on, the best first. `standing`:
-    which of these are hypotheses at the limit. `counted`: whether enough that finished end the search; else it ends as
-    soon as none that lives is better, each at its length.
+    which of these are hypotheses at the limit.
     """
 
     score: Float[Tensor, "n C"]
@@ -30,7 +29,6 @@ class Candidates(NamedTuple):
     closing: Bool[Tensor, "n C"]
     live: Int[Tensor, "n W"]
     standing: Bool[Tensor, "n W"] | None = None  # None: all
-    counted: Bool[Tensor, "n"] | None = None  # None: all
 
 
 def candidates(

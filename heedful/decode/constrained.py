@@ -80,7 +80,8 @@ def constrained_beam(
     ) -> Candidates:
         return following.choose(scores, normaliser, total, state, beam)
 
-    return beam_by(choose, following, source, segments, beam=beam, n_best=n_best, **options)
+    early = following.need.sum(1) == 0
+    return beam_by(choose, following, source, segments, beam=beam, n_best=n_best, early_stopping=early, **options)
 
 
 @dataclass(frozen=True)
@@ -240,12 +241,12 @@ class _Following(Generic[StateType]):
         value, token = torch.cat((value, more), dim=1) - normaliser[:, None], torch.cat((token, nearer), dim=1)
         made = candidates(value, token, total, ends=(self.eos,))
         wanted = self.wanting(self.after(state.place.pick(made.parent), made.token))
-        possible, wishes = made.score > NEVER, (self.need.sum(1) > 0)[state.place.sentence[made.parent[:, 0]]]
+        possible = made.score > NEVER
         whole = possible & (wanted == 0)
         closing = made.end & whole & (whole.cumsum(1) <= beam)
         live = _dealt(wanted.masked_fill(made.end | ~possible, EXCLUDED), beam)
         left = wanted.gather(1, live)
-        return made._replace(closing=closing, live=live, standing=left == left.amin(1, keepdim=True), counted=~wishes)
+        return made._replace(closing=closing, live=live, standing=left == left.amin(1, keepdim=True))
 
     def _nearer(self, scores: Float[Tensor, "R V"], place: _Place, token: Int[Tensor, "R C"]) -> Int[Tensor, "R K"]:
         """The tokens of phrases that bring a row nearer to its wishes, and the best of those that part words where
