@@ -128,4 +128,4 @@ class _Grouped(Generic[StateType]):
             parts.append(made._replace(score=made.score + paid, parent=lines[made.parent], value=made.value + paid))
             order.append(own)
         back = torch.cat(order).argsort()
-        return Candidates(*(torch.cat(columns)[back] for columns in zip(*(part[:7] for part in parts), strict=True)))
+        return Candidates(*(torch.cat(columns)[back] for columns in zip(*parts, strict=True)))
