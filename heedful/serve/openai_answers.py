@@ -1,4 +1,4 @@
-"""What OpenAI's protocol answers: whole, or event by event, and how it tells errors and log-probabilities."""
+"""What OpenAI's protocol answers: whole, or event by event, and how it tells log-probabilities."""
 
 import json
 import secrets
@@ -12,20 +12,8 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from heedful.serve.continued import Continued, LanguageModel, Scored, echoed, widths, within
 from heedful.serve.openai_requests import Completion
-from heedful.serve.public import Problem, problem_of
-
-KINDS = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error", 500: "server_error"}
-
-
-def error_of(problem: Problem) -> dict[str, Any]:
-    code = "rate_limit_exceeded" if problem.status == 429 else problem.code
-    kind = KINDS.get(problem.status, "invalid_request_error")
-    return {"error": {"message": problem.message, "type": kind, "param": problem.param, "code": code}}
-
-
-def refusal(problem: Problem) -> Response:
-    """Errors as this protocol has them."""
-    return JSONResponse(error_of(problem), problem.status)
+from heedful.serve.public import in_one_line
+from heedful.serve.refusals import OPENAI, shaped
 
 
 class Answer:
@@ -68,7 +56,7 @@ async def streamed(events: AsyncGenerator[str, None]) -> Response:
                 yield event
             yield "data: [DONE]\n\n"
         except Exception as error:
-            yield event_of(error_of(problem_of(error)))
+            yield event_of(shaped(OPENAI, in_one_line(error)))
         finally:
             await events.aclose()
 
