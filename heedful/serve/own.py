@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.datastructures import UploadFile
 
 from heedful.data.images.files import ImageFile, image_header
-from heedful.errors import HeedError, InputError
+from heedful.errors import HeedError
 from heedful.run.task import Ask
 from heedful.serve.engine import Engine
 from heedful.serve.gate import strict_json
@@ -189,10 +189,7 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         _refuse_too_much(verb, inputs, settings, question)
         if given["stream"]:
             return await _stream(model, verb, inputs, settings, question)
-        try:
-            found = await model.ask(verb, inputs, settings)
-        except HeedError as error:
-            raise refused(error) from None
+        found = await model.ask(verb, inputs, settings)
         return _answers(model, found, several=question.each is not None)
 
     router.add_api_route(
@@ -247,10 +244,7 @@ def refuse_long(texts: Iterable[tuple[str, Any]]) -> None:
 def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, Any], question: Ask) -> None:
     if not settings:
         return
-    try:
-        options = options_of(question, verb, settings)
-    except InputError as error:
-        raise refused(error) from None
+    options = options_of(question, verb, settings)
     for key in (field.name for field in dataclasses.fields(options)):
         listed = getattr(options, key)
         per_input = key in ("pairs", "contexts")  # one for each input
@@ -290,11 +284,7 @@ async def _stream(
     if options.compares:
         raise Refused(400, "a text that is searched for cannot be streamed", "leave out stream")
     pieces = model.write(inputs[0], Writing(tokens=options.tokens, stop=tuple(options.stop), sampling=options.sampling))
-    try:
-        first = await anext(pieces)
-    except HeedError as error:
-        raise refused(error) from None
-    return StreamingResponse(sse(first, pieces), media_type="text/event-stream")
+    return StreamingResponse(sse(await anext(pieces), pieces), media_type="text/event-stream")
 
 
 def refuse_stream(verb: str) -> NoReturn:
@@ -399,10 +389,7 @@ def _embedding(models: Models) -> Any:
         model, inputs = model_for(models, EMBED, able, given["model"]), _inputs(given)
         if not isinstance(model, Engine):
             raise Refused(400, f"{model.name} does not {EMBED}")
-        try:
-            vectors, warned = await model.embedded(inputs)
-        except HeedError as error:
-            raise refused(error) from None
+        vectors, warned = await model.embedded(inputs)
         told = {"warnings": warned} if any(warned) else {}
         return JSONResponse({"model": model.name, "vectors": plain(vectors), **told})
 
