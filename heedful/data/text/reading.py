@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from heedful.data.lines import archive_of, files_in, listed, unreadable
 from heedful.data.parts import kind_of
-from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
+from heedful.data.text.columns import SOURCE, TARGET, Columns
 from heedful.data.text.directions import ARROW, Direction, in_words, said_in
 from heedful.data.text.formats import format_of
 from heedful.data.text.formats.saved import read_split, splits_of
@@ -211,7 +211,7 @@ def _read_directions(
             tests.setdefault(name, []).append(part)
     joined = {name: joined(parts, name) for name, parts in tests.items()}
     sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
-    taken = whole.taken._replace(source=sources, target=targets, other_way="")
+    taken = whole.taken._replace(source=sources, target=targets, turned="")
     return replace(whole, tests=joined, taken=taken, told=told, directions=directions if several else ()), weights
 
 
@@ -367,7 +367,7 @@ def _read_sides(
     if source and target and (column_of(source, [first, second]), column_of(target, [first, second])) == (1, 0):
         paths, first, second = paths[::-1], second, first
     turned = f"--data {paths[1]} {paths[0]}" if names is None else f"--source {second} --target {first}"
-    taken = Columns(0, 1, first, second, False, turned)
+    taken = Columns(0, 1, first, second, False, turned=turned)
     train = read_pairs(*paths)
     return Read(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
 
@@ -404,7 +404,7 @@ def _read_one(
     """A table, or two files of the languages of these names."""
     if names is None:
         return _read_table(files[0], source, target, columns)
-    return read_pairs(files[0], files[1]), Columns(0, 1, *names, False, other_way(*names))
+    return read_pairs(files[0], files[1]), Columns(0, 1, *names, False)
 
 
 def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
@@ -437,7 +437,7 @@ def _read_hub(path: str, source: str, target: str) -> Read:
         fix = "check the name, the configuration and the network"
         raise MissingError(what, where=path, fix=fix) from None
     parts: dict[str, Pairs] = {}
-    taken = Columns(0, 1, source, target, True, other_way(source, target))
+    taken = Columns(0, 1, source, target, True)
     for split, rows in splits.items():
         if split == "train" or split in VALID or split.startswith("test"):
             where = f"{path}:{split}"
@@ -451,7 +451,7 @@ def _read_saved(path: Path, splits: Mapping[str, Path], source: str, target: str
     """The splits of a data set that was saved into a folder."""
     parts: dict[str, Pairs] = {}
     told: list[str] = []
-    taken = Columns(0, 1, source, target, True, other_way(source, target))
+    taken = Columns(0, 1, source, target, True)
     for split, folder in splits.items():
         if split == "train" or split in VALID or split.startswith("test"):
             rows, taken = read_split(folder, source, target)

@@ -9,7 +9,7 @@ from pathlib import Path
 from heedful.data.lines import json_items, json_line, json_type, listed, read_beginning, sanitise
 from heedful.data.parts import kind_of
 from heedful.data.tables import table_cells
-from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, other_way
+from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
 from heedful.data.text.directions import SIDES, Direction, LanguageColumns, language_columns
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of, reader_of
@@ -24,6 +24,7 @@ LOOKED_INTO = 200  # rows, whose languages tell which column is which
 MOST_TEXT = 4000  # characters of a column that its language is told by
 NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
 BLANK: dict[str, object] = {}  # an object that stands for a line without any
+FIRST_TWO = Columns(0, 1, SOURCE, TARGET, False, turned="--source 2 --target 1")  # of a table that says no names
 ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
 
 
@@ -68,14 +69,14 @@ def table_rows(
     cells = iter(cells)
     number, first = next((row for row in cells if row[1]), (1, []))
     if not named and (told := language_columns(first)):
-        taken = Columns(told.source, told.target, source, target, True, other_way(source, target), described)
+        taken = Columns(told.source, told.target, source, target, True, described)
         return _told_rows(path, cells, first, told, (source, target)), taken
     ahead = [*islice(cells, LOOKED_INTO)]
     filled = [row for _, row in ahead if row]
     taken = _columns(f"{path}:{number}", first, filled[0] if filled else [], source, target, columns)
     rows = chain([] if taken.header else [(number, first)], ahead, cells)
     by_language = None
-    if taken == Columns(0, 1, source, target, False, "--source 2 --target 1"):  # nothing said which columns they are
+    if taken == FIRST_TWO._replace(source=source, target=target):  # nothing said which columns they are
         by_language = columns_by_language([first, *filled], source, target)
         taken = by_language or taken
     numbers = f"no header, columns {taken.left + 1} and {taken.right + 1}"
@@ -108,7 +109,7 @@ def columns_by_language(rows: list[list[str]], source: str, target: str) -> Colu
     if left == right or (width == 2 and (found[left], found[right]) == (0, 1)):
         return None
     names = [code if name in (SOURCE, TARGET) else name for code, name in ((left, source), (right, target))]
-    return Columns(found[left], found[right], names[0], names[1], False, other_way(*names))
+    return Columns(found[left], found[right], *names, False)
 
 
 def _told_rows(
@@ -120,7 +121,7 @@ def _told_rows(
 ) -> Rows:
     """Of rows that say their languages those of the direction that is asked for; all, where none is. Raises InputError
     where these are of several."""
-    plain = _column_rows(path, rows, header, Columns(0, 0, "", "", True, ""), "", whole=True)
+    plain = _column_rows(path, rows, header, Columns(0, 0, "", "", True), "", whole=True)
     only = Only(asked)
     for number, cells in plain:
         if not any(cells):
@@ -244,7 +245,7 @@ def _told_objects(
         for number, (where, row) in enumerate(items, 1)
         if meant(row, where)
     )
-    return rows, Columns(0, 1, *asked, True, other_way(*asked), f"JSON, keys {left!r} and {right!r}")
+    return rows, Columns(0, 1, *asked, True, f"JSON, keys {left!r} and {right!r}")
 
 
 def _columns(
@@ -256,8 +257,8 @@ def _columns(
     if numbers := columns or _numbers(source, target):
         named = header and max(numbers) <= len(cells)
         one, other = (cells[number - 1] if named else f"column {number}" for number in numbers)
-        turned = other_way(str(numbers[0]), str(numbers[1]))
-        return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, turned)
+        turned = f"--source {numbers[1]} --target {numbers[0]}"
+        return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, turned=turned)
     unsaid = (source == SOURCE, target == TARGET)
     left, right = column_of(source, cells), column_of(target, cells)
     if header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
@@ -270,12 +271,12 @@ def _columns(
         left, right = found
     if left is not None and right is not None:
         one, other = cells[left] if unsaid[0] else source, cells[right] if unsaid[1] else target
-        return Columns(left, right, one, other, True, other_way(one, other))
+        return Columns(left, right, one, other, True)
     lower = [cell.lower() for cell in cells]
     if header or source.lower() in lower or target.lower() in lower:
         what = f"no column {(source if left is None else target)!r} in the header; there are {listed(lower)}"
         raise InputError(what, where=where, fix="name two of these, or columns by number: --source 1 --target 2")
-    return Columns(0, 1, source, target, False, "--source 2 --target 1")
+    return FIRST_TWO._replace(source=source, target=target)
 
 
 def _numbers(source: str, target: str) -> tuple[int, int] | None:
@@ -328,8 +329,7 @@ def _keys(row: object, source: str, target: str) -> Columns:
         texts = [key for key, value in row.items() if not _is_number(value)]
         for keys in (list(dict.fromkeys(re.sub(NUMBERED, "", key) for key in own)) for own in (texts, row)):
             names = [keys[i] for i in two_of(keys) or ()] or names
-    layout = f"JSON, keys {names[0]!r} and {names[1]!r}"
-    return Columns(0, 1, names[0], names[1], True, other_way(names[0], names[1]), layout)
+    return Columns(0, 1, names[0], names[1], True, f"JSON, keys {names[0]!r} and {names[1]!r}")
 
 
 def _is_number(value: object) -> bool:
