@@ -8,6 +8,20 @@ SOURCE, TARGET = "source", "target"  # what is looked for where nothing else is 
 Rows = Iterator[tuple[int, tuple[str, ...]]]  # a number (of the line, or of the unit), the source and its references
 
 
+class Wanted(NamedTuple):
+    """Which two languages, columns or keys are asked for; None: where there is no choice. `columns` are numbers from 1,
+    and no line of a table is a header then."""
+
+    source: str | None = None
+    target: str | None = None
+    columns: tuple[int, int] | None = None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What columns or keys are looked for by."""
+        return self.source or SOURCE, self.target or TARGET
+
+
 class Columns(NamedTuple):
     """Which two columns, from 0, or keys of a table are read, what they are called, and whether its first line says
     so."""

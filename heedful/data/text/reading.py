@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from heedful.data.lines import archive_of, files_in, listed, unreadable
 from heedful.data.parts import kind_of
-from heedful.data.text.columns import SOURCE, TARGET, Columns
+from heedful.data.text.columns import Columns, Wanted
 from heedful.data.text.directions import ARROW, Direction, in_words, said_in
 from heedful.data.text.formats import format_of
 from heedful.data.text.formats.saved import read_split, splits_of
@@ -88,7 +88,7 @@ def read_whole(
     nothing is to be trained on. Raises InputError or MissingError.
     """
     given = [tag_said(str(one)) for one in ([path] if isinstance(path, str | Path) else path)]
-    return _read_given(given, source or None, target or None, columns, tag, tests_alone)
+    return _read_given(given, Wanted(source or None, target or None, columns), tag, tests_alone)
 
 
 def tagged(read: Read, said: str, column: str) -> Read:
@@ -128,14 +128,10 @@ def tags_in(path: Path, column: str) -> dict[int, str]:
 
 
 def _read_given(
-    given: Sequence[tuple[str, str]],
-    source: str | None,
-    target: str | None,
-    columns: tuple[int, int] | None,
-    tag: str,
-    tests_alone: bool,
+    given: Sequence[tuple[str, str]], wanted: Wanted, tag: str, tests_alone: bool
 ) -> tuple[Read, dict[Origin, float]]:
     """Paths, each with its tag."""
+    source, target, columns = wanted
     if source is not None and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     if columns and (min(columns) < 1 or columns[0] == columns[1]):
@@ -146,20 +142,20 @@ def _read_given(
         said += [Given(*found, ways or directions_in(Path(found[0])), own_tag) for found in found_as(plain)]
     if any(one.ways for one in said):
         _refuse_twice(said)
-        return _read_directions(said, source, target, tag, tests_alone)
+        return _read_directions(said, wanted, tag, tests_alone)
     if len(given) == 2 and two_sides([(one.path, one.weight) for one in said]):
         if len(tags := {one.tag for one in said if one.tag}) > 1:
             fix = "say one behind the first"
             raise InputError(f"two tags of the same pairs: {' and '.join(sorted(tags))}", where=given[0][0], fix=fix)
-        sides = _read_sides((Path(said[0].path), Path(said[1].path)), source, target)
+        sides = _read_sides((Path(said[0].path), Path(said[1].path)), wanted)
         return tagged(sides, "".join(tags), tag), {}
     if not said:
         raise InputError("no files", fix="give a folder, a file, or two files of two languages")
-    read = [_read(said[0].path, source, target, columns, tests_alone=tests_alone)]
+    read = [_read(said[0].path, wanted, tests_alone=tests_alone)]
     first = read[0].taken
-    alone = source or target or columns or not (first.header or _languages(first))
+    alone = any(wanted) or not (first.header or _languages(first))
     for one in said[1:]:
-        read.append(_read(one.path, source, target, columns) if alone else _read_beside(one.path, said[0].path, first))
+        read.append(_read(one.path, wanted) if alone else _read_beside(one.path, said[0].path, first))
     _refuse_twice(said)
     read = [tagged(own, one.tag, tag) for one, own in zip(said, read, strict=True)]
     weights = {
@@ -181,9 +177,10 @@ def _refuse_twice(said: Sequence[Given]) -> None:
 
 
 def _read_directions(
-    said: Sequence[Given], source: str | None, target: str | None, tag: str, tests_alone: bool
+    said: Sequence[Given], wanted: Wanted, tag: str, tests_alone: bool
 ) -> tuple[Read, dict[Origin, float]]:
     """Paths of which each says its directions. Raises InputError or MissingError."""
+    source, target, _ = wanted
     there = list(dict.fromkeys(way for one in said for way in one.ways))
     directions = [way for way in there if source in (None, way[0]) and target in (None, way[1])]
     asked = " ".join(f"{word} {side}" for word, side in (("from", source), ("to", target)) if side)
@@ -199,7 +196,7 @@ def _read_directions(
             fix = f"say it: --data '{path}:en>de'"
             raise InputError("from which language to which? other data say theirs", where=path, fix=fix)
         for way in (way for way in ways if way in directions):
-            own = tagged(_read(path, *way, None, tests_alone=tests_alone), told_tag, tag)
+            own = tagged(_read(path, Wanted(*way), tests_alone=tests_alone), told_tag, tag)
             weights |= {Origin(file, way if several else None): weight for file in own.train.files if weight != 1}
             read.append(of_way(own, directions, way) if several else own)
     whole = _united(read) if len(read) > 1 else read[0]
@@ -218,7 +215,7 @@ def _read_directions(
 def _read_beside(path: str, first: str, taken: Columns) -> Read:
     """In the languages of the first data set. Raises InputError: for others, with what is to be said."""
     try:
-        return _read(path, taken.source, taken.target, None)
+        return _read(path, Wanted(taken.source, taken.target))
     except (InputError, MissingError):
         own, ours = _own_languages(path), _languages(taken)
         if own is None or ours is None or {*map(meaning, own)} == {*map(meaning, ours)}:
@@ -233,7 +230,7 @@ def _read_beside(path: str, first: str, taken: Columns) -> Read:
 def _own_languages(path: str) -> Direction | None:
     """The two languages that a data set has by itself, where it tells them."""
     try:
-        return _languages(_read(path, None, None, None).taken)
+        return _languages(_read(path, Wanted()).taken)
     except (InputError, MissingError):
         return None
 
@@ -304,19 +301,11 @@ def _united(read: Sequence[Read]) -> Read:
     return Read(joined(parts, name), held, tests, read[0].taken, files, notes, told, apart=apart)
 
 
-def _read(
-    given: str | Path,
-    source: str | None,
-    target: str | None,
-    columns: tuple[int, int] | None,
-    *,
-    tests_alone: bool = False,
-) -> Read:
+def _read(given: str, wanted: Wanted, *, tests_alone: bool = False) -> Read:
     """One folder, file or data set. Raises InputError or MissingError."""
-    path: str | Path = given
-    if str(path).startswith("hf:"):
-        return _read_hub(str(path), source or SOURCE, target or TARGET)
-    path = Path(path)
+    if given.startswith("hf:"):
+        return _read_hub(given, *wanted.names)
+    path, source, target = Path(given), wanted.source, wanted.target
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
     except OSError as error:
@@ -324,22 +313,22 @@ def _read(
         if languages := beside(path, around):
             names = chosen(path.parent, languages, source, target, stem=path.name)
             left, right = (_side(path, name) for name in names)
-            return _read_sides((left, right), *names, names)
+            return _read_sides((left, right), Wanted(*names), names)
         raise unreadable(path, error) from None
     if is_folder and (splits := splits_of(path)):
-        return _read_saved(path, splits, source or SOURCE, target or TARGET)
+        return _read_saved(path, splits, *wanted.names)
     if is_folder and any(file.suffix == ".idx" and file.with_suffix(".bin").is_file() for file in path.iterdir()):
         what = "made by fairseq-preprocess, and holds the numbers of words"
         raise InputError(what, where=str(path), fix="give the texts that it was made of: --data train.en train.de")
     if is_folder or kind_of(path) == ".zip":
         layout = layout_of(path, files_in(path), source, target, tests_alone=tests_alone)
-        return _read_files(path, layout, source, target, columns)
+        return _read_files(path, layout, wanted)
     if kind_of(path).removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
         others = [name for name in beside(path.with_suffix(""), files_in(path.parent)) if name != own]
         other = path.with_suffix(f".{others[0]}") if others else "FILE"
         fix = f"give the other side too: --data {path} {other}"
         raise InputError("one side of the pairs alone", where=str(path), fix=fix)
-    train, taken = _read_table(path, source, target, columns)
+    train, taken = _read_table(path, wanted)
     return Read(train, None, {}, taken, [path], told=[_told((path,), train, taken)])
 
 
@@ -355,16 +344,14 @@ def _side(path: Path, name: str) -> Path:
     return plain if plain.exists() else plain.with_name(f"{plain.name}.gz")
 
 
-def _read_sides(
-    paths: tuple[Path, Path], source: str | None, target: str | None, names: tuple[str, str] | None = None
-) -> Read:
+def _read_sides(paths: tuple[Path, Path], wanted: Wanted, names: tuple[str, str] | None = None) -> Read:
     """Two files, the first of them the source unless its language is that of the target."""
     for path in paths:
         if holds_pairs(path):
             fix = "give two files of plain lines, or --data before each of several files of pairs"
             raise InputError("pairs, expected the lines of one language", where=str(path), fix=fix)
-    first, second = names or (language_of(paths[0]) or source or SOURCE, language_of(paths[1]) or target or TARGET)
-    if source and target and (column_of(source, [first, second]), column_of(target, [first, second])) == (1, 0):
+    first, second = names or (language_of(path) or name for path, name in zip(paths, wanted.names, strict=True))
+    if all(wanted[:2]) and [column_of(name, [first, second]) for name in wanted.names] == [1, 0]:
         paths, first, second = paths[::-1], second, first
     turned = f"--data {paths[1]} {paths[0]}" if names is None else f"--source {second} --target {first}"
     taken = Columns(0, 1, first, second, False, turned=turned)
@@ -372,19 +359,17 @@ def _read_sides(
     return Read(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
 
 
-def _read_files(
-    where: Path, layout: Layout, source: str | None, target: str | None, columns: tuple[int, int] | None
-) -> Read:
+def _read_files(where: Path, layout: Layout, wanted: Wanted) -> Read:
     """The files of a folder, or of a zip file."""
     read: dict[Files, Pairs] = {}
     told: list[str] = []
     first: Columns | None = None
     for files in (*layout.train, *layout.valid, *layout.tests.values()):
-        read[files], taken = _read_one(files, layout.languages, source, target, columns)
+        read[files], taken = _read_one(files, layout.languages, wanted)
         told.append(_told(files, read[files], taken))
         first = first or taken
-        if first.header and not columns:  # the first table says what the names of the others are to be
-            source, target = source or first.source, target or first.target
+        if first.header and not wanted.columns:  # the first table says what the names of the others are to be
+            wanted = Wanted(wanted.source or first.source, wanted.target or first.target)
     assert first is not None
     train = joined([read[files] for files in layout.train], where) if layout.train else Pairs([], [], str(where))
     valid = joined([read[files] for files in layout.valid], where) if layout.valid else None
@@ -394,16 +379,10 @@ def _read_files(
     return Read(train, valid, tests, first, used, layout.notes, told, apart=apart)
 
 
-def _read_one(
-    files: Files,
-    names: tuple[str, str] | None,
-    source: str | None,
-    target: str | None,
-    columns: tuple[int, int] | None,
-) -> tuple[Pairs, Columns]:
+def _read_one(files: Files, names: tuple[str, str] | None, wanted: Wanted) -> tuple[Pairs, Columns]:
     """A table, or two files of the languages of these names."""
     if names is None:
-        return _read_table(files[0], source, target, columns)
+        return _read_table(files[0], wanted)
     return read_pairs(files[0], files[1]), Columns(0, 1, *names, False)
 
 
@@ -416,10 +395,8 @@ def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
     )
 
 
-def _read_table(
-    path: Path, source: str | None, target: str | None, columns: tuple[int, int] | None
-) -> tuple[Pairs, Columns]:
-    rows, taken = read_rows(path, source or SOURCE, target or TARGET, columns)
+def _read_table(path: Path, wanted: Wanted) -> tuple[Pairs, Columns]:
+    rows, taken = read_rows(path, *wanted.names, wanted.columns)
     return pairs_of(str(path), rows), taken
 
 
