@@ -44,7 +44,7 @@ def layout_of(
     """
     groups = _groups(files)
     exact = "train" in groups
-    parts = {stem: part for stem in groups if (part := _exact_part(stem) if exact else _part(stem))}
+    parts = {stem: part for stem in groups if (part := exact_part(stem) if exact else _part(stem))}
     learnt = [stem for stem, part in parts.items() if part == "train"]
     learnt = learnt or (list(parts) if tests_alone else [])
     there = sorted({name for stem in learnt for name in _language_names(groups[stem], stem, exact=exact)})
@@ -131,7 +131,7 @@ def _refuse_hidden(where: Path, files: Sequence[Path], found: Iterable[Files]) -
             raise InputError(what, where=str(where), fix="unpack it, and give the folders or files that are meant")
 
 
-def _exact_part(stem: str) -> str | None:
+def exact_part(stem: str) -> str | None:
     if stem == "train":
         return stem
     return "valid" if stem in VALID else "test" if stem.startswith("test") else None

@@ -8,20 +8,20 @@ import re
 import stat
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from glob import glob
 from pathlib import Path
 from typing import NamedTuple
 
 from heedful.data.lines import archive_of, files_in, listed, unreadable
 from heedful.data.parts import kind_of
-from heedful.data.text.columns import Columns, Wanted
+from heedful.data.text.columns import Columns, Rows, Wanted
 from heedful.data.text.directions import ARROW, Direction, in_words, said_in
 from heedful.data.text.formats import format_of
 from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
-from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, language_of, layout_of
+from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, exact_part, language_of, layout_of
 from heedful.data.text.pairs import LINES, Origin, Pairs, joined, pairs_of, read_pairs
 from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, object_rows, read_rows
 from heedful.errors import InputError, MissingError, pip_install
@@ -40,6 +40,18 @@ class Read:
     told: Sequence[str] = ()
     directions: Sequence[Direction] = ()  # where there are several
     apart: Sequence[Path] = ()  # those of the files that are for validation or a test
+    weights: Mapping[Origin, float] = field(default_factory=dict)  # how often an epoch has what is from there
+
+    def each(self, changed: Callable[[Pairs], Pairs]) -> "Read":
+        """The same with all of its parts changed so."""
+        tests = {name: changed(part) for name, part in self.tests.items()}
+        valid = None if self.valid is None else changed(self.valid)
+        return replace(self, train=changed(self.train), valid=valid, tests=tests)
+
+    def weighed(self, weight: float, way: Direction | None = None) -> "Read":
+        """The same, of which an epoch has the training pairs so often."""
+        weights = {Origin(file, way): weight for file in self.train.files if weight != 1}
+        return replace(self, weights=weights)
 
 
 class Given(NamedTuple):
@@ -59,7 +71,7 @@ def read_whole(
     columns: tuple[int, int] | None = None,
     tag: str = "",
     tests_alone: bool = False,
-) -> tuple[Read, dict[Origin, float]]:
+) -> Read:
     """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
     in `.gz`. Several such, or patterns of their names, are read together: PATH:0.2 is read a fifth of in each epoch,
     and PATH:2 twice. Two files without a weight that hold no pairs are two sides.
@@ -84,8 +96,8 @@ def read_whole(
 
     PATH#formal says what kind its pairs are of, and `tag` a column or key of tables that does.
 
-    Nothing is held out; with it come the weights of the files that have one. A folder may hold `tests_alone` where
-    nothing is to be trained on. Raises InputError or MissingError.
+    Nothing is held out. A folder may hold `tests_alone` where nothing is to be trained on. Raises InputError or
+    MissingError.
     """
     given = [tag_said(str(one)) for one in ([path] if isinstance(path, str | Path) else path)]
     return _read_given(given, Wanted(source or None, target or None, columns), tag, tests_alone)
@@ -101,9 +113,7 @@ def tagged(read: Read, said: str, column: str) -> Read:
         tags = [said or rows[part.file_of(i)].get(part.lines[i] % LINES, "") for i in range(len(part))]
         return replace(part, tags=tags)
 
-    tests = {name: with_tags(part) for name, part in read.tests.items()}
-    valid = None if read.valid is None else with_tags(read.valid)
-    return replace(read, train=with_tags(read.train), valid=valid, tests=tests)
+    return read.each(with_tags)
 
 
 def tag_said(text: str) -> tuple[str, str]:
@@ -127,9 +137,7 @@ def tags_in(path: Path, column: str) -> dict[int, str]:
     return {number: row[0].strip() for number, row in rows}
 
 
-def _read_given(
-    given: Sequence[tuple[str, str]], wanted: Wanted, tag: str, tests_alone: bool
-) -> tuple[Read, dict[Origin, float]]:
+def _read_given(given: Sequence[tuple[str, str]], wanted: Wanted, tag: str, tests_alone: bool) -> Read:
     """Paths, each with its tag."""
     source, target, columns = wanted
     if source is not None and source == target:
@@ -148,7 +156,7 @@ def _read_given(
             fix = "say one behind the first"
             raise InputError(f"two tags of the same pairs: {' and '.join(sorted(tags))}", where=given[0][0], fix=fix)
         sides = _read_sides((Path(said[0].path), Path(said[1].path)), wanted)
-        return tagged(sides, "".join(tags), tag), {}
+        return tagged(sides, "".join(tags), tag)
     if not said:
         raise InputError("no files", fix="give a folder, a file, or two files of two languages")
     read = [_read(said[0].path, wanted, tests_alone=tests_alone)]
@@ -157,14 +165,7 @@ def _read_given(
     for one in said[1:]:
         read.append(_read(one.path, wanted) if alone else _read_beside(one.path, said[0].path, first))
     _refuse_twice(said)
-    read = [tagged(own, one.tag, tag) for one, own in zip(said, read, strict=True)]
-    weights = {
-        Origin(file): one.weight
-        for one, own in zip(said, read, strict=True)
-        for file in own.train.files
-        if one.weight != 1
-    }
-    return (read[0] if len(read) == 1 else _united(read)), weights
+    return _united([tagged(own, one.tag, tag).weighed(one.weight) for one, own in zip(said, read, strict=True)])
 
 
 def _refuse_twice(said: Sequence[Given]) -> None:
@@ -176,9 +177,7 @@ def _refuse_twice(said: Sequence[Given]) -> None:
             raise InputError("named twice", where=str(path), fix=fix)
 
 
-def _read_directions(
-    said: Sequence[Given], wanted: Wanted, tag: str, tests_alone: bool
-) -> tuple[Read, dict[Origin, float]]:
+def _read_directions(said: Sequence[Given], wanted: Wanted, tag: str, tests_alone: bool) -> Read:
     """Paths of which each says its directions. Raises InputError or MissingError."""
     source, target, _ = wanted
     there = list(dict.fromkeys(way for one in said for way in one.ways))
@@ -189,7 +188,6 @@ def _read_directions(
         fix = "name one of these, or no languages at all: --source '' --target ''"
         raise InputError(what, where=said[0].path, fix=fix)
     read: list[Read] = []
-    weights: dict[Origin, float] = {}
     several = len(directions) > 1
     for path, weight, ways, told_tag in said:
         if not ways:
@@ -197,9 +195,9 @@ def _read_directions(
             raise InputError("from which language to which? other data say theirs", where=path, fix=fix)
         for way in (way for way in ways if way in directions):
             own = tagged(_read(path, Wanted(*way), tests_alone=tests_alone), told_tag, tag)
-            weights |= {Origin(file, way if several else None): weight for file in own.train.files if weight != 1}
+            own = own.weighed(weight, way if several else None)
             read.append(of_way(own, directions, way) if several else own)
-    whole = _united(read) if len(read) > 1 else read[0]
+    whole = _united(read)
     left = in_words(way for way in there if way not in directions)
     told = [*whole.told, *([f"not used, as pairs {asked} are asked for: {left}"] if left else [])]
     tests: dict[str, list[Pairs]] = {}
@@ -209,7 +207,7 @@ def _read_directions(
     joined = {name: joined(parts, name) for name, parts in tests.items()}
     sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
     taken = whole.taken._replace(source=sources, target=targets, turned="")
-    return replace(whole, tests=joined, taken=taken, told=told, directions=directions if several else ()), weights
+    return replace(whole, tests=joined, taken=taken, told=told, directions=directions if several else ())
 
 
 def _read_beside(path: str, first: str, taken: Columns) -> Read:
@@ -248,10 +246,7 @@ def of_way(read: Read, directions: Sequence[Direction], way: Direction) -> Read:
     def marked(part: Pairs) -> Pairs:
         return replace(part, ways=array("h", [number]) * len(part), directions=tuple(directions))
 
-    told = [f"{line} ({way[0]} to {way[1]})" for line in read.told]
-    tests = {name: marked(part) for name, part in read.tests.items()}
-    valid = None if read.valid is None else marked(read.valid)
-    return replace(read, train=marked(read.train), valid=valid, tests=tests, told=told)
+    return replace(read.each(marked), told=[f"{line} ({way[0]} to {way[1]})" for line in read.told])
 
 
 def paths_of(texts: Sequence[str]) -> list[tuple[Path, float]]:
@@ -288,6 +283,8 @@ def two_sides(weighted: Sequence[tuple[str, float]]) -> bool:
 
 def _united(read: Sequence[Read]) -> Read:
     """Several data sets as one, from which what is to be held out is chosen together."""
+    if len(read) == 1:
+        return read[0]
     parts = [own.train for own in read]
     valid = [own.valid for own in read if own.valid]
     tests: dict[str, Pairs] = {}
@@ -298,7 +295,8 @@ def _united(read: Sequence[Read]) -> Read:
     files = [file for own in read for file in own.files]
     notes, told = [note for own in read for note in own.notes], [line for own in read for line in own.told]
     apart, held = [file for own in read for file in own.apart], joined(valid, name) if valid else None
-    return Read(joined(parts, name), held, tests, read[0].taken, files, notes, told, apart=apart)
+    weights = {origin: weight for own in read for origin, weight in own.weights.items()}
+    return Read(joined(parts, name), held, tests, read[0].taken, files, notes, told, apart=apart, weights=weights)
 
 
 def _read(given: str, wanted: Wanted, *, tests_alone: bool = False) -> Read:
@@ -386,7 +384,7 @@ def _read_one(files: Files, names: tuple[str, str] | None, wanted: Wanted) -> tu
     return read_pairs(files[0], files[1]), Columns(0, 1, *names, False)
 
 
-def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
+def _told(files: Sequence[object], pairs: Pairs, taken: Columns) -> str:
     """What was read of a table or of two files, in a line for who trains on it."""
     lines = f"line by line, {taken.source} and {taken.target}" + (f", {pairs.encoded}" if pairs.encoded else "")
     layout = lines if len(files) == 2 else taken.layout
@@ -413,35 +411,31 @@ def _read_hub(path: str, source: str, target: str) -> Read:
         what = f"could not be loaded: {' '.join(str(error).split())}"
         fix = "check the name, the configuration and the network"
         raise MissingError(what, where=path, fix=fix) from None
-    parts: dict[str, Pairs] = {}
-    taken = Columns(0, 1, source, target, True)
-    for split, rows in splits.items():
-        if split == "train" or split in VALID or split.startswith("test"):
-            where = f"{path}:{split}"
-            items = ((f"{where}:{number}", row) for number, row in enumerate(rows, 1))
-            found, taken = object_rows(items, source, target)
-            parts[split] = pairs_of(where, found)
-    return _of_splits(path, parts, taken)
+
+    def rows(split: str) -> tuple[Rows, Columns]:
+        items = ((f"{path}:{split}:{number}", row) for number, row in enumerate(splits[split], 1))
+        return object_rows(items, source, target)
+
+    return replace(_read_splits(path, {split: f"{path}:{split}" for split in splits}, rows), files=[], told=())
 
 
 def _read_saved(path: Path, splits: Mapping[str, Path], source: str, target: str) -> Read:
     """The splits of a data set that was saved into a folder."""
+    return _read_splits(str(path), splits, lambda split: read_split(splits[split], source, target))
+
+
+def _read_splits(path: str, splits: Mapping[str, object], rows: Callable[[str], tuple[Rows, Columns]]) -> Read:
+    """A data set of which each of the splits has a place and rows. Raises MissingError without one to learn from."""
     parts: dict[str, Pairs] = {}
     told: list[str] = []
-    taken = Columns(0, 1, source, target, True)
-    for split, folder in splits.items():
-        if split == "train" or split in VALID or split.startswith("test"):
-            rows, taken = read_split(folder, source, target)
-            parts[split] = pairs_of(str(folder), rows)
-            told.append(_told((folder,), parts[split], taken))
-    return replace(_of_splits(str(path), parts, taken), files=[path], told=told)
-
-
-def _of_splits(path: str, parts: Mapping[str, Pairs], taken: Columns) -> Read:
-    """The parts of a data set by the names of its splits. Raises MissingError without one to learn from."""
+    for split, place in splits.items():
+        if exact_part(split):
+            found, taken = rows(split)
+            parts[split] = pairs_of(str(place), found)
+            told.append(_told((place,), parts[split], taken))
     if "train" not in parts:
         what = f"no split 'train'; there are {listed(parts)}"
         raise MissingError(what, where=path, fix="take a data set with a train split")
     train, valid = parts["train"], next((parts[stem] for stem in VALID if stem in parts), None)
     tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
-    return Read(train, valid, tests, taken, [])
+    return Read(train, valid, tests, taken, [Path(path)], told=told)

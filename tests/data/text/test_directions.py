@@ -148,7 +148,7 @@ def test_the_first_says_which_language_is_the_source(tmp_path: Path, second: str
 
 
 def test_one_direction_alone_is_none_of_several(tmp_path: Path) -> None:
-    read, _ = read_whole(f"{memory(tmp_path / 'm.tmx')}:fr>de")
+    read = read_whole(f"{memory(tmp_path / 'm.tmx')}:fr>de")
     assert not read.directions
     assert not len(read.train.ways)
     assert (read.taken.source, read.taken.target) == ("fr", "de")
@@ -156,10 +156,10 @@ def test_one_direction_alone_is_none_of_several(tmp_path: Path) -> None:
 
 def test_directions_that_are_not_asked_for_are_told(tmp_path: Path) -> None:
     path = memory(tmp_path / "m.tmx")
-    read, _ = read_whole(f"{path}:en>de,fr>de,en>fr", source="en", target="de")
+    read = read_whole(f"{path}:en>de,fr>de,en>fr", source="en", target="de")
     assert read.told[-1] == "not used, as pairs from en to de are asked for: fr to de, en to fr"
     assert (read.taken.source, read.taken.target) == ("en", "de")
-    both, _ = read_whole(f"{path}:en>de,fr>de", target="de")
+    both = read_whole(f"{path}:en>de,fr>de", target="de")
     assert not any("not used" in line for line in both.told)
     with pytest.raises(InputError, match=r"no pairs from en to de: they are de to en, fr to en") as error:
         read_whole(f"{path}:de>en,fr>en", source="en", target="de")
@@ -208,7 +208,7 @@ def test_each_file_of_a_pattern_says_its_own_directions(tmp_path: Path) -> None:
     header = "source\ttarget\tsource_lang\ttarget_lang\n"
     (tmp_path / "a.tsv").write_text(f"{header}house\tHaus\ten\tde\n")
     (tmp_path / "b.tsv").write_text(f"{header}tree\tarbre\ten\tfr\nroof\tDach\ten\tde\n")
-    read, _ = read_whole(str(tmp_path / "*.tsv"))
+    read = read_whole(str(tmp_path / "*.tsv"))
     own = [read.directions[way] for way in read.train.ways]
     assert {*zip(read.train.target, own, strict=True)} == {
         ("Haus", ("en", "de")),
@@ -223,14 +223,14 @@ KEYS = "source", "target", "source_lang", "target_lang"
 
 def test_a_list_of_objects_says_its_directions(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps([dict(zip(KEYS, row, strict=True)) for row in ROWS], indent=1))
-    assert read_whole(tmp_path / "a.json")[0].directions == [("en", "de"), ("en", "fr")]
+    assert read_whole(tmp_path / "a.json").directions == [("en", "de"), ("en", "fr")]
 
 
 def test_several_directions_are_not_read_as_one(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("".join("\t".join(row) + "\n" for row in (KEYS, *ROWS)))
     with pytest.raises(InputError, match="tsv:3: from en to fr, and other rows are from en to de"):
         read_whole(tmp_path)
-    assert read_whole(tmp_path, source="en", target="fr")[0].train.target == ["maison"]
+    assert read_whole(tmp_path, source="en", target="fr").train.target == ["maison"]
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.jsonl", "a.json"])
