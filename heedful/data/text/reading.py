@@ -8,7 +8,7 @@ import re
 import stat
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from glob import glob
 from pathlib import Path
@@ -99,8 +99,30 @@ def read_whole(
     Nothing is held out. A folder may hold `tests_alone` where nothing is to be trained on. Raises InputError or
     MissingError.
     """
-    given = [tag_said(str(one)) for one in ([path] if isinstance(path, str | Path) else path)]
-    return _read_given(given, Wanted(source or None, target or None, columns), tag, tests_alone)
+    wanted = Wanted(source or None, target or None, columns)
+    if source and source == target:
+        raise InputError(f"source and target are both {source!r}", fix="name two different languages")
+    if columns and (min(columns) < 1 or columns[0] == columns[1]):
+        raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
+    texts = [str(one) for one in ([path] if isinstance(path, str | Path) else path)]
+    given = [one for text in texts for one in _given(text)]
+    if any(one.ways for one in given):
+        _refuse_twice(given)
+        return _read_directions(given, wanted, tag, tests_alone)
+    if len(texts) == 2 and two_sides([(one.path, one.weight) for one in given]):
+        if len(tags := {one.tag for one in given if one.tag}) > 1:
+            what, where = f"two tags of the same pairs: {' and '.join(sorted(tags))}", tag_said(texts[0])[0]
+            raise InputError(what, where=where, fix="say one behind the first")
+        return tagged(_read_sides((Path(given[0].path), Path(given[1].path)), wanted), "".join(tags), tag)
+    if not given:
+        raise InputError("no files", fix="give a folder, a file, or two files of two languages")
+    read = [_read(given[0].path, wanted, tests_alone=tests_alone)]
+    first = read[0].taken
+    alone = any(wanted) or not (first.header or _languages(first))
+    for one in given[1:]:
+        read.append(_read(one.path, wanted) if alone else _read_beside(one.path, given[0].path, first))
+    _refuse_twice(given)
+    return _united([tagged(own, one.tag, tag).weighed(one.weight) for one, own in zip(given, read, strict=True)])
 
 
 def tagged(read: Read, said: str, column: str) -> Read:
@@ -137,59 +159,36 @@ def tags_in(path: Path, column: str) -> dict[int, str]:
     return {number: row[0].strip() for number, row in rows}
 
 
-def _read_given(given: Sequence[tuple[str, str]], wanted: Wanted, tag: str, tests_alone: bool) -> Read:
-    """Paths, each with its tag."""
-    source, target, columns = wanted
-    if source is not None and source == target:
-        raise InputError(f"source and target are both {source!r}", fix="name two different languages")
-    if columns and (min(columns) < 1 or columns[0] == columns[1]):
-        raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
-    said: list[Given] = []
-    for text, own_tag in given:
-        plain, ways = said_in(text)
-        said += [Given(*found, ways or directions_in(Path(found[0])), own_tag) for found in found_as(plain)]
-    if any(one.ways for one in said):
-        _refuse_twice(said)
-        return _read_directions(said, wanted, tag, tests_alone)
-    if len(given) == 2 and two_sides([(one.path, one.weight) for one in said]):
-        if len(tags := {one.tag for one in said if one.tag}) > 1:
-            fix = "say one behind the first"
-            raise InputError(f"two tags of the same pairs: {' and '.join(sorted(tags))}", where=given[0][0], fix=fix)
-        sides = _read_sides((Path(said[0].path), Path(said[1].path)), wanted)
-        return tagged(sides, "".join(tags), tag)
-    if not said:
-        raise InputError("no files", fix="give a folder, a file, or two files of two languages")
-    read = [_read(said[0].path, wanted, tests_alone=tests_alone)]
-    first = read[0].taken
-    alone = any(wanted) or not (first.header or _languages(first))
-    for one in said[1:]:
-        read.append(_read(one.path, wanted) if alone else _read_beside(one.path, said[0].path, first))
-    _refuse_twice(said)
-    return _united([tagged(own, one.tag, tag).weighed(one.weight) for one, own in zip(said, read, strict=True)])
+def _given(text: str) -> Iterator[Given]:
+    """The paths that a text means, with what is said beside them. Raises InputError or MissingError."""
+    plain, tag = tag_said(text)
+    plain, ways = said_in(plain)
+    for path, weight in found_as(plain):
+        yield Given(path, weight, ways or directions_in(Path(path)), tag)
 
 
-def _refuse_twice(said: Sequence[Given]) -> None:
+def _refuse_twice(given: Sequence[Given]) -> None:
     """Raises InputError where one path is meant twice in one direction, as by its name and by a pattern."""
-    meant = Counter((Path(one.path), way) for one in said for way in one.ways or [("", "")])
+    meant = Counter((Path(one.path), way) for one in given for way in one.ways or [("", "")])
     for (path, _), times in meant.items():
         if times > 1:
             fix = f"name it once, and in no pattern; {path}:2 has each pair twice in an epoch"
             raise InputError("named twice", where=str(path), fix=fix)
 
 
-def _read_directions(said: Sequence[Given], wanted: Wanted, tag: str, tests_alone: bool) -> Read:
+def _read_directions(given: Sequence[Given], wanted: Wanted, tag: str, tests_alone: bool) -> Read:
     """Paths of which each says its directions. Raises InputError or MissingError."""
     source, target, _ = wanted
-    there = list(dict.fromkeys(way for one in said for way in one.ways))
+    there = list(dict.fromkeys(way for one in given for way in one.ways))
     directions = [way for way in there if source in (None, way[0]) and target in (None, way[1])]
     asked = " ".join(f"{word} {side}" for word, side in (("from", source), ("to", target)) if side)
     if not directions:
         what = f"no pairs {asked}: they are {in_words(there)}"
         fix = "name one of these, or no languages at all: --source '' --target ''"
-        raise InputError(what, where=said[0].path, fix=fix)
+        raise InputError(what, where=given[0].path, fix=fix)
     read: list[Read] = []
     several = len(directions) > 1
-    for path, weight, ways, told_tag in said:
+    for path, weight, ways, told_tag in given:
         if not ways:
             fix = f"say it: --data '{path}:en>de'"
             raise InputError("from which language to which? other data say theirs", where=path, fix=fix)
