@@ -23,6 +23,7 @@ LOOKED_AT = 1 << 16  # bytes, of which the first line tells whether the others s
 LOOKED_INTO = 200  # rows, whose languages tell which column is which
 MOST_TEXT = 4000  # characters of a column that its language is told by
 NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
+TableRow = tuple[int, list[str]]  # the number of a row of a table, and its cells; a blank one has none
 BLANK: dict[str, object] = {}  # an object that stands for a line without any
 FIRST_TWO = Columns(0, 1, SOURCE, TARGET, False, turned="--source 2 --target 1")  # of a table that says no names
 ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
@@ -56,7 +57,7 @@ def _is_object(lines: list[str]) -> bool:
 
 def table_rows(
     path: Path,
-    cells: Iterable[tuple[int, list[str]]],
+    cells: Iterable[TableRow],
     source: str,
     target: str,
     described: str,
@@ -83,7 +84,17 @@ def table_rows(
     numbers += f" by their languages, {taken.source} and {taken.target}" if by_language else ""
     which = f"{_named(first, taken)} of its header" if taken.header else numbers
     taken = taken._replace(layout=f"{described}, {which}")
-    return _column_rows(path, rows, first, taken, f"source {between} target", others=by_language is not None), taken
+    if taken.header:
+        wide = _under(first, path, rows)
+    else:
+        least = max(taken.left, taken.right) + 1
+        by_number = by_language is not None or taken.source.startswith("column ")
+        attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
+        most = sys.maxsize if by_number else 3 if attributed else 2
+        expected = f"at least {least}" if by_number else f"2 (source {between} target)"
+        fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
+        wide = _wide(path, rows, least, most, expected=expected, fix=fix)
+    return ((number, (row[taken.left], row[taken.right]) if row else ("", "")) for number, row in wide), taken
 
 
 def columns_by_language(rows: list[list[str]], source: str, target: str) -> Columns | None:
@@ -114,16 +125,15 @@ def columns_by_language(rows: list[list[str]], source: str, target: str) -> Colu
 
 def _told_rows(
     path: Path,
-    rows: Iterable[tuple[int, list[str]]],
+    rows: Iterable[TableRow],
     header: list[str],
     at: LanguageColumns,
     asked: tuple[str, str],
 ) -> Rows:
     """Of rows that say their languages those of the direction that is asked for; all, where none is. Raises InputError
     where these are of several."""
-    plain = _column_rows(path, rows, header, Columns(0, 0, "", "", True), "", whole=True)
     only = Only(asked)
-    for number, cells in plain:
+    for number, cells in _under(header, path, rows):
         if not any(cells):
             yield number, ("", "")
         elif only.has((cells[at.source_language], cells[at.target_language]), f"{path}:{number}"):
@@ -159,7 +169,7 @@ def directions_in(path: Path) -> list[Direction]:
     """The directions that the rows of a table or of JSON objects say, in their order; none of another file. Raises
     InputError or MissingError."""
     kind = kind_of(path).removeprefix(".")
-    if kind not in ("tsv", "csv", "jsonl", "json", "txt") or not path.is_file() or format_of(path):
+    if kind not in TEXT_TABLES or not path.is_file() or format_of(path):
         return []
     begin = read_beginning(path, LOOKED_AT).replace(b"\0", b"").lower()
     first = begin if kind == "json" else begin.partition(b"\n")[0]
@@ -290,35 +300,22 @@ def _numbers(source: str, target: str) -> tuple[int, int] | None:
     return numbers[0], numbers[1]
 
 
-def _column_rows(
-    path: Path,
-    rows: Iterable[tuple[int, list[str]]],
-    first: list[str],
-    taken: Columns,
-    layout: str,
-    *,
-    whole: bool = False,
-    others: bool = False,
-) -> Rows:
-    """The two columns of each row, beside `others`, or all of them; a blank row is a pair of empty sides."""
-    attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
-    if taken.header:
-        least = most = len(first)
-        expected, fix = (
-            f"{most} as in the header",
-            f"each line needs all of {listed(cell.strip().lower() for cell in first)}",
-        )
-    else:
-        least = max(taken.left, taken.right) + 1
-        by_number = others or taken.source.startswith("column ")
-        most = sys.maxsize if by_number else 3 if attributed else 2
-        expected = f"at least {least}" if by_number else f"2 ({layout})"
-        fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
+def _under(header: list[str], path: Path, rows: Iterable[TableRow]) -> Iterator[TableRow]:
+    """The rows, each blank or as wide as the header. Raises InputError for another."""
+    expected = f"{len(header)} as in the header"
+    fix = f"each line needs all of {listed(cell.strip().lower() for cell in header)}"
+    return _wide(path, rows, len(header), len(header), expected=expected, fix=fix)
+
+
+def _wide(
+    path: Path, rows: Iterable[TableRow], least: int, most: int, *, expected: str, fix: str
+) -> Iterator[TableRow]:
+    """The rows, each blank or of so many columns. Raises InputError for another."""
     for number, cells in rows:
         if cells and not least <= len(cells) <= most:
             what = f"{counted(len(cells), 'column')}, expected {expected}"
             raise InputError(what, where=f"{path}:{number}", fix=fix)
-        yield number, tuple(cells) if whole else (cells[taken.left], cells[taken.right]) if cells else ("", "")
+        yield number, cells
 
 
 def _keys(row: object, source: str, target: str) -> Columns:
