@@ -203,10 +203,10 @@ def _read_directions(given: Sequence[Given], wanted: Wanted, tag: str, tests_alo
     for own in read:  # a test of several directions is one
         for name, part in own.tests.items():
             tests.setdefault(name, []).append(part)
-    joined = {name: joined(parts, name) for name, parts in tests.items()}
+    whole_tests = {name: joined(parts, name) for name, parts in tests.items()}
     sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
     taken = whole.taken._replace(source=sources, target=targets, turned="")
-    return replace(whole, tests=joined, taken=taken, told=told, directions=directions if several else ())
+    return replace(whole, tests=whole_tests, taken=taken, told=told, directions=directions if several else ())
 
 
 def _read_beside(path: str, first: str, taken: Columns) -> Read:

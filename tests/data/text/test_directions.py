@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.text.corpus import Corpus, read_parallel, with_synthetic
+from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_synthetic
 from heedful.data.text.directions import said_in
 from heedful.data.text.reading import read_whole
 from heedful.errors import InputError
@@ -79,6 +79,19 @@ def test_what_a_validation_file_has_is_not_learnt_the_other_way_round(tmp_path: 
     (tmp_path / "val.en").write_text("".join(f"{'HOUSE' if i == 59 else 'house'} {i} \n" for i in range(57, 63)))
     corpus = read_parallel([f"{tmp_path}:en>de,de>en"])
     assert any("4 pairs left out, held out the other way round" in note for note in corpus.notes), "capitals aside"
+
+
+def test_a_test_in_a_folder_is_one_of_all_directions(tmp_path: Path) -> None:
+    for part, numbers in (("train", range(60)), ("test", range(60, 66))):
+        for name, word in (("en", "house"), ("de", "Haus")):
+            (tmp_path / f"{part}.{name}").write_text("".join(f"{word} {i}\n" for i in numbers))
+    corpus = read_parallel(f"{tmp_path}:en>de,de>en")
+    assert {name: len(part) for name, part in corpus.tests.items()} == {"test": 12}
+    assert {name: part.source[0] for name, part in by_direction(corpus.tests)} == {
+        "test, en to de": "house 60",
+        "test, de to en": "Haus 60",
+    }
+    assert len(read_parallel(f"{tmp_path}:de>en").tests["test"]) == 6
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl"])
