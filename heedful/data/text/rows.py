@@ -265,8 +265,10 @@ def _columns(
     cells = [cell.strip() for cell in first]
     header = columns is None and is_header(cells)
     if numbers := columns or _numbers(source, target):
-        named = header and max(numbers) <= len(cells)
-        one, other = (cells[number - 1] if named else f"column {number}" for number in numbers)
+        if header and max(numbers) > len(cells):
+            what = f"{counted(len(cells), 'column')}, expected at least {max(numbers)}"
+            raise InputError(what, where=where, fix=f"choose among those that the header names: {listed(cells)}")
+        one, other = (cells[number - 1] if header else f"column {number}" for number in numbers)
         turned = f"--source {numbers[1]} --target {numbers[0]}"
         return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, turned=turned)
     unsaid = (source == SOURCE, target == TARGET)

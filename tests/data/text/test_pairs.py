@@ -547,6 +547,14 @@ def test_a_row_without_the_column_that_a_number_names(tmp_path: Path) -> None:
         read_parallel(path, columns=(3, 1))
 
 
+def test_a_header_without_the_column_that_a_number_names(tmp_path: Path) -> None:
+    path = write(tmp_path, {"p.tsv": "en\tde\n" + GOOD}) / "p.tsv"
+    with pytest.raises(InputError, match=r"p\.tsv:1: 2 columns, expected at least 3$"):
+        read_parallel(path, source="1", target="3")
+    with pytest.raises(InputError, match=r"p\.tsv:1: 2 columns, expected at least 3$"):
+        read_whole(path, tag="3")
+
+
 IN_ENGLISH = [
     "The cat is sleeping on the old chair.",
     "We will meet at the station tomorrow.",
