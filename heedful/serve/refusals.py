@@ -93,7 +93,8 @@ def shaped(path: str, error: Refused) -> dict[str, Any]:
     """What is said of it there."""
     said = f"{error.message}: {error.fix}" if error.fix else error.message
     if path.startswith(OPENAI):
-        kind = {429: "rate_limit_error", 500: "server_error"}.get(error.status, "invalid_request_error")
+        kind = "server_error" if error.status >= 500 else "invalid_request_error"
+        kind = "rate_limit_error" if error.status == 429 else kind
         code = {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(error.status, error.code)
         return {"error": {"message": said, "type": kind, "param": error.param, "code": code}}
     if path.startswith(DEEPL):
