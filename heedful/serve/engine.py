@@ -173,13 +173,7 @@ class Engine:
     async def alone(self, work: Callable[[], Made]) -> Made:
         return await self._wait(Work(work=work))
 
-    async def embed(self, inputs: Sequence[str]) -> list[list[float]]:
-        """A vector of each text. Raises InputError for a model that makes none."""
-        vectors, _ = await self.embedded(inputs)
-        return vectors
-
     async def embedded(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
-        """The same, and a warning for each that was not read as a whole, or ""."""
         if self.row.embedder is None:
             raise InputError(f"{self.name} makes no vectors of texts", fix="ask a model that reads texts")
         return await self.alone(lambda: self._vectors(inputs)) if inputs else ([], [])

@@ -76,6 +76,10 @@ class Hosted(Protocol):
         """What `work` gives, run in the model's own thread between other requests: looking in, vectors, likelihoods.
         Raises what it raises, BusyError and LateError."""
 
+    async def embedded(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
+        """A vector of each text, and a warning for each that was not read as a whole, or "". Raises InputError for a
+        model that makes none, BusyError, LateError."""
+
 
 Models = Mapping[str, Hosted]  # by their names
 

@@ -21,7 +21,6 @@ from starlette.datastructures import UploadFile
 from heedful.data.images.files import ImageFile, image_header
 from heedful.errors import HeedError
 from heedful.run.task import Ask
-from heedful.serve.engine import Engine
 from heedful.serve.gate import strict_json
 from heedful.serve.hosted import Hosted, Models, Piece, Writing
 from heedful.serve.meters import Meters
@@ -387,8 +386,6 @@ def _embedding(models: Models) -> Any:
     async def embed(request: Request) -> Response:
         given = await given_json(request, Embedding)
         model, inputs = model_for(models, EMBED, able, given["model"]), _inputs(given)
-        if not isinstance(model, Engine):
-            raise Refused(400, f"{model.name} does not {EMBED}")
         vectors, warned = await model.embedded(inputs)
         told = {"warnings": warned} if any(warned) else {}
         return JSONResponse({"model": model.name, "vectors": plain(vectors), **told})
