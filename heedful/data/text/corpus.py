@@ -152,8 +152,9 @@ def _corpus(read: Read) -> Corpus:
 
 
 def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:
-    """What other data of the same languages are to be read as: None, where the name of a column is none."""
-    return _said(corpus.source, corpus.target)
+    """What other data of the same languages are to be read as: None, where the name of a column is none, and of several
+    directions."""
+    return (None, None) if corpus.directions else _said(corpus.source, corpus.target)
 
 
 def _said(*names: str) -> tuple[str | None, str | None]:
@@ -164,7 +165,7 @@ def _said(*names: str) -> tuple[str | None, str | None]:
 def _read_synthetic(path: str, like: Corpus) -> Read:
     """In the languages of a corpus, or by columns that say which is the source; of a corpus of several directions, in
     some of these. Raises InputError."""
-    source, target = (None, None) if like.directions else languages_said(like)
+    source, target = languages_said(like)
     if source and target:
         with suppress(InputError):
             return read_whole(path, source=source, target=target)
