@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, compress, pairwise
+from itertools import compress, islice
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, ClassVar
@@ -74,10 +74,10 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self._gather()
         parts = [corpus.train.apart() for corpus in self.corpora]
         tags = tags_said(parts)
-        self._choose_model(begun, tags)
+        self._choose_model(tags)
         self._choose_around(tags)
         self.tag = tags[0] if parts[0].tags and all(parts[0].tags) else ""  # what is meant where none is said
-        self._encode(parts, begun)
+        self._encode(parts)
         self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
         self.valid = self.corpus.valid.rows(some_of(len(self.corpus.valid), recipe.train.eval_sentences))
@@ -105,7 +105,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             self.notes += mix.corpus.notes
         self.corpora = [corpus, *(mix.corpus for mix in self.mixes)]
 
-    def _choose_model(self, begun: Path | None, tags: Sequence[str]) -> None:
+    def _choose_model(self, tags: Sequence[str]) -> None:
         """Tokenizers and a configuration: those of the model that it starts from, or of the recipe."""
         recipe, corpus = self.recipe, self.corpus
         if self.start:
@@ -115,7 +115,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             self.source, self.target = self.start.source, self.start.target
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
             return
-        row, known = row_of(TRANSLATORS, recipe), None if begun is None else read_tokenizers(begun)
+        row, known = row_of(TRANSLATORS, recipe), None if self.begun is None else read_tokenizers(self.begun)
         self.source, self.target = known or _train_tokenizers(recipe, corpus, [*map(tag_token, tags)])
         sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
         self.config = translator_config(row, **sizes, joint=recipe.data.joint)
@@ -130,7 +130,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.around = next(iter(self.arounds.values()), around | kinds)
         self.ends = ends_of(self.target, self.around, where=where)
 
-    def _encode(self, parts: Sequence[Pairs], begun: Path | None) -> None:
+    def _encode(self, parts: Sequence[Pairs]) -> None:
         """The pairs as tokens: those that are no longer than a row can be, how often each comes, and other forms of
         them where the recipe wants some; and what is to be known of them."""
         data, positions = self.recipe.data, most_positions(self.config)
@@ -149,7 +149,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.variants = self._variants([*compress(zip(*texts, strict=True), fits)], [*compress(kinds, fits)])
         self.weights = self._weights(parts[0], fits)
         self.mixed = self._mixed(fits, [len(part) for part in parts])
-        self.lengths = length_facts([*compress(sources, fits)], begun)
+        self.lengths = length_facts([*compress(sources, fits)], self.begun)
         as_they_are = data.scores != "bleu" or self.recipe.noise.capitals > 0
         self.capitals = {} if as_they_are else capitals_facts(texts[0])
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
@@ -158,8 +158,9 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
     def read(self) -> Corpus:
         data = self.recipe.data
-        source, target = data.source or None, data.target or None
-        return read_parallel(data.path, source=source, target=target, tag=data.tag, valid=data.valid, test=data.test)
+        return read_parallel(
+            data.path, source=data.source, target=data.target, tag=data.tag, valid=data.valid, test=data.test
+        )
 
     def _variants(self, texts: Sequence[tuple[str, str]], kinds: Sequence[Kind]) -> Variants | None:
         """Other forms of the pairs that are kept, anew in each epoch; None where the recipe wants none."""
@@ -180,15 +181,15 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def _mixed(self, fits: Sequence[bool], lengths: Sequence[int]) -> list[tuple[range, float]]:
         """The numbers of each mix's pairs among those that are kept, and its share, of parts of these lengths: the
         data itself, and the mixes. Raises InputError where a part keeps none."""
-        ends = [0, *accumulate(lengths)]
-        kept = [0, *accumulate(sum(fits[begin:end]) for begin, end in pairwise(ends))]
-        for part, (begin, end) in zip(self.corpora, pairwise(kept), strict=True):
-            if begin == end:
+        each, kept = iter(fits), [range(0)]
+        for corpus, length in zip(self.corpora, lengths, strict=True):
+            begin = kept[-1].stop
+            kept.append(range(begin, begin + sum(islice(each, length))))
+            if not kept[-1]:
                 what = f"every pair is longer than data.longest = {self.longest} tokens"
                 fix = "--set data.longest=1000, or --set data.cut=true where only the sources are long"
-                raise InputError(what, where=part.train.name, fix=fix)
-        rows = (range(begin, end) for begin, end in pairwise(kept[1:]))
-        return [(own, mix.share) for own, mix in zip(rows, self.mixes, strict=True)]
+                raise InputError(what, where=corpus.train.name, fix=fix)
+        return [(own, mix.share) for own, mix in zip(kept[2:], self.mixes, strict=True)]
 
     def _kinds(self, parts: Sequence[Pairs]) -> list[Kind]:
         """The direction and the tag of each pair, where there are several."""
