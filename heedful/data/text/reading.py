@@ -24,7 +24,7 @@ from heedful.data.text.headers import SIDES, column_of, meaning
 from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, exact_part, language_of, layout_of
 from heedful.data.text.pairs import LINES, Origin, Pairs, joined, pairs_of, read_pairs
 from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, object_rows, read_rows
-from heedful.errors import InputError, MissingError, pip_install
+from heedful.errors import InputError, MissingError, counted, pip_install
 
 
 @dataclass(frozen=True)
@@ -350,7 +350,7 @@ def _read_sides(paths: tuple[Path, Path], wanted: Wanted, names: tuple[str, str]
     first, second = names or (language_of(path) or name for path, name in zip(paths, wanted.names, strict=True))
     if all(wanted[:2]) and [column_of(name, [first, second]) for name in wanted.names] == [1, 0]:
         paths, first, second = paths[::-1], second, first
-    turned = f"--data {paths[1]} {paths[0]}" if names is None else f"--source {second} --target {first}"
+    turned = f"--data {paths[1]} {paths[0]}" if names is None else None
     taken = Columns(0, 1, first, second, False, turned=turned)
     train = read_pairs(*paths)
     return Read(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
@@ -387,9 +387,7 @@ def _told(files: Sequence[object], pairs: Pairs, taken: Columns) -> str:
     """What was read of a table or of two files, in a line for who trains on it."""
     lines = f"line by line, {taken.source} and {taken.target}" + (f", {pairs.encoded}" if pairs.encoded else "")
     layout = lines if len(files) == 2 else taken.layout
-    return (
-        f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{len(pairs):,} pair{'s' * (len(pairs) != 1)}"
-    )
+    return f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{counted(len(pairs), 'pair')}"
 
 
 def _read_table(path: Path, wanted: Wanted) -> tuple[Pairs, Columns]:

@@ -13,7 +13,7 @@ from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
 from heedful.data.text.directions import SIDES, Direction, LanguageColumns, language_columns
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of, reader_of
-from heedful.data.text.headers import column_of, is_header, meaning, two_of
+from heedful.data.text.headers import column_of, filled, is_header, meaning, two_of
 from heedful.data.text.quality.languages import language
 from heedful.errors import InputError, counted
 
@@ -113,14 +113,11 @@ def columns_by_language(rows: list[list[str]], source: str, target: str) -> Colu
     found = {code: column for code, (_, column) in sorted(largest.items(), key=lambda each: each[1][1])}
     if any(code is not None and code not in found for code in asked):
         return None
-    rest = [code for code in found if code not in asked]
-    if len(rest) != asked.count(None) and None in asked:
+    both = filled(asked, [*found])
+    if both is None or both[0] == both[1] or (width == 2 and [found[code] for code in both] == [0, 1]):
         return None
-    left, right = (code or rest.pop(0) for code in asked)
-    if left == right or (width == 2 and (found[left], found[right]) == (0, 1)):
-        return None
-    names = [code if name in (SOURCE, TARGET) else name for code, name in ((left, source), (right, target))]
-    return Columns(found[left], found[right], *names, False)
+    names = [code if name in (SOURCE, TARGET) else name for code, name in zip(both, (source, target), strict=True)]
+    return Columns(found[both[0]], found[both[1]], *names, False)
 
 
 def _told_rows(
