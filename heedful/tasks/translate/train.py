@@ -53,7 +53,8 @@ from heedful.tasks.translate.training.variants import Variants, varies
 from heedful.tasks.translate.use import Translator
 
 Ids = list[int]
-Kind = tuple[Direction | None, str]  # of a pair: its direction, where there are several, and its tag
+Kind = tuple[Direction, str]  # of a pair: its direction, where there are several, and its tag
+ONE_WAY = ("", "")  # the direction of all pairs, where there are not several
 WARM = 8  # sentences that are translated before a model's speed is measured
 CALIBRATED = 400  # pairs of the validation data, at most
 
@@ -125,9 +126,9 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         where = self.recipe.start_from
         around = self.start.around if self.start else {}
         kinds = tags_of(tags, around, self.source, where=where)
-        arounds = arounds_of(self.corpus.directions, around, self.source, where=where)
+        arounds = arounds_of(self.corpus.directions, around, self.source, where=where) or {ONE_WAY: around}
         self.arounds = {way: own | kinds for way, own in arounds.items()}
-        self.around = next(iter(self.arounds.values()), around | kinds)
+        self.around = next(iter(self.arounds.values()))
         self.ends = ends_of(self.target, self.around, where=where)
 
     def _encode(self, parts: Sequence[Pairs]) -> None:
@@ -192,28 +193,22 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return [(own, mix.share) for own, mix in zip(kept[2:], self.mixes, strict=True)]
 
     def _kinds(self, parts: Sequence[Pairs]) -> list[Kind]:
-        """The direction and the tag of each pair, where there are several."""
-        ways, tags = self._directions(parts), [tag for part in parts for tag in part.tags or [""] * len(part)]
-        if not ways and not any(tags):
-            return []
-        return [(ways[i] if ways else None, tag) for i, tag in enumerate(tags)]
-
-    def _directions(self, parts: Sequence[Pairs]) -> list[Direction]:
-        """The direction of each pair of the data and of the mixes, where there are several. Raises InputError for one
-        that is mixed in and not learnt."""
-        if not self.arounds:
-            if any(mix.corpus.directions for mix in self.mixes):
-                what = "several directions are mixed into data of one"
-                raise InputError(what, where="--mix", fix="say which is meant: --mix PATH:en>de:0.2")
-            return []
-        found: list[Direction] = []
+        """The direction and the tag of each pair of the data and of the mixes; none where all are of one kind. Raises
+        InputError for a direction that is mixed in and not learnt."""
+        several = bool(self.corpus.directions)
+        if not several and any(mix.corpus.directions for mix in self.mixes):
+            what = "several directions are mixed into data of one"
+            raise InputError(what, where="--mix", fix="say which is meant: --mix PATH:en>de:0.2")
+        kinds: list[Kind] = []
         for part, own in zip(parts, self.corpora, strict=True):
-            found += [part.directions[way] for way in part.ways] or [(own.source, own.target)] * len(part)
-        for source, target in found:
+            alone = [(own.source, own.target) if several else ONE_WAY] * len(part)
+            ways = [part.directions[way] for way in part.ways if several] or alone
+            kinds += zip(ways, part.tags or [""] * len(part), strict=True)
+        for source, target in dict.fromkeys(way for way, _ in kinds):
             if (source, target) not in self.arounds:
                 what = f"pairs from {source} to {target} are mixed in, a direction that is not learnt"
                 raise InputError(what, where="--mix", fix="say the direction: --mix PATH:en>de:0.2")
-        return found
+        return kinds if several or any(tag for _, tag in kinds) else []
 
     def tests(self) -> Iterator[tuple[str, Pairs]]:
         """One for each direction; and those of what is mixed in, so that it is seen what was forgotten."""
@@ -368,18 +363,15 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             room = positions - bool(self.around.get(TAGS))
             check_lengths([ids for pair in whole for ids in pair], room, where=pairs.name)
 
-    def _framed(self, pairs: Iterable[tuple[Ids, Ids]], kinds: Sequence[Kind] = ()) -> list[tuple[Ids, Ids]]:
+    def _framed(self, pairs: Iterable[tuple[Ids, Ids]], kinds: Sequence[Kind]) -> list[tuple[Ids, Ids]]:
         """As the model reads them, of these kinds where there are several: sources that are too long are cut, where
         they may be."""
         cut = [(source[: self._longest_source()], target) for source, target in pairs]
         if not kinds:
             return framed_pairs(cut, self.around)
-        around = {kind: self._around(*kind) for kind in {*kinds}}
+        arounds = self.arounds
+        around = {(way, tag): tagged(arounds[way], tag) if tag else arounds[way] for way, tag in {*kinds}}
         return [framed for pair, kind in zip(cut, kinds, strict=True) for framed in framed_pairs([pair], around[kind])]
-
-    def _around(self, way: Direction | None, tag: str) -> dict[str, Any]:
-        around = self.around if way is None else self.arounds[way]
-        return tagged(around, tag) if tag else around
 
     def _longest_source(self) -> int | None:
         """How many tokens of a source are read; None: all."""
