@@ -88,6 +88,7 @@ def load_model(
             f"a model for {row.name!r}, {_with_article(row.served().__name__)} and not {_with_article(kind.__name__)}"
         )
         raise InputError(what, where=str(run), fix=f"heedful.load(run, heedful.{row.served().__name__})")
+    engine = "own" if engine is None else engine
     served = own_or_fast(row, run, device=device, engine=engine, weights=weights)
     if served is not None:
         return served

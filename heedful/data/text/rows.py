@@ -117,7 +117,7 @@ def columns_by_language(rows: list[list[str]], source: str, target: str) -> Colu
     if both is None or both[0] == both[1] or (width == 2 and [found[code] for code in both] == [0, 1]):
         return None
     names = [code if name in (SOURCE, TARGET) else name for code, name in zip(both, (source, target), strict=True)]
-    return Columns(found[both[0]], found[both[1]], *names, False)
+    return Columns(found[both[0]], found[both[1]], names[0], names[1], False)
 
 
 def _told_rows(

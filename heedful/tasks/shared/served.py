@@ -137,13 +137,13 @@ def by_library(row: Task, run: Path) -> tuple[Any, str]:
     return served, ""
 
 
-def own_or_fast(row: Task, run: Path, *, device: str, engine: str | None, weights: str) -> Any | None:
+def own_or_fast(row: Task, run: Path, *, device: str, engine: str, weights: str) -> Any | None:
     """The model itself, which answers unless an engine is asked for, or by "auto" another library, where it can: on a
     CPU, in float32. None where a certain library is asked for."""
     if engine == "auto" and device == "cpu" and weights == "float32":
         fast, _ = by_library(row, run)
         return row.served().load(run) if fast is None else fast
-    return in_bits(row.served().load(run, device=device), weights) if engine in (None, "own", "auto") else None
+    return in_bits(row.served().load(run, device=device), weights) if engine in ("own", "auto") else None
 
 
 def refuse_run_of_another(run: str | Path, task: str, purpose: str) -> None:

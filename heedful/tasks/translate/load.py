@@ -28,7 +28,8 @@ def load_translator(
 ) -> Translator:
     """By "auto" CTranslate2 searches on a CPU, in float32, where it can serve the model. Raises InputError for an
     engine that is not known, or that does not serve this device or such weights."""
-    if engine is not None and engine not in ENGINES:
+    engine = "own" if engine is None else engine
+    if engine not in ENGINES:
         raise unknown_key(engine, [*ENGINES], where="engine")
     own: Translator | None = own_or_fast(TRANSLATE, run, device=device, engine=engine, weights=weights)
     if own is not None:
