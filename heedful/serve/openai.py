@@ -137,7 +137,7 @@ async def _complete(hosted: Hosted, asked: Completion) -> Response:
     if asked.echo and asked.logprobs is not None and (longest := max(map(len, read))) > room:
         what = f"prompt: {longest:,} tokens, but with echo and logprobs the model reads at most {room:,}"
         raise Refused(400, what, param="prompt", code="context_length_exceeded")
-    answer = Answer("cmpl", "text_completion", hosted.name)
+    answer = Answer("cmpl", "text_completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = sum(map(len, read))
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
     most = 16 if asked.max_tokens is None else asked.max_tokens
@@ -156,7 +156,7 @@ async def _complete(hosted: Hosted, asked: Completion) -> Response:
         scores = await hosted.alone(lambda: [of_prompt(served, each if asked.echo else [], top) for each in read])
     choices = [Choice(served, *own) for own in zip(heads, scores, strict=True) for _ in range(count)]
     if asked.stream:
-        return await streamed(_completion_events(answer, pieces, choices, asked))
+        return await streamed(answer, _completion_events(answer, pieces, choices, asked))
     async with aclosing(pieces):
         async for number, piece in pieces:
             choices[number].made.add(piece)
@@ -175,18 +175,16 @@ async def _completion_events(
     async with aclosing(pieces):
         for number, choice in enumerate(choices):
             if asked.echo:
-                yield answer.event(choice.told(number, asked), tells_usage=asked.tells_usage)
+                yield answer.event(choice.told(number, asked))
         async for number, piece in pieces:
             answer.made += piece.token is not None
             choices[number].made.add(piece)
             if piece.text or piece.finish:
-                yield answer.event(choices[number].told(number, asked), tells_usage=asked.tells_usage)
+                yield answer.event(choices[number].told(number, asked))
         for number, choice in enumerate(choices):
             if choice.made.finish is None:  # nothing was asked for
                 choice.made.finish = "length"
-                yield answer.event(choice.told(number, asked), tells_usage=asked.tells_usage)
-        if asked.tells_usage:
-            yield answer.event(None, tells_usage=True)
+                yield answer.event(choice.told(number, asked))
 
 
 def _tokens(served: LanguageModel, prompts: Sequence[str | list[int]], param: str) -> list[list[int]]:
@@ -220,7 +218,7 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response:
     except InputError as error:
         raise Refused(400, f"messages: {error}", param="messages") from None
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
-    answer = Answer("chatcmpl", "chat.completion", hosted.name)
+    answer = Answer("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = len(found.ids)
     if found.forgotten:
         answer.head["forgotten_turns"] = found.forgotten
@@ -233,7 +231,7 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response:
     served = cast(LanguageModel, hosted.served)
     if asked.stream:
         answer.kind = "chat.completion.chunk"
-        return await streamed(_turn_events(answer, pieces, served, asked))
+        return await streamed(answer, _turn_events(answer, pieces, served, asked))
     made = [Continued() for _ in range(count)]
     async with aclosing(pieces):
         async for number, piece in pieces:
@@ -276,7 +274,7 @@ async def _turn_events(
 ) -> AsyncGenerator[str, None]:
     def event(number: int, delta: dict[str, Any], finish: str | None = None, scores: Any = None) -> str:
         choice = {"index": number, "delta": delta, "finish_reason": finish, "logprobs": scores}
-        return answer.event(choice, tells_usage=asked.tells_usage)
+        return answer.event(choice)
 
     begun: dict[int, Continued] = {}
     told: dict[int, tuple[int, int]] = {}  # tokens, and where the next begins
@@ -292,8 +290,6 @@ async def _turn_events(
             scores, first, place = _turn_scores(served, begun[number], asked, *told[number])
             told[number] = first, place
             yield event(number, {"content": piece.text} if piece.text else {}, piece.finish, scores)
-        if asked.tells_usage:
-            yield answer.event(None, tells_usage=True)
 
 
 async def _translate(hosted: Hosted, asked: Chat) -> Response:
@@ -317,7 +313,7 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
     else:
         (found,) = await translated(hosted, [said], n=asked.n or 1)
     most = asked.max_completion_tokens or asked.max_tokens or MOST_TOKENS
-    answer = Answer("chatcmpl", "chat.completion", hosted.name)
+    answer = Answer("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = len(served.source.encode([said])[0])
     made = []
     for text in found:
@@ -333,7 +329,7 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
         made.append((text, finish))
     if asked.stream:
         answer.kind = "chat.completion.chunk"
-        return await streamed(_chat_events(answer, made, tells_usage=asked.tells_usage))
+        return await streamed(answer, _chat_events(answer, made))
     return answer.whole(
         [
             {
@@ -347,15 +343,11 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
     )
 
 
-async def _chat_events(
-    answer: Answer, made: Sequence[tuple[str, str]], *, tells_usage: bool
-) -> AsyncGenerator[str, None]:
+async def _chat_events(answer: Answer, made: Sequence[tuple[str, str]]) -> AsyncGenerator[str, None]:
     for number, (text, finish) in enumerate(made):
         for delta, end in (({"role": "assistant", "content": ""}, None), ({"content": text}, None), ({}, finish)):
             choice = {"index": number, "delta": delta, "finish_reason": end, "logprobs": None}
-            yield answer.event(choice, tells_usage=tells_usage)
-    if tells_usage:
-        yield answer.event(None, tells_usage=True)
+            yield answer.event(choice)
 
 
 def _embed(hosted: Hosted, asked: Embedding) -> dict[str, Any]:
