@@ -212,9 +212,10 @@ def _parsed(path: Path, lines: list[str]) -> Iterator[tuple[str, object]]:
 
 
 def object_rows(
-    items: Iterable[tuple[str, object]], source: str, target: str, *, named: bool = False
+    items: Iterable[tuple[str, object]], source: str, target: str, *, described: str = "JSON, keys", named: bool = False
 ) -> tuple[Rows, Columns]:
-    """The rows of JSON objects; they are called by name, or as the first of them leaves no choice."""
+    """The rows of JSON objects, or of what is `described` otherwise; they are called by name, or as the first of them
+    leaves no choice."""
     items = iter(items)
     before: list[tuple[str, object]] = []
     for item in items:
@@ -224,8 +225,8 @@ def object_rows(
     first = before[-1][1] if before else BLANK
     names = [*first] if isinstance(first, dict) else []
     if not named and (told := language_columns(names)):
-        return _told_objects(chain(before, items), names, told, (source, target))
-    taken = _keys(first, source, target)
+        return _told_objects(chain(before, items), names, told, (source, target), described)
+    taken = _keys(first, source, target, described)
     rows = (
         (number, ("", "") if row is BLANK else sides_of(row, where, taken.source, taken.target))
         for number, (where, row) in enumerate(chain(before, items), 1)
@@ -234,7 +235,7 @@ def object_rows(
 
 
 def _told_objects(
-    items: Iterable[tuple[str, object]], names: list[str], at: LanguageColumns, asked: tuple[str, str]
+    items: Iterable[tuple[str, object]], names: list[str], at: LanguageColumns, asked: tuple[str, str], described: str
 ) -> tuple[Rows, Columns]:
     """Of objects that say their languages those of the direction that is asked for; all, where none is. Raises
     InputError where these are of several."""
@@ -252,7 +253,7 @@ def _told_objects(
         for number, (where, row) in enumerate(items, 1)
         if meant(row, where)
     )
-    return rows, Columns(0, 1, *asked, True, f"JSON, keys {left!r} and {right!r}")
+    return rows, Columns(0, 1, *asked, True, f"{described} {left!r} and {right!r}")
 
 
 def _columns(
@@ -317,7 +318,7 @@ def _wide(
         yield number, cells
 
 
-def _keys(row: object, source: str, target: str) -> Columns:
+def _keys(row: object, source: str, target: str, described: str) -> Columns:
     """The keys of JSON objects: as they are called, or the only two of the first one that name languages or sides."""
     names = [source, target]
     row = _translation(row)
@@ -325,7 +326,7 @@ def _keys(row: object, source: str, target: str) -> Columns:
         texts = [key for key, value in row.items() if not _is_number(value)]
         for keys in (list(dict.fromkeys(re.sub(NUMBERED, "", key) for key in own)) for own in (texts, row)):
             names = [keys[i] for i in two_of(keys) or ()] or names
-    return Columns(0, 1, names[0], names[1], True, f"JSON, keys {names[0]!r} and {names[1]!r}")
+    return Columns(0, 1, names[0], names[1], True, f"{described} {names[0]!r} and {names[1]!r}")
 
 
 def _is_number(value: object) -> bool:
