@@ -24,7 +24,7 @@ from heedful.run.task import Ask
 from heedful.serve.gate import strict_json
 from heedful.serve.hosted import Hosted, Models, Piece, Writing
 from heedful.serve.meters import Meters
-from heedful.serve.public import Direct, form_of
+from heedful.serve.public import Direct, form_of, media_type
 from heedful.serve.refusals import Refused, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
@@ -202,7 +202,7 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
 
 async def given_json(request: Request, shape: type[BaseModel]) -> dict[str, Any]:
     """The fields of a body of JSON; of its options those that were given. Raises Refused."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    if media_type(request.headers) != "application/json":
         raise Refused(415, "the body is not JSON", "send Content-Type: application/json")
     return _validated(shape, strict_json(await request.body(), depth=32))
 

@@ -115,9 +115,13 @@ def door(*, most_bytes: int) -> type[Direct]:
     return Door
 
 
+def media_type(headers: Mapping[str, str]) -> str:
+    """What a body is, as its headers say."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def is_form(request: Request) -> bool:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind in ("application/x-www-form-urlencoded", "multipart/form-data")
+    return media_type(request.headers) in ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 @asynccontextmanager
