@@ -171,6 +171,9 @@ def _read_synthetic(path: str, like: Corpus) -> Read:
             return read_whole(path, source=source, target=target)
     read = read_whole(path)
     if not (known := like.directions):
+        if read.directions:
+            fix = f"say which are meant: --synthetic '{path}:{ARROW.join(read.directions[0])}'"
+            raise InputError("pairs of several directions, and the others are of one", where=path, fix=fix)
         return read
     own = read.directions or [(read.taken.source, read.taken.target)]
     if unknown := [way for way in own if way not in known]:

@@ -258,3 +258,17 @@ def test_a_row_without_its_languages_is_refused(tmp_path: Path, name: str) -> No
     (tmp_path / name).write_text(made[name])
     with pytest.raises(InputError, match="does not say its languages"):
         read_whole(tmp_path / name)
+
+
+def test_synthetic_pairs_of_several_directions_are_refused_beside_pairs_of_one(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("".join(f"house {i}\tHaus {i}\n" for i in range(60)))
+    rows = [
+        f"{word} {i + 60}\tHaus {i + 60}\t{code}\tde\n"
+        for i in range(9)
+        for word, code in (("house", "en"), ("maison", "fr"))
+    ]
+    (tmp_path / "s.tsv").write_text("".join(["source\ttarget\tsource_lang\ttarget_lang\n", *rows]))
+    corpus = read_parallel(tmp_path / "a.tsv")
+    with pytest.raises(InputError, match=r"s\.tsv: pairs of several directions, and the others are of one$"):
+        with_synthetic(corpus, [str(tmp_path / "s.tsv")])
+    assert len(with_synthetic(corpus, [f"{tmp_path / 's.tsv'}:en>de"]).train) == len(corpus.train) + 9
