@@ -310,7 +310,7 @@ def _read(given: str, wanted: Wanted, *, tests_alone: bool = False) -> Read:
         if languages := beside(path, around):
             names = chosen(path.parent, languages, source, target, stem=path.name)
             left, right = (_side(path, name) for name in names)
-            return _read_sides((left, right), Wanted(*names), names)
+            return _of_sides((left, right), Columns(0, 1, *names, False))
         raise unreadable(path, error) from None
     if is_folder and (splits := splits_of(path)):
         return _read_saved(path, splits, *wanted.names)
@@ -341,17 +341,20 @@ def _side(path: Path, name: str) -> Path:
     return plain if plain.exists() else plain.with_name(f"{plain.name}.gz")
 
 
-def _read_sides(paths: tuple[Path, Path], wanted: Wanted, names: tuple[str, str] | None = None) -> Read:
+def _read_sides(paths: tuple[Path, Path], wanted: Wanted) -> Read:
     """Two files, the first of them the source unless its language is that of the target."""
+    first, second = (language_of(path) or name for path, name in zip(paths, wanted.names, strict=True))
+    if all(wanted[:2]) and [column_of(name, [first, second]) for name in wanted.names] == [1, 0]:
+        paths, first, second = paths[::-1], second, first
+    return _of_sides(paths, Columns(0, 1, first, second, False, turned=f"--data {paths[1]} {paths[0]}"))
+
+
+def _of_sides(paths: tuple[Path, Path], taken: Columns) -> Read:
+    """Two files of lines, the source first. Raises InputError."""
     for path in paths:
         if holds_pairs(path):
             fix = "give two files of plain lines, or --data before each of several files of pairs"
             raise InputError("pairs, expected the lines of one language", where=str(path), fix=fix)
-    first, second = names or (language_of(path) or name for path, name in zip(paths, wanted.names, strict=True))
-    if all(wanted[:2]) and [column_of(name, [first, second]) for name in wanted.names] == [1, 0]:
-        paths, first, second = paths[::-1], second, first
-    turned = f"--data {paths[1]} {paths[0]}" if names is None else None
-    taken = Columns(0, 1, first, second, False, turned=turned)
     train = read_pairs(*paths)
     return Read(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
 
