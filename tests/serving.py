@@ -16,7 +16,8 @@ from heedful.data.text.chat_template import QUESTION_ANSWER
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.models import make_model
 from heedful.models.presets import EncoderSize, LMSize, TransformerSize, encoder_config, lm_config, translator_config
-from heedful.serve.hosted import Hosted, open_hosted
+from heedful.serve.engine import open_engine
+from heedful.serve.hosted import Hosted
 from made import made_corpus
 from saved import save_run
 from waiting import PATIENCE, becomes
@@ -89,7 +90,7 @@ def encoder(folder: Path) -> Path:
 
 
 def hosted(*runs: Path) -> Mapping[str, Hosted]:
-    return {run.name: open_hosted(run) for run in runs}
+    return {run.name: open_engine(run) for run in runs}
 
 
 @functools.cache

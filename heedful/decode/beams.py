@@ -30,12 +30,14 @@ def beam_by(
     beam: int,
     n_best: int = 1,
     patience: float = 1.0,
+    early_stopping: Bool[Tensor, "B"] | bool = True,
     finished_first: bool = True,
     **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
     """`search.beam`, where `choose` says at each step what lives on and what is finished: it gets the scores of each
-    row and what to subtract for log-probabilities, the sums of n sentences, and the state. What is unfinished at the
-    limit comes after all that is finished, or (not `finished_first`) where its score puts it."""
+    row and what to subtract for log-probabilities, the sums of n sentences, and the state. `early_stopping`: of all
+    sentences, or of each. What is unfinished at the limit comes after all that is finished, or (not `finished_first`)
+    where its score puts it."""
     if not (1 <= n_best <= beam and patience > 0):
         what = f"beam {beam}, n_best {n_best} and patience {patience} do not go together"
         raise InputError(what, fix="keep 1 <= n_best <= beam and patience above 0")
@@ -59,38 +61,32 @@ def beam_by(
         first = total.amax(1)
         reach = first * (scale[rows.limit] if search.length_penalty > 0 else scale[t + 2])
         enough = count >= patience * beam
-        if made.counted is not None:
-            enough = torch.where(made.counted, enough, finished[:, -1] >= first * scale[t + 1])
+        if early_stopping is not True:
+            early = torch.as_tensor(early_stopping, device=device).expand(B)[rows.result]
+            enough = torch.where(early, enough, finished[:, -1] >= first * scale[t + 1])
         over = (finished[:, -1] >= reach) | enough | (rows.limit == t + 1)
         over |= ~(first > NEVER)
-        live, parent, token, value = made.live, made.parent, made.token, made.value
+        origin, token, value = (part.gather(1, made.live) for part in (made.parent, made.token, made.value))
         if torch.cat((made.closing, over[:, None]), dim=1).any():  # waits for the device
             refuse_nan(made.score)
             index = rows.result.tolist()
-            whole = said.followed(t, parent.flatten(), token.flatten(), value.flatten())
+            whole = said.followed(t, made.parent.flatten(), made.token.flatten(), made.value.flatten())
             found.add(index, whole, made.score, made.closing, finished=True)
             left = over if finished_first else over & (rows.limit == t + 1)
-            found.add(index, whole, made.score, _standing(made, total) & left[:, None], finished=False)
+            standing = torch.zeros_like(made.end).scatter_(1, made.live, total > NEVER) & made.standing
+            found.add(index, whole, made.score, standing & left[:, None], finished=False)
             for place in over.nonzero().flatten().tolist():
                 found.close(index[place], said.of(slice(place * width, (place + 1) * width), t), before[place])
             keep = (~over).nonzero().squeeze(1)
             if not len(keep):
                 break
             rows, finished, count, total = rows.pick(keep), finished[keep], count[keep], total[keep]
-            live, parent, token, value = live[keep], parent[keep], token[keep], value[keep]
+            origin, token, value = origin[keep], token[keep], value[keep]
 
-        width, origin = live.shape[1], parent.gather(1, live).flatten()
-        state, said, tokens = state.pick(origin), said.pick(origin), token.gather(1, live).flatten()
-        said.add(t, tokens, value.gather(1, live).flatten())
+        width, tokens = origin.shape[1], token.flatten()
+        state, said = state.pick(origin.flatten()), said.pick(origin.flatten())
+        said.add(t, tokens, value.flatten())
     return found.lists
-
-
-def _standing(made: Candidates, total: Float[Tensor, "n W"]) -> Bool[Tensor, "n C"]:
-    """Which candidates are hypotheses where the search ends here: those that live, and are possible."""
-    standing = total > NEVER
-    if made.standing is not None:
-        standing &= made.standing[:, : made.live.shape[1]]
-    return torch.zeros_like(made.end).scatter_(1, made.live, standing)
 
 
 class _Results:

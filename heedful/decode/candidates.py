@@ -17,9 +17,8 @@ class Candidates(NamedTuple):
     """What may follow in n sentences, of each the best first: the sum of log-probabilities, the row that is continued,
     by which token, with which log-probability, and whether it is an end token.
 
-    Chosen of them: those that finish a hypothesis, and the columns of those that live on, the best first. `standing`:
-    which of these are hypotheses at the limit. `counted`: whether enough that finished end the search; else it ends as
-    soon as none that lives is better, each at its length.
+    Chosen of them: those that finish a hypothesis, the columns of those that live on, the best first, and which are
+    hypotheses at the limit where they live on.
     """
 
     score: Float[Tensor, "n C"]
@@ -29,8 +28,7 @@ class Candidates(NamedTuple):
     end: Bool[Tensor, "n C"]
     closing: Bool[Tensor, "n C"]
     live: Int[Tensor, "n W"]
-    standing: Bool[Tensor, "n W"] | None = None  # None: all
-    counted: Bool[Tensor, "n"] | None = None  # None: all
+    standing: Bool[Tensor, "n C"]
 
 
 def candidates(
@@ -49,7 +47,7 @@ def candidates(
     parent = order // each + torch.arange(0, n * width, width, device=total.device)[:, None]
     value, token = value.reshape(n, -1).gather(1, order), token.reshape(n, -1).gather(1, order)
     end = among(token, ends)
-    return Candidates(score, parent, value, token, end, torch.zeros_like(end), order[:, :0])
+    return Candidates(score, parent, value, token, end, torch.zeros_like(end), order[:, :0], torch.ones_like(end))
 
 
 def chosen_plainly(made: Candidates, beam: int) -> Candidates:

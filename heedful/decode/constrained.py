@@ -68,19 +68,12 @@ def constrained_beam(
         raise InputError(what, fix="give a list for each sentence")
     if any(not wish.phrases or not all(wish.phrases) or eos in sum(wish.phrases, ()) for own in wishes for wish in own):
         raise InputError("a phrase to be said is empty, or has the end token in it", fix="leave it out")
-    following: _Following[StateType] = _Following(
-        model, [*map(_automaton, wishes)], parting, eos=eos, device=source.device
+    automata, device = [*map(_automaton, wishes)], source.device
+    following: _Following[StateType] = _Following(model, automata, parting, eos=eos, beam=beam, device=device)
+    early = following.need.sum(1) == 0
+    return beam_by(
+        following.choose, following, source, segments, beam=beam, n_best=n_best, early_stopping=early, **options
     )
-
-    def choose(
-        scores: Float[Tensor, "R V"],
-        normaliser: Float[Tensor, "R"],
-        total: Float[Tensor, "n w"],
-        state: _Followed[StateType],
-    ) -> Candidates:
-        return following.choose(scores, normaliser, total, state, beam)
-
-    return beam_by(choose, following, source, segments, beam=beam, n_best=n_best, **options)
 
 
 @dataclass(frozen=True)
@@ -165,9 +158,10 @@ class _Following(Generic[StateType]):
         parting: Bool[Tensor, "_"] | None,
         *,
         eos: int,
+        beam: int,
         device: torch.device,
     ) -> None:
-        self.model, self.eos = model, eos
+        self.model, self.eos, self.beam = model, eos, beam
         self.parting = None if parting is None else parting.to(device).clone()
         nodes, wished, listed = (
             max([1, *(len(table) for table in tables)])
@@ -230,22 +224,21 @@ class _Following(Generic[StateType]):
         normaliser: Float[Tensor, "R"],
         total: Float[Tensor, "n w"],
         state: _Followed[StateType],
-        beam: int,
     ) -> Candidates:
         if self.parting is not None and len(self.parting) < scores.shape[1]:
             self.parting = pad(self.parting, (0, scores.shape[1] - len(self.parting)))
-        value, token = top(scores, 2 * beam)
+        value, token = top(scores, 2 * self.beam)
         nearer = self._nearer(scores, state.place, token)
         more = scores.gather(1, nearer.clamp(min=0)).masked_fill(nearer == NO_TOKEN, NEVER)
         value, token = torch.cat((value, more), dim=1) - normaliser[:, None], torch.cat((token, nearer), dim=1)
         made = candidates(value, token, total, ends=(self.eos,))
         wanted = self.wanting(self.after(state.place.pick(made.parent), made.token))
-        possible, wishes = made.score > NEVER, (self.need.sum(1) > 0)[state.place.sentence[made.parent[:, 0]]]
+        possible = made.score > NEVER
         whole = possible & (wanted == 0)
-        closing = made.end & whole & (whole.cumsum(1) <= beam)
-        live = _dealt(wanted.masked_fill(made.end | ~possible, EXCLUDED), beam)
-        left = wanted.gather(1, live)
-        return made._replace(closing=closing, live=live, standing=left == left.amin(1, keepdim=True), counted=~wishes)
+        closing = made.end & whole & (whole.cumsum(1) <= self.beam)
+        live = _dealt(wanted.masked_fill(made.end | ~possible, EXCLUDED), self.beam)
+        standing = wanted == wanted.gather(1, live).amin(1, keepdim=True)
+        return made._replace(closing=closing, live=live, standing=standing)
 
     def _nearer(self, scores: Float[Tensor, "R V"], place: _Place, token: Int[Tensor, "R C"]) -> Int[Tensor, "R K"]:
         """The tokens of phrases that bring a row nearer to its wishes, and the best of those that part words where

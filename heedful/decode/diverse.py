@@ -44,7 +44,7 @@ def diverse_beam(
     if not 0 <= diversity < math.inf:
         raise InputError(f"diversity {diversity} nats", fix="give 0 or more, such as 0.5")
     width, each = beam // groups, torch.arange(len(source), device=source.device).repeat_interleave(groups)
-    grouped = _Grouped(model, groups, width, diversity, ends_of(options["eos"]), early_stopping)
+    grouped = _Grouped(model, groups, width, diversity, ends_of(options["eos"]))
     bos, limits, prefix = options["bos"], limits_of(options["longest"], len(source)), options.get("prefix")
     own: SearchOptions = {
         **options,
@@ -59,6 +59,7 @@ def diverse_beam(
         None if segments is None else segments[each],
         beam=width,
         n_best=min(n_best, width) if early_stopping else width,
+        early_stopping=early_stopping,
         finished_first=early_stopping,
         **own,
     )
@@ -88,7 +89,6 @@ class _Grouped(Generic[StateType]):
     width: int  # of a group
     diversity: float
     ends: tuple[int, ...]
-    early_stopping: bool
 
     def start(self, source: Int[Tensor, "N S"], segments: Int[Tensor, "N S"] | None) -> _State[StateType]:
         owner, once = torch.arange(len(source), device=source.device), slice(None, None, self.groups)
@@ -128,5 +128,4 @@ class _Grouped(Generic[StateType]):
             parts.append(made._replace(score=made.score + paid, parent=lines[made.parent], value=made.value + paid))
             order.append(own)
         back = torch.cat(order).argsort()
-        made = Candidates(*(torch.cat(columns)[back] for columns in zip(*(part[:7] for part in parts), strict=True)))
-        return made if self.early_stopping else made._replace(counted=torch.zeros_like(made.end[:, 0]))
+        return Candidates(*(torch.cat(columns)[back] for columns in zip(*parts, strict=True)))

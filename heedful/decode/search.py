@@ -129,8 +129,7 @@ def beam(
     ) -> Candidates:
         value, token = top(scores, wide)
         made = candidates(value - normaliser[:, None], token, total, ends=ends, size=wide)
-        counted = None if early_stopping else torch.zeros_like(made.end[:, 0])
-        return chosen_plainly(made, beam)._replace(counted=counted)
+        return chosen_plainly(made, beam)
 
     kept = n_best if early_stopping else max(n_best, beam)
     found = beam_by(
@@ -141,6 +140,7 @@ def beam(
         beam=beam,
         n_best=kept,
         patience=patience,
+        early_stopping=early_stopping,
         finished_first=early_stopping if finished_first is None else finished_first,
         **options,
     )

@@ -11,10 +11,10 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from heedful.data.text.conversations import messages_of
-from heedful.errors import HeedError, InputError, counted
+from heedful.errors import InputError, counted
 from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, Writing
 from heedful.serve.own import MOST_LETTERS, MOST_TOKENS, STRICT, body_of, given_json, model_for, request_model, sse
-from heedful.serve.refusals import Refused, refused
+from heedful.serve.refusals import Refused
 from heedful.verbs.use import options_of
 
 Spoken = Mapping[str, Any]
@@ -112,26 +112,19 @@ def routes(models: Models) -> APIRouter:
         if (given["messages"] is None) == (text is None) or isinstance(text, list):
             raise Refused(422, "one of messages and text is needed", 'give "messages": [{"role", "content"}, ...]')
         settings = {**(given["options"] or {}), **({} if given["system"] is None else {"system": given["system"]})}
-        try:
-            options = options_of(questions[model.name], verb, settings)
-            spoken = messages_of(given["messages"] or [{"role": "user", "content": text}])
-            if options.system and not any(one["role"] == "system" for one in spoken):
-                spoken = [{"role": "system", "content": options.system}, *spoken]
-            found = (await read(model, spoken, options.tokens)).begun(given["begun"] or ())
-            at_once = 1 if given["stream"] else TOGETHER
-            pieces = found.answer(tuple(options.stop), options.sampling, at_once=at_once)
-            first = await anext(pieces)
-        except HeedError as error:
-            raise refused(error) from None
+        options = options_of(questions[model.name], verb, settings)
+        spoken = messages_of(given["messages"] or [{"role": "user", "content": text}])
+        if options.system and not any(one["role"] == "system" for one in spoken):
+            spoken = [{"role": "system", "content": options.system}, *spoken]
+        found = (await read(model, spoken, options.tokens)).begun(given["begun"] or ())
+        at_once = 1 if given["stream"] else TOGETHER
+        pieces = found.answer(tuple(options.stop), options.sampling, at_once=at_once)
         if given["stream"]:
-            return StreamingResponse(sse(first, pieces), media_type="text/event-stream")
-        said, tokens = first.text, [first.token]
-        try:
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    said, tokens = said + piece.text, [*tokens, piece.token]
-        except HeedError as error:
-            raise refused(error) from None
+            return StreamingResponse(sse(await anext(pieces), pieces), media_type="text/event-stream")
+        said, tokens = "", list[int | None]()
+        async with aclosing(pieces):
+            async for piece in pieces:
+                said, tokens = said + piece.text, [*tokens, piece.token]
         record = {"role": "assistant", "content": said, "tokens": [token for token in tokens if token is not None]}
         if found.forgotten:
             record["warning"] = f"the context has no room for the first {counted(found.forgotten, 'turn')}"

@@ -15,7 +15,8 @@ from heedful.data.documents.markup import refuse_malformed
 from heedful.serve.glossaries import GLOSSARY_BYTES, Glossaries, Kept, NewGlossary
 from heedful.serve.hosted import Models
 from heedful.serve.languages import Pair, code, in_english, listed, pair_for, pairs, translated, unique
-from heedful.serve.public import Asked, Name, Problem, body_of, body_shown, door, fields_of, is_form
+from heedful.serve.public import Asked, Name, body_of, body_shown, door, fields_of, is_form
+from heedful.serve.refusals import Refused
 
 MOST_BYTES = 128 * 1024  # of a request, as theirs
 MOST_TEXTS = 50
@@ -60,13 +61,8 @@ class Translation(Asked):
     show_billed_characters: bool = False
 
 
-def refusal(problem: Problem) -> Response:
-    """Errors as this protocol has them."""
-    return JSONResponse({"message": problem.message}, problem.status)
-
-
 def routes(models: Models) -> APIRouter:
-    router = APIRouter(prefix="/v2", route_class=door(refusal, most_bytes=MOST_BYTES), tags=["DeepL"])
+    router = APIRouter(prefix="/v2", route_class=door(most_bytes=MOST_BYTES), tags=["DeepL"])
     kept, translated_characters = Glossaries(), 0
 
     @router.post("/translate", openapi_extra=body_shown(Translation))
@@ -74,7 +70,7 @@ def routes(models: Models) -> APIRouter:
         nonlocal translated_characters
         asked = await body_of(request, Translation)
         if asked.glossary_id and asked.source_lang is None:
-            raise Problem(400, "source_lang: it is needed where a glossary is used", param="source_lang")
+            raise Refused(400, "source_lang: it is needed where a glossary is used", param="source_lang")
         pair = pair_for(pairs(models), asked.source_lang, asked.target_lang, keys=("source_lang", "target_lang"))
         if asked.tag_handling == "xml":
             await asyncio.to_thread(_refuse_malformed, asked.text)
@@ -92,7 +88,7 @@ def routes(models: Models) -> APIRouter:
         sent = request.query_params.getlist("type")
         kind = [*sent, *((await fields_of(request)).get("type", []) if is_form(request) else []), "source"][0]
         if kind not in ("source", "target"):
-            raise Problem(400, 'type: choose "source" or "target"', param="type")
+            raise Refused(400, 'type: choose "source" or "target"', param="type")
         found = pairs(models)
         if kind == "source":
             names = unique(listed(pair.source).partition("-")[0] for pair in found)
@@ -121,7 +117,7 @@ def routes(models: Models) -> APIRouter:
 
 
 def _glossary_routes(models: Models, kept: Glossaries) -> APIRouter:
-    door_of_glossaries = door(refusal, most_bytes=GLOSSARY_BYTES)
+    door_of_glossaries = door(most_bytes=GLOSSARY_BYTES)
     router = APIRouter(prefix="/v2/glossaries", route_class=door_of_glossaries, tags=["DeepL"])
 
     @router.post("", openapi_extra=body_shown(NewGlossary))
@@ -151,10 +147,10 @@ def _glossary_routes(models: Models, kept: Glossaries) -> APIRouter:
 
 
 def _of_this_pair(found: Kept, pair: Pair) -> Kept:
-    """Raises Problem for a glossary of other languages."""
+    """Raises Refused for a glossary of other languages."""
     if (found.source, found.target) != (code(pair.source), code(pair.target)):
         what = f"glossary_id: its terms are translated from {found.source} to {found.target}"
-        raise Problem(400, what, param="glossary_id")
+        raise Refused(400, what, param="glossary_id")
     return found
 
 
@@ -171,7 +167,7 @@ def _refuse_malformed(texts: list[str]) -> None:
         try:
             refuse_malformed(text)
         except ValueError as error:
-            raise Problem(400, f"tag_handling: text {number} is {error}", param="text") from None
+            raise Refused(400, f"tag_handling: text {number} is {error}", param="text") from None
 
 
 def _as_targets(code: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from heedful.run.task import Served, Task
 from heedful.serve.hosted import TOGETHER, Piece, Record, TextSide, Writing
 from heedful.serve.jobs import Question, Text, Work, found_by, gathers, hand_over, key_of
 from heedful.serve.meters import Meters
-from heedful.tasks.load import row_of_model, row_of_run
+from heedful.tasks.load import row_of_model
 from heedful.tasks.shared.served import by_library
 from heedful.verbs.opened import open_model
 from heedful.verbs.use import ask_each, embedder_in, options_of, question_of
@@ -173,13 +173,7 @@ class Engine:
     async def alone(self, work: Callable[[], Made]) -> Made:
         return await self._wait(Work(work=work))
 
-    async def embed(self, inputs: Sequence[str]) -> list[list[float]]:
-        """A vector of each text. Raises InputError for a model that makes none."""
-        vectors, _ = await self.embedded(inputs)
-        return vectors
-
     async def embedded(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
-        """The same, and a warning for each that was not read as a whole, or ""."""
         if self.row.embedder is None:
             raise InputError(f"{self.name} makes no vectors of texts", fix="ask a model that reads texts")
         return await self.alone(lambda: self._vectors(inputs)) if inputs else ([], [])
@@ -453,20 +447,12 @@ def open_engine(
     MissingError, InputError or StorageError."""
     if engine not in ENGINES:
         raise unknown_key(engine, [*ENGINES], where="engine")
-    row_of_run(run)
-    served = open_model(run, object, device=device)
-    row = row_of_model(served)
-    found = "" if engine == "own" else _by_library(run, row, device, required=engine != "auto")
-    fast, why = (None, found) if isinstance(found, str) else (found, "")
+    served = open_model(run, device=device)
+    row, fast, why = row_of_model(served), None, ""
+    if engine == "ctranslate2":
+        fast = open_model(run, device=device, engine=engine)
+    elif engine == "auto" and device == "cpu":
+        fast, why = by_library(row, run)
     used = "own" if fast is None else "ctranslate2"
     name = name or run.resolve().name
     return Engine(name, run, row, served, used, fast=fast, why=why, limits=limits, meters=meters)
-
-
-def _by_library(run: Path, row: Task, device: str, *, required: bool) -> Served | str:
-    """The model by another library; where it cannot be had, and is not `required`, why ("": none is known)."""
-    if required:
-        served: Served = open_model(run, object, device=device, engine="ctranslate2")
-        return served
-    load = row.engines["ctranslate2"]().load if "ctranslate2" in row.engines and device == "cpu" else None
-    return "" if load is None else by_library(load, run, next(iter(row.asks.values()))())

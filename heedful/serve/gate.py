@@ -25,7 +25,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.serve.meters import Meters
-from heedful.serve.public import form_of
+from heedful.serve.public import form_of, media_type
 from heedful.serve.refusals import DEEPL, LIBRETRANSLATE, Refused, as_refused, refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -144,7 +144,7 @@ class Gate:
         return self.rules.key is None or hmac.compare_digest(given.encode(), self.rules.key.encode())
 
     async def _body(self, headers: dict[str, str], receive: Receive) -> bytes:
-        most = self.rules.form_bytes if _is(headers, "multipart/form-data") else self.rules.text_bytes
+        most = self.rules.form_bytes if media_type(headers) == "multipart/form-data" else self.rules.text_bytes
         told = headers.get("content-length", "0")
         if not told.isdecimal() or int(told) > most:
             raise _too_large(most)
@@ -167,7 +167,7 @@ class Gate:
 
     def _checked(self, headers: dict[str, str], body: bytes) -> Any:
         """The body as JSON, where it is some."""
-        return strict_json(body, self.rules.depth) if body and _is(headers, "application/json") else None
+        return strict_json(body, self.rules.depth) if body and media_type(headers) == "application/json" else None
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive, reply: "_Reply") -> None:
         """Hands the request on, and gives it up where the client leaves."""
@@ -261,10 +261,6 @@ def _walk(value: Any) -> Iterator[tuple[int, Any]]:
             waiting += [(level + 1, each) for pair in found.items() for each in pair]
         elif isinstance(found, list):
             waiting += [(level + 1, each) for each in found]
-
-
-def _is(headers: dict[str, str], kind: str) -> bool:
-    return headers.get("content-type", "").partition(";")[0].strip().lower() == kind
 
 
 def _credential(header: str) -> str:

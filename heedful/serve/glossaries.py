@@ -13,7 +13,8 @@ from pydantic import Field
 from heedful.data.text.glossary import entries_in, glossary_of
 from heedful.errors import InputError
 from heedful.serve.languages import Pair, code
-from heedful.serve.public import Asked, Name, Problem
+from heedful.serve.public import Asked, Name
+from heedful.serve.refusals import Refused
 
 MOST = 64
 GLOSSARY_BYTES = 1 << 20  # of a request that sends one
@@ -63,9 +64,9 @@ class Glossaries(dict[str, Kept]):
     """By their ids."""
 
     def keep(self, sent: NewGlossary, pair: Pair) -> Kept:
-        """Raises Problem where there is no room, and InputError for entries that make no glossary."""
+        """Raises Refused where there is no room, and InputError for entries that make no glossary."""
         if len(self) >= MOST:
-            raise Problem(400, f"{MOST} glossaries are kept here, and no more: delete one first")
+            raise Refused(400, f"{MOST} glossaries are kept here, and no more: delete one first")
         source, target = code(pair.source), code(pair.target)
         found = _entries_of_csv(sent.entries, source, target) if sent.entries_format == "csv" else None
         entries = entries_in(sent.entries, where="entries") if found is None else found
@@ -80,9 +81,9 @@ class Glossaries(dict[str, Kept]):
         return kept
 
     def named(self, name: str) -> Kept:
-        """Raises Problem."""
+        """Raises Refused."""
         if name not in self:
-            raise Problem(404, "glossary_id: there is no such glossary, or none any more", param="glossary_id")
+            raise Refused(404, "glossary_id: there is no such glossary, or none any more", param="glossary_id")
         return self[name]
 
 

@@ -3,12 +3,9 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from heedful.run.task import Served, Task
-
-if TYPE_CHECKING:
-    from heedful.serve.engine import Engine
 
 Made = TypeVar("Made")
 Record = Mapping[str, Any]
@@ -76,12 +73,9 @@ class Hosted(Protocol):
         """What `work` gives, run in the model's own thread between other requests: looking in, vectors, likelihoods.
         Raises what it raises, BusyError and LateError."""
 
+    async def embedded(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
+        """A vector of each text, and a warning for each that was not read as a whole, or "". Raises InputError for a
+        model that makes none, BusyError, LateError."""
+
 
 Models = Mapping[str, Hosted]  # by their names
-
-
-def open_hosted(run: Path, *, engine: str = "auto") -> "Engine":
-    """The model of a run's folder, ready to be asked. Raises MissingError, InputError or StorageError."""
-    from heedful.serve.engine import open_engine
-
-    return open_engine(run, engine=engine)

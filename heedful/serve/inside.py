@@ -8,7 +8,6 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field, create_model
 
 from heedful.core.config import from_json
-from heedful.errors import HeedError
 from heedful.run.task import Looked, NamedWeights
 from heedful.serve.hosted import Hosted, Models
 from heedful.serve.own import (
@@ -25,7 +24,7 @@ from heedful.serve.own import (
     sent_pictures,
     settings_of,
 )
-from heedful.serve.refusals import Refused, refused
+from heedful.serve.refusals import Refused
 from heedful.verbs.look import look_into, weights_of
 from heedful.verbs.walk import walk_through
 
@@ -88,19 +87,16 @@ async def _asked(
     pictures = any(part().reads == "pictures" for part in model.row.asks.values())
     if pictures != bool(sent):
         raise Refused(415, f"{model.name} reads {'pictures' if pictures else 'texts'}", "send one of those")
-    try:
-        chosen = _chosen(given)
-        refuse_long([*chosen.items(), ("text", None if sent else _text(given))])
-        options = from_json(model.row.inside.options(), chosen, where=LOOK, largest=None)
-        if not sent:
-            return model, await model.alone(lambda: work(model, _text(given), given, options))
-        if len(sent) > 1:
-            raise Refused(400, f"{len(sent)} pictures", "look into one at a time")
-        with kept_pictures(sent) as names:
-            (file,) = names
-            return model, await model.alone(lambda: work(model, file, given, options))
-    except HeedError as error:
-        raise refused(error) from None
+    chosen = _chosen(given)
+    refuse_long([*chosen.items(), ("text", None if sent else _text(given))])
+    options = from_json(model.row.inside.options(), chosen, where=LOOK, largest=None)
+    if not sent:
+        return model, await model.alone(lambda: work(model, _text(given), given, options))
+    if len(sent) > 1:
+        raise Refused(400, f"{len(sent)} pictures", "look into one at a time")
+    with kept_pictures(sent) as names:
+        (file,) = names
+        return model, await model.alone(lambda: work(model, file, given, options))
 
 
 def _text(given: Mapping[str, Any]) -> str:

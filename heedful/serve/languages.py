@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from heedful.data.text.headers import SIDES, meaning
 from heedful.serve.hosted import Hosted, Models
-from heedful.serve.public import FRAGMENT, TRANSLATE, Problem
+from heedful.serve.public import FRAGMENT, TRANSLATE
+from heedful.serve.refusals import Refused
 
 
 class Pair(NamedTuple):
@@ -78,22 +79,22 @@ def nearest(name: str, among: list[str]) -> list[str]:
 
 def pair_for(found: list[Pair], source: str | None, target: str, *, keys: tuple[str, str]) -> Pair:
     """The first translator from one language to another. Without a source it is the one language that leads to this
-    target: which language a text is in is not detected. Raises Problem, about one of `keys`."""
+    target: which language a text is in is not detected. Raises Refused, about one of `keys`."""
     targets = unique(pair.target for pair in found)
     near = nearest(target, targets)
     if not near:
-        raise Problem(400, f"{keys[1]}: {target!r} is not served: choose {said(targets)}", param=keys[1])
+        raise Refused(400, f"{keys[1]}: {target!r} is not served: choose {said(targets)}", param=keys[1])
     found = [pair for pair in found if pair.target in near]
     sources = unique(pair.source for pair in found)
     if source is None:
         if len(unique(map(code, sources))) > 1:
             what = f"the language of a text is not detected here: choose {keys[0]} from {said(sources)}"
-            raise Problem(400, what, param=keys[0])
+            raise Refused(400, what, param=keys[0])
         source = sources[0]
     from_here = nearest(source, sources)
     if not from_here:
         what = f"{keys[0]}: {source!r} to {target!r} is not served: choose {said(sources)}"
-        raise Problem(400, what, param=keys[0])
+        raise Refused(400, what, param=keys[0])
     return min((pair for pair in found if pair.source in from_here), key=lambda pair: near.index(pair.target))
 
 

@@ -12,7 +12,8 @@ from pydantic import Field
 
 from heedful.serve.hosted import Models
 from heedful.serve.languages import Pair, in_english, listed, pair_for, pairs, said, translated, unique
-from heedful.serve.public import Asked, Name, Problem, body_of, body_shown, door
+from heedful.serve.public import Asked, Name, body_of, body_shown, door
+from heedful.serve.refusals import Refused
 
 MOST_CHARACTERS = 50_000  # of a request
 MOST_TEXTS = 500
@@ -34,13 +35,8 @@ class Translation(Asked):
     model: Name | None = None
 
 
-def refusal(problem: Problem) -> Response:
-    """Errors as this protocol has them."""
-    return JSONResponse({"error": problem.message}, problem.status)
-
-
 def routes(models: Models, *, keyed: bool = False) -> APIRouter:
-    router = APIRouter(route_class=door(refusal, most_bytes=16 * MOST_CHARACTERS), tags=["LibreTranslate"])
+    router = APIRouter(route_class=door(most_bytes=16 * MOST_CHARACTERS), tags=["LibreTranslate"])
 
     @router.post("/translate", openapi_extra=body_shown(Translation))
     async def translate(request: Request) -> Response:
@@ -48,7 +44,7 @@ def routes(models: Models, *, keyed: bool = False) -> APIRouter:
         texts = [asked.q] if isinstance(asked.q, str) else asked.q
         if len(texts) > MOST_TEXTS or sum(map(len, texts)) > MOST_CHARACTERS:
             what = f"q: at most {MOST_TEXTS} texts and {MOST_CHARACTERS:,} characters at once"
-            raise Problem(400, what, param="q")
+            raise Refused(400, what, param="q")
         automatic = asked.source == "auto"
         pair = pair_for(
             _named(pairs(models), asked.model),
@@ -77,7 +73,7 @@ def routes(models: Models, *, keyed: bool = False) -> APIRouter:
     @router.post("/detect")
     async def detect() -> None:
         what = "the language of a text is not detected here: give its source language"
-        raise Problem(400, f"{what}, of {said(pair.source for pair in pairs(models))}")
+        raise Refused(400, f"{what}, of {said(pair.source for pair in pairs(models))}")
 
     @router.get("/frontend/settings")
     async def settings() -> dict[str, Any]:
@@ -104,7 +100,7 @@ def _named(found: list[Pair], name: str | None) -> list[Pair]:
     chosen = [pair for pair in found if name in (None, pair.hosted.name)]
     if not chosen and name is not None:
         names = ", ".join(pair.hosted.name for pair in found)
-        raise Problem(400, f"model: {name!r} is not served as a translator: choose {names}", param="model")
+        raise Refused(400, f"model: {name!r} is not served as a translator: choose {names}", param="model")
     return chosen
 
 

@@ -24,9 +24,10 @@ from heedful.serve.continued import Continued, LanguageModel, together, within
 from heedful.serve.gate import Rules
 from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, TextSide, Writing
 from heedful.serve.languages import pair_of, translated, unique
-from heedful.serve.openai_answers import Answer, Choice, Columns, of_prompt, refusal, streamed
+from heedful.serve.openai_answers import Answer, Choice, Columns, of_prompt, streamed
 from heedful.serve.openai_requests import MOST_TEXTS, MOST_TOKENS, Chat, Completion, Embedding
-from heedful.serve.public import GENERATE, TRANSLATE, Problem, body_of, body_shown, door
+from heedful.serve.public import GENERATE, TRANSLATE, body_of, body_shown, door
+from heedful.serve.refusals import Refused
 from heedful.verbs.use import embedder_in
 
 MOST_TRANSLATED = 50_000  # characters of a message
@@ -63,7 +64,7 @@ class Translator(Protocol):
 
 
 def routes(models: Models) -> APIRouter:
-    router = APIRouter(prefix="/v1", route_class=door(refusal, most_bytes=Rules.text_bytes), tags=["OpenAI"])
+    router = APIRouter(prefix="/v1", route_class=door(most_bytes=Rules.text_bytes), tags=["OpenAI"])
     told = {name: _model(hosted) for name, hosted in models.items() if _answers(hosted)}
 
     @router.get("/models")
@@ -81,7 +82,7 @@ def routes(models: Models) -> APIRouter:
         if GENERATE not in hosted.row.asks:
             what = f"this model {hosted.row.does}, and does not continue texts"
             hint = ": use /v1/chat/completions" if TRANSLATE in hosted.row.asks else ""
-            raise Problem(400, what + hint, param="model")
+            raise Refused(400, what + hint, param="model")
         return await _complete(hosted, asked)
 
     @router.post("/chat/completions", openapi_extra=body_shown(Chat, forms=False))
@@ -94,7 +95,7 @@ def routes(models: Models) -> APIRouter:
             return await _converse(hosted, asked)
         what = f"this model {hosted.row.does}, and has not learnt to chat"
         hint = ": use /v1/completions" if GENERATE in hosted.row.asks else ""
-        raise Problem(400, what + hint, param="model")
+        raise Refused(400, what + hint, param="model")
 
     @router.post("/embeddings", openapi_extra=body_shown(Embedding, forms=False))
     async def embeddings(request: Request) -> Response:
@@ -113,7 +114,7 @@ def _answers(hosted: Hosted) -> bool:
 def _hosted(models: Models, name: str) -> Hosted:
     found = models.get(name)
     if found is None or not _answers(found):
-        raise Problem(404, f"The model `{name}` does not exist", param="model", code="model_not_found")
+        raise Refused(404, f"The model `{name}` does not exist", param="model", code="model_not_found")
     return found
 
 
@@ -126,17 +127,17 @@ async def _complete(hosted: Hosted, asked: Completion) -> Response:
     count = asked.n or 1
     if len(asked.prompts) * count > MOST_TEXTS:
         what = f"{len(asked.prompts) * count:,} texts at once, at most {MOST_TEXTS:,}: ask for fewer"
-        raise Problem(400, f"n: {what}", param="n")
+        raise Refused(400, f"n: {what}", param="n")
     if asked.best_of not in (None, count):
-        raise Problem(400, f"best_of: only {count}, as many as are handed over", param="best_of")
+        raise Refused(400, f"best_of: only {count}, as many as are handed over", param="best_of")
     served = cast(LanguageModel, hosted.served)
     prompts = asked.prompts
     read = await asyncio.to_thread(_tokens, served, prompts, "prompt")
     room = served.context + 1 - len(served.before)
     if asked.echo and asked.logprobs is not None and (longest := max(map(len, read))) > room:
         what = f"prompt: {longest:,} tokens, but with echo and logprobs the model reads at most {room:,}"
-        raise Problem(400, what, param="prompt", code="context_length_exceeded")
-    answer = Answer("cmpl", "text_completion", hosted.name)
+        raise Refused(400, what, param="prompt", code="context_length_exceeded")
+    answer = Answer("cmpl", "text_completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = sum(map(len, read))
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
     most = 16 if asked.max_tokens is None else asked.max_tokens
@@ -155,7 +156,7 @@ async def _complete(hosted: Hosted, asked: Completion) -> Response:
         scores = await hosted.alone(lambda: [of_prompt(served, each if asked.echo else [], top) for each in read])
     choices = [Choice(served, *own) for own in zip(heads, scores, strict=True) for _ in range(count)]
     if asked.stream:
-        return await streamed(_completion_events(answer, pieces, choices, asked))
+        return await streamed(answer, _completion_events(answer, pieces, choices, asked))
     async with aclosing(pieces):
         async for number, piece in pieces:
             choices[number].made.add(piece)
@@ -174,26 +175,24 @@ async def _completion_events(
     async with aclosing(pieces):
         for number, choice in enumerate(choices):
             if asked.echo:
-                yield answer.event(choice.told(number, asked), tells_usage=asked.tells_usage)
+                yield answer.event(choice.told(number, asked))
         async for number, piece in pieces:
             answer.made += piece.token is not None
             choices[number].made.add(piece)
             if piece.text or piece.finish:
-                yield answer.event(choices[number].told(number, asked), tells_usage=asked.tells_usage)
+                yield answer.event(choices[number].told(number, asked))
         for number, choice in enumerate(choices):
             if choice.made.finish is None:  # nothing was asked for
                 choice.made.finish = "length"
-                yield answer.event(choice.told(number, asked), tells_usage=asked.tells_usage)
-        if asked.tells_usage:
-            yield answer.event(None, tells_usage=True)
+                yield answer.event(choice.told(number, asked))
 
 
 def _tokens(served: LanguageModel, prompts: Sequence[str | list[int]], param: str) -> list[list[int]]:
-    """Of each prompt. Raises Problem for a number that is none of the model's tokens."""
+    """Of each prompt. Raises Refused for a number that is none of the model's tokens."""
     for prompt in prompts:
         if not isinstance(prompt, str) and max(prompt) >= served.tokenizer.size:
             what = f"{param}: {max(prompt)} is no token of this model, which has {served.tokenizer.size:,}"
-            raise Problem(400, what, param=param)
+            raise Refused(400, what, param=param)
     return [served.tokenizer.encode_whole([each])[0] if isinstance(each, str) else each for each in prompts]
 
 
@@ -205,7 +204,7 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response:
     """The next turn of a conversation, drawn `n` times."""
     count = asked.n or 1
     if asked.top_logprobs and not asked.logprobs:
-        raise Problem(400, "top_logprobs is for logprobs: true", param="top_logprobs")
+        raise Refused(400, "top_logprobs is for logprobs: true", param="top_logprobs")
     spoken = [
         {"role": "system" if message.role == "developer" else message.role, "content": message.text}
         for message in asked.messages
@@ -215,11 +214,11 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response:
         found = await read(hosted, spoken, most)
     except TextError as error:
         code = "context_length_exceeded" if isinstance(error, TooLongError) else None
-        raise Problem(400, f"messages: {error.what}", param="messages", code=code) from None
+        raise Refused(400, f"messages: {error.what}", param="messages", code=code) from None
     except InputError as error:
-        raise Problem(400, f"messages: {error}", param="messages") from None
+        raise Refused(400, f"messages: {error}", param="messages") from None
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
-    answer = Answer("chatcmpl", "chat.completion", hosted.name)
+    answer = Answer("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = len(found.ids)
     if found.forgotten:
         answer.head["forgotten_turns"] = found.forgotten
@@ -232,7 +231,7 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response:
     served = cast(LanguageModel, hosted.served)
     if asked.stream:
         answer.kind = "chat.completion.chunk"
-        return await streamed(_turn_events(answer, pieces, served, asked))
+        return await streamed(answer, _turn_events(answer, pieces, served, asked))
     made = [Continued() for _ in range(count)]
     async with aclosing(pieces):
         async for number, piece in pieces:
@@ -275,7 +274,7 @@ async def _turn_events(
 ) -> AsyncGenerator[str, None]:
     def event(number: int, delta: dict[str, Any], finish: str | None = None, scores: Any = None) -> str:
         choice = {"index": number, "delta": delta, "finish_reason": finish, "logprobs": scores}
-        return answer.event(choice, tells_usage=asked.tells_usage)
+        return answer.event(choice)
 
     begun: dict[int, Continued] = {}
     told: dict[int, tuple[int, int]] = {}  # tokens, and where the next begins
@@ -291,23 +290,21 @@ async def _turn_events(
             scores, first, place = _turn_scores(served, begun[number], asked, *told[number])
             told[number] = first, place
             yield event(number, {"content": piece.text} if piece.text else {}, piece.finish, scores)
-        if asked.tells_usage:
-            yield answer.event(None, tells_usage=True)
 
 
 async def _translate(hosted: Hosted, asked: Chat) -> Response:
     """The last message of the user, translated: the n best."""
     if asked.logprobs or asked.top_logprobs:
-        raise Problem(400, "logprobs is not served here: leave it out, or send false", param="logprobs")
+        raise Refused(400, "logprobs is not served here: leave it out, or send false", param="logprobs")
     for name in ("presence_penalty", "frequency_penalty"):
         if getattr(asked, name):
-            raise Problem(400, f"{name} is not served by a translator: leave it out, or send 0", param=name)
+            raise Refused(400, f"{name} is not served by a translator: leave it out, or send 0", param=name)
     said = next((message.text for message in reversed(asked.messages) if message.role == "user"), None)
     if said is None:
-        raise Problem(400, 'messages: none is by "user", and so there is nothing to translate', param="messages")
+        raise Refused(400, 'messages: none is by "user", and so there is nothing to translate', param="messages")
     if len(said) > MOST_TRANSLATED:
         what = f"messages: at most {MOST_TRANSLATED:,} characters are translated at once"
-        raise Problem(400, what, param="messages", code="context_length_exceeded")
+        raise Refused(400, what, param="messages", code="context_length_exceeded")
     served = cast(Translator, hosted.served)
     if pair_of(hosted) is None:  # it writes summaries, of whole texts
         settings = {"decoding": {"n_best": asked.n}} if (asked.n or 1) > 1 else None
@@ -316,7 +313,7 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
     else:
         (found,) = await translated(hosted, [said], n=asked.n or 1)
     most = asked.max_completion_tokens or asked.max_tokens or MOST_TOKENS
-    answer = Answer("chatcmpl", "chat.completion", hosted.name)
+    answer = Answer("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = len(served.source.encode([said])[0])
     made = []
     for text in found:
@@ -332,7 +329,7 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
         made.append((text, finish))
     if asked.stream:
         answer.kind = "chat.completion.chunk"
-        return await streamed(_chat_events(answer, made, tells_usage=asked.tells_usage))
+        return await streamed(answer, _chat_events(answer, made))
     return answer.whole(
         [
             {
@@ -346,21 +343,17 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
     )
 
 
-async def _chat_events(
-    answer: Answer, made: Sequence[tuple[str, str]], *, tells_usage: bool
-) -> AsyncGenerator[str, None]:
+async def _chat_events(answer: Answer, made: Sequence[tuple[str, str]]) -> AsyncGenerator[str, None]:
     for number, (text, finish) in enumerate(made):
         for delta, end in (({"role": "assistant", "content": ""}, None), ({"content": text}, None), ({}, finish)):
             choice = {"index": number, "delta": delta, "finish_reason": end, "logprobs": None}
-            yield answer.event(choice, tells_usage=tells_usage)
-    if tells_usage:
-        yield answer.event(None, tells_usage=True)
+            yield answer.event(choice)
 
 
 def _embed(hosted: Hosted, asked: Embedding) -> dict[str, Any]:
     """The vectors of texts, of length 1 as OpenAI's are; texts that are too long to be read as a whole are refused."""
     if hosted.row.embedder is None:
-        raise Problem(400, f"this model {hosted.row.does}, and makes no vectors of texts", param="model")
+        raise Refused(400, f"this model {hosted.row.does}, and makes no vectors of texts", param="model")
     embedder = embedder_in(hosted.row, hosted.served)
     given = asked.input
     several = isinstance(given, list) and not isinstance(given[0], int)
@@ -369,10 +362,10 @@ def _embed(hosted: Hosted, asked: Embedding) -> dict[str, Any]:
     for number, warning in enumerate(warned):
         if warning:
             code = None if isinstance(embedder, WordTable) else "context_length_exceeded"
-            raise Problem(400, f"input {number + 1}: {warning}", param="input", code=code)
+            raise Refused(400, f"input {number + 1}: {warning}", param="input", code=code)
     size = vectors.shape[1]
     if asked.dimensions not in (None, size):
-        raise Problem(400, f"dimensions: the vectors of this model have {size}", param="dimensions")
+        raise Refused(400, f"dimensions: the vectors of this model have {size}", param="dimensions")
     rows = [
         base64.b64encode(struct.pack(f"<{size}f", *row)).decode() if asked.encoding_format == "base64" else row
         for row in normalize(vectors, dim=1).tolist()
@@ -399,7 +392,7 @@ def _vectors(embedder: Embedder, inputs: Sequence[str] | Sequence[list[int]]) ->
             return *embedder.text_vectors(texts), sum(map(len, embedder.tokenizer.encode(texts)))
         case WordTable() if texts:
             return *embedder.vectors_of(texts), sum(len(text.split()) for text in texts)
-    raise Problem(400, "input: this model reads no tokens: give texts", param="input")
+    raise Refused(400, "input: this model reads no tokens: give texts", param="input")
 
 
 def _token_rows(embedder: TextVectors, inputs: Sequence[list[int]]) -> list[Any]:
@@ -407,9 +400,9 @@ def _token_rows(embedder: TextVectors, inputs: Sequence[list[int]]) -> list[Any]
     for number, ids in enumerate(inputs):
         if max(ids) >= size:
             what = f"input {number + 1}: {max(ids)} is no token of this model, which has {size:,}"
-            raise Problem(400, what, param="input")
+            raise Refused(400, what, param="input")
         if room is not None and len(ids) > room - own:
             what = f"input {number + 1}: {len(ids):,} tokens, but the model reads at most {room:,}"
             what += f" with {own} of its own"
-            raise Problem(400, what, param="input", code="context_length_exceeded")
+            raise Refused(400, what, param="input", code="context_length_exceeded")
     return [embedder.frame.put(ids) for ids in inputs]

@@ -1,4 +1,4 @@
-"""What OpenAI's protocol answers: whole, or event by event, and how it tells errors and log-probabilities."""
+"""What OpenAI's protocol answers: whole, or event by event, and how it tells log-probabilities."""
 
 import json
 import secrets
@@ -12,28 +12,17 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from heedful.serve.continued import Continued, LanguageModel, Scored, echoed, widths, within
 from heedful.serve.openai_requests import Completion
-from heedful.serve.public import Problem, problem_of
-
-KINDS = {401: "authentication_error", 404: "invalid_request_error", 429: "rate_limit_error", 500: "server_error"}
-
-
-def error_of(problem: Problem) -> dict[str, Any]:
-    code = "rate_limit_exceeded" if problem.status == 429 else problem.code
-    kind = KINDS.get(problem.status, "invalid_request_error")
-    return {"error": {"message": problem.message, "type": kind, "param": problem.param, "code": code}}
-
-
-def refusal(problem: Problem) -> Response:
-    """Errors as this protocol has them."""
-    return JSONResponse(error_of(problem), problem.status)
+from heedful.serve.public import in_one_line
+from heedful.serve.refusals import OPENAI, shaped
 
 
 class Answer:
-    """What the parts of one answer have in common, and its end: the tokens that were read and made."""
+    """What the parts of one answer have in common, and its end: the tokens that were read and made; `tells_usage`: in
+    an event of their own too."""
 
-    def __init__(self, prefix: str, kind: str, model: str) -> None:
+    def __init__(self, prefix: str, kind: str, model: str, *, tells_usage: bool) -> None:
         self.head = {"id": f"{prefix}-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
-        self.kind, self.read, self.made = kind, 0, 0
+        self.kind, self.read, self.made, self.tells_usage = kind, 0, 0, tells_usage
 
     def whole(self, choices: list[dict[str, Any]]) -> Response:
         return JSONResponse(self.head | {"object": self.kind, "choices": choices, "usage": self.usage()})
@@ -45,10 +34,10 @@ class Answer:
             "total_tokens": self.read + self.made,
         }
 
-    def event(self, choice: dict[str, Any] | None, *, tells_usage: bool) -> str:
+    def event(self, choice: dict[str, Any] | None) -> str:
         """Without a choice it is the one that tells the usage."""
         body = self.head | {"object": self.kind, "choices": [] if choice is None else [choice]}
-        if tells_usage:
+        if self.tells_usage:
             body["usage"] = self.usage() if choice is None else None
         return event_of(body)
 
@@ -57,8 +46,9 @@ def event_of(body: object) -> str:
     return f"data: {json.dumps(body)}\n\n"
 
 
-async def streamed(events: AsyncGenerator[str, None]) -> Response:
-    """Events as they come. What goes wrong before the first has a status of its own, and after it is an event."""
+async def streamed(answer: Answer, events: AsyncGenerator[str, None]) -> Response:
+    """The events of an answer as they come, and its usage where that is asked for. What goes wrong before the first has
+    a status of its own, and after it is an event."""
     first = await anext(events)
 
     async def told() -> AsyncIterator[str]:
@@ -66,9 +56,11 @@ async def streamed(events: AsyncGenerator[str, None]) -> Response:
             yield first
             async for event in events:
                 yield event
+            if answer.tells_usage:
+                yield answer.event(None)
             yield "data: [DONE]\n\n"
         except Exception as error:
-            yield event_of(error_of(problem_of(error)))
+            yield event_of(shaped(OPENAI, in_one_line(error)))
         finally:
             await events.aclose()
 

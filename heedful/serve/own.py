@@ -19,13 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.datastructures import UploadFile
 
 from heedful.data.images.files import ImageFile, image_header
-from heedful.errors import HeedError, InputError
+from heedful.errors import HeedError
 from heedful.run.task import Ask
-from heedful.serve.engine import Engine
 from heedful.serve.gate import strict_json
 from heedful.serve.hosted import Hosted, Models, Piece, Writing
 from heedful.serve.meters import Meters
-from heedful.serve.public import Direct, form_of
+from heedful.serve.public import Direct, form_of, media_type
 from heedful.serve.refusals import Refused, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
@@ -189,10 +188,7 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         _refuse_too_much(verb, inputs, settings, question)
         if given["stream"]:
             return await _stream(model, verb, inputs, settings, question)
-        try:
-            found = await model.ask(verb, inputs, settings)
-        except HeedError as error:
-            raise refused(error) from None
+        found = await model.ask(verb, inputs, settings)
         return _answers(model, found, several=question.each is not None)
 
     router.add_api_route(
@@ -206,7 +202,7 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
 
 async def given_json(request: Request, shape: type[BaseModel]) -> dict[str, Any]:
     """The fields of a body of JSON; of its options those that were given. Raises Refused."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    if media_type(request.headers) != "application/json":
         raise Refused(415, "the body is not JSON", "send Content-Type: application/json")
     return _validated(shape, strict_json(await request.body(), depth=32))
 
@@ -247,10 +243,7 @@ def refuse_long(texts: Iterable[tuple[str, Any]]) -> None:
 def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, Any], question: Ask) -> None:
     if not settings:
         return
-    try:
-        options = options_of(question, verb, settings)
-    except InputError as error:
-        raise refused(error) from None
+    options = options_of(question, verb, settings)
     for key in (field.name for field in dataclasses.fields(options)):
         listed = getattr(options, key)
         per_input = key in ("pairs", "contexts")  # one for each input
@@ -290,11 +283,7 @@ async def _stream(
     if options.compares:
         raise Refused(400, "a text that is searched for cannot be streamed", "leave out stream")
     pieces = model.write(inputs[0], Writing(tokens=options.tokens, stop=tuple(options.stop), sampling=options.sampling))
-    try:
-        first = await anext(pieces)
-    except HeedError as error:
-        raise refused(error) from None
-    return StreamingResponse(sse(first, pieces), media_type="text/event-stream")
+    return StreamingResponse(sse(await anext(pieces), pieces), media_type="text/event-stream")
 
 
 def refuse_stream(verb: str) -> NoReturn:
@@ -397,12 +386,7 @@ def _embedding(models: Models) -> Any:
     async def embed(request: Request) -> Response:
         given = await given_json(request, Embedding)
         model, inputs = model_for(models, EMBED, able, given["model"]), _inputs(given)
-        if not isinstance(model, Engine):
-            raise Refused(400, f"{model.name} does not {EMBED}")
-        try:
-            vectors, warned = await model.embedded(inputs)
-        except HeedError as error:
-            raise refused(error) from None
+        vectors, warned = await model.embedded(inputs)
         told = {"warnings": warned} if any(warned) else {}
         return JSONResponse({"model": model.name, "vectors": plain(vectors), **told})
 

@@ -1,5 +1,4 @@
-"""What the routes of public protocols share: how they read a request, and how an error is told in the words of each
-protocol."""
+"""What the routes of public protocols share: how they read a request, and how an error is told in one line."""
 
 import inspect
 import json
@@ -8,17 +7,17 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
-from fastapi import HTTPException, Request, Response
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 from starlette.datastructures import FormData
-from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from heedful.errors import BusyError, HeedError, InputError, LateError
-from heedful.serve.refusals import fault_by_its_type
+from heedful.serve.refusals import Refused, as_refused, fault_by_its_type, refusal
 
 GENERATE, TRANSLATE, FRAGMENT = "generate", "translate", "fragment"  # verbs
 
@@ -29,14 +28,6 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 OF_A_KEY = ("extra_forbidden", "literal_error", "missing")  # kinds of faults that are where a key stands
 
 log = logging.getLogger(__name__)
-
-
-class Problem(Exception):
-    """Why a request is not answered: an HTTP status, one line, which of its keys it is about, and a word for it."""
-
-    def __init__(self, status: int, message: str, *, param: str | None = None, code: str | None = None) -> None:
-        super().__init__(message)
-        self.status, self.message, self.param, self.code = status, message, param, code
 
 
 class Asked(BaseModel):
@@ -62,7 +53,7 @@ class Asked(BaseModel):
         return {key: value for key, value in data.items() if key not in cls.IGNORED and key not in cls.ONLY}
 
 
-def verdict(error: ValidationError | RequestValidationError) -> Problem:
+def verdict(error: ValidationError | RequestValidationError) -> Refused:
     """The first thing that is wrong with a body, in one line."""
     first = fault_by_its_type(error.errors())
     named = [part for part in first["loc"] if isinstance(part, str) and part not in ("body", "query")]
@@ -72,32 +63,24 @@ def verdict(error: ValidationError | RequestValidationError) -> Problem:
         said = "there is no such key"
     if first["type"] in OF_A_KEY and len(named) > 1:
         said = f"{named[-1]}: {said}"
-    return Problem(400, said if first["type"] == "refused" or not param else f"{param}: {said}", param=param)
+    return Refused(400, said if first["type"] == "refused" or not param else f"{param}: {said}", param=param)
 
 
-def problem_of(error: Exception) -> Problem:
-    """An error as a problem with a request; what the request did not cause is logged, and told without details."""
+def in_one_line(error: Exception) -> Refused:
+    """`as_refused` for protocols that have no place for how to mend it; what the request did not cause is logged."""
     match error:
-        case Problem():
-            return error
+        case Refused() | HTTPException():
+            return as_refused(error)
         case RequestValidationError() | ValidationError():
             return verdict(error)
-        case HTTPException() | StarletteHTTPException():
-            return Problem(error.status_code, str(error.detail))
         case ClientDisconnect():
-            return Problem(400, "whoever asked has left")
-        case BusyError():
-            return Problem(429, _line(error))
-        case LateError():
-            return Problem(504, _line(error))
-        case InputError():
-            return Problem(400, _line(error))
+            return Refused(400, "whoever asked has left")
+        case BusyError() | LateError() | InputError():
+            told = as_refused(error)
+            message = f"{told.message} ({told.fix})" if told.fix else told.message
+            return Refused(told.status, " ".join(message.split()), headers=told.headers)
     log.error("a request failed", exc_info=error)
-    return Problem(500, error.what if isinstance(error, HeedError) else "this request failed inside the server")
-
-
-def _line(error: HeedError) -> str:
-    return " ".join(f"{error}{f' ({error.fix})' if error.fix else ''}".split())
+    return Refused(500, error.what if isinstance(error, HeedError) else "this request failed inside the server")
 
 
 class Direct(APIRoute):
@@ -112,12 +95,8 @@ class Direct(APIRoute):
         return cast(Handler, self.endpoint) if self.alone else super().get_route_handler()
 
 
-def door(answer: Callable[[Problem], Response], *, most_bytes: int) -> type[Direct]:
-    """Routes that tell errors by `answer`, and read bodies of at most so many bytes."""
-
-    async def check(request: Request) -> None:
-        if len(await request.body()) > most_bytes:
-            raise Problem(413, f"the request's body is larger than {most_bytes:,} bytes: send less at once")
+def door(*, most_bytes: int) -> type[Direct]:
+    """Routes that tell errors as their protocol does, and read bodies of at most so many bytes."""
 
     class Door(Direct):
         def get_route_handler(self) -> Handler:
@@ -125,22 +104,24 @@ def door(answer: Callable[[Problem], Response], *, most_bytes: int) -> type[Dire
 
             async def guarded(request: Request) -> Response:
                 try:
-                    await check(request)
+                    if len(await request.body()) > most_bytes:
+                        raise Refused(413, f"the request's body is larger than {most_bytes:,} bytes: send less at once")
                     return await handle(request)
                 except Exception as error:
-                    told = answer(problem_of(error))
-                    if told.status_code == 429:
-                        told.headers["Retry-After"] = "1"  # seconds
-                    return told
+                    return refusal(request.scope["path"], in_one_line(error))
 
             return guarded
 
     return Door
 
 
+def media_type(headers: Mapping[str, str]) -> str:
+    """What a body is, as its headers say."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def is_form(request: Request) -> bool:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind in ("application/x-www-form-urlencoded", "multipart/form-data")
+    return media_type(request.headers) in ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 @asynccontextmanager
@@ -149,7 +130,7 @@ async def form_of(request: Request, **most: int) -> AsyncIterator[FormData]:
     try:
         found = await request.form(**most)
     except ValueError:  # of the parser, or of a charset
-        raise StarletteHTTPException(400, "the form cannot be read") from None
+        raise HTTPException(400, "the form cannot be read") from None
     try:
         yield found
     finally:
@@ -171,7 +152,7 @@ async def body_of(request: Request, kind: type[Body]) -> Body:
         return kind.model_validate_json(await request.body() or b"{}")
     fields = await fields_of(request)
     if any(key.lstrip().startswith("{") for key in fields):  # what curl sends unless it is told otherwise
-        raise Problem(400, "the body is JSON, and is called a form: send Content-Type: application/json")
+        raise Refused(400, "the body is JSON, and is called a form: send Content-Type: application/json")
     return kind.model_validate({key: _value(kind, key, values) for key, values in fields.items()})
 
 

@@ -15,13 +15,22 @@ LIBRETRANSLATE = ("/translate", "/detect", "/languages", "/frontend/settings", "
 
 
 class Refused(Exception):
-    """A request that is not answered, and why, in one line."""
+    """A request that is not answered, and why, in one line; OpenAI's protocol tells too which of its keys it is about,
+    and a word for it."""
 
     def __init__(
-        self, status: int, message: str, fix: str | None = None, headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        message: str,
+        fix: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        param: str | None = None,
+        code: str | None = None,
     ) -> None:
         super().__init__(message)
         self.status, self.message, self.fix, self.headers = status, message, fix, dict(headers or {})
+        self.param, self.code = param, code
 
 
 def refused(error: HeedError) -> Refused:
@@ -73,22 +82,23 @@ def kind_of(status: int) -> str:
 
 def refusal(path: str, error: Refused) -> JSONResponse:
     """The answer that says so, as the API at this path does."""
-    return JSONResponse(_shaped(path, error), status_code=_status(path, error.status), headers=error.headers)
+    return JSONResponse(shaped(path, error), status_code=_status(path, error.status), headers=error.headers)
 
 
 def _status(path: str, status: int) -> int:
     return 403 if status == 401 and (path.startswith(DEEPL) or path in LIBRETRANSLATE) else status
 
 
-def _shaped(path: str, error: Refused) -> dict[str, Any]:
-    message = " ".join(error.message.split())
-    said = f"{message}: {error.fix}" if error.fix else message
+def shaped(path: str, error: Refused) -> dict[str, Any]:
+    """What is said of it there."""
+    said = f"{error.message}: {error.fix}" if error.fix else error.message
     if path.startswith(OPENAI):
         kind = "server_error" if error.status >= 500 else "invalid_request_error"
-        code = {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(error.status)
-        return {"error": {"message": said, "type": kind, "param": None, "code": code}}
+        kind = "rate_limit_error" if error.status == 429 else kind
+        code = {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(error.status, error.code)
+        return {"error": {"message": said, "type": kind, "param": error.param, "code": code}}
     if path.startswith(DEEPL):
         return {"message": said}
     if path in LIBRETRANSLATE:
         return {"error": said}
-    return {"error": {"message": message, "fix": error.fix, "type": kind_of(error.status)}}
+    return {"error": {"message": " ".join(error.message.split()), "fix": error.fix, "type": kind_of(error.status)}}

@@ -9,7 +9,7 @@ from heedful.errors import InputError
 from heedful.run.folder import task_name
 from heedful.run.task import Served, Task
 from heedful.tasks import TASKS
-from heedful.tasks.shared.served import by_library, in_bits
+from heedful.tasks.shared.served import own_or_fast
 
 if TYPE_CHECKING:
     from heedful.tasks.answer.use import Answerer
@@ -88,12 +88,10 @@ def load_model(
             f"a model for {row.name!r}, {_with_article(row.served().__name__)} and not {_with_article(kind.__name__)}"
         )
         raise InputError(what, where=str(run), fix=f"heedful.load(run, heedful.{row.served().__name__})")
-    if engine in (None, "own") or (engine == "auto" and (device != "cpu" or weights != "float32")):
-        return in_bits(row.served().load(run, device=device), weights)
-    if engine == "auto":
-        library = next((load for each in row.engines.values() if (load := each().load) is not None), None)
-        fast = "" if library is None else by_library(library, run, next(iter(row.asks.values()))())
-        return row.served().load(run) if isinstance(fast, str) else fast
+    engine = "own" if engine is None else engine
+    served = own_or_fast(row, run, device=device, engine=engine, weights=weights)
+    if served is not None:
+        return served
     if weights != "float32":
         raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix="leave out one of the two")
     known = ["auto", "own", *sorted({name for each in TASKS.values() for name in each.engines})]

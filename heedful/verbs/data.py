@@ -57,7 +57,7 @@ def check_data(
     for name in (*keep, *drop):
         if name not in CHECKS:
             raise InputError(f"no check is called {name!r}", fix=f"there are {', '.join(CHECKS)}")
-    read, _ = read_whole(paths, source=source, target=target)
+    read = read_whole(paths, source=source, target=target)
     tests = [part for part in (read.valid, *read.tests.values()) if part]
     report = examine(read.train, tests, source=read.taken.source, target=read.taken.target)
     if read.train.empty and len(report.examples.setdefault("empty", [])) < 1:

@@ -92,7 +92,7 @@ def test_diversity_is_a_number_of_nats(diversity: float) -> None:
 
 def test_what_a_group_cannot_say_costs_the_next_group_nothing() -> None:
     """The first group has one token left for its two rows; the second one likes any other better."""
-    total, grouped = torch.tensor([[0.0, NEVER], [0.0, NEVER]]), _Grouped(Toy(), 2, 2, 0.5, (EOS,), True)
+    total, grouped = torch.tensor([[0.0, NEVER], [0.0, NEVER]]), _Grouped(Toy(), 2, 2, 0.5, (EOS,))
     state = _State(Toy().start(sources(2), None), torch.tensor([0, 0, 1, 1]))
     for token in (0, 1, 3, 4, 6, 7):
         scores = torch.full((4, 8), NEVER)

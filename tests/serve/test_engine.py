@@ -389,17 +389,17 @@ def test_vectors_are_those_of_the_embedder(opened: Open) -> None:
         engine = opened(name)
         assert engine.row.embedder is not None
         wanted, _ = engine.row.embedder().load(engine.run).vectors_of(["ba de", "gi"])
-        assert asyncio.run(engine.embed(["ba de", "gi"])) == like(wanted.tolist())
+        assert asyncio.run(engine.embedded(["ba de", "gi"]))[0] == like(wanted.tolist())
     with pytest.raises(InputError, match="makes no vectors"):
-        asyncio.run(opened("detect").embed(["ba"]))
+        asyncio.run(opened("detect").embedded(["ba"]))
 
 
 def test_no_file_is_read_that_a_request_names(opened: Open, picture: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.png").write_bytes(picture)
     path, engine = str(tmp_path / "x.png"), opened("match")
     wanted, _ = engine.served.text_vectors([path])
-    assert asyncio.run(engine.embed([path])) == like(wanted.tolist())
-    assert asyncio.run(engine.embed([str(tmp_path / "none.png")]))
+    assert asyncio.run(engine.embedded([path]))[0] == like(wanted.tolist())
+    assert asyncio.run(engine.embedded([str(tmp_path / "none.png")]))[0]
 
 
 def test_a_translator_is_asked_by_the_library_that_is_faster(opened: Open) -> None:

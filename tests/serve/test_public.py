@@ -8,9 +8,11 @@ import pytest
 from fastapi import FastAPI
 from pydantic import ValidationError
 
+from heedful.errors import BusyError, HeedError, InputError, LateError, StorageError
 from heedful.serve import deepl, libretranslate, openai
 from heedful.serve.openai_requests import Chat, Completion, Embedding
-from heedful.serve.public import Asked, verdict
+from heedful.serve.public import Asked, in_one_line, verdict
+from heedful.serve.refusals import OPENAI, shaped
 from serving import hosted, translator
 
 BODIES = (Chat, Completion, Embedding, libretranslate.Translation, deepl.Translation)
@@ -56,3 +58,16 @@ def test_a_value_is_told_what_is_wrong_by_its_own_type(body: type[Asked], given:
     with pytest.raises(ValidationError) as raised:
         body.model_validate({"model": "m"} | given)
     assert verdict(raised.value).message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (InputError("wrong"), "invalid_request_error"),
+        (BusyError("full"), "rate_limit_error"),
+        (LateError("late"), "server_error"),
+        (StorageError("gone"), "server_error"),
+    ],
+)
+def test_what_openais_clients_are_told_of_whose_fault_it_is(error: HeedError, kind: str) -> None:
+    assert shaped(OPENAI, in_one_line(error))["error"]["type"] == kind

@@ -61,7 +61,7 @@ def test_each_source_begins_with_what_its_column_says(table: Path) -> None:
     for (source, _), text, tag in zip(job.pairs, job.corpus.train.source, job.corpus.train.tags, strict=True):
         assert names[source[0]] == tag_token(tag)
         assert job.source.decode(source[1:]) == text
-    kinds = read_whole(str(table), tag="register")[0].train.tags
+    kinds = read_whole(str(table), tag="register").train.tags
     assert kinds == [KINDS[i % 3] for i in range(120)]
     assert job.corpus.valid.tags
     with pytest.raises(InputError, match="different tags, at most 100"):
@@ -77,9 +77,9 @@ def test_a_path_may_say_it(table: Path, tmp_path: Path) -> None:
     assert tag_said("a#1.tsv") == ("a#1.tsv", "")
     other = tmp_path / "pairs.tsv2.tsv"
     other.write_text("en\tde\n" + "".join(f"{one}\t{one}\n" for one in ("la", "lu")))
-    read, weights = read_whole([f"{table}", f"{other}#news:2"])
+    read = read_whole([f"{table}", f"{other}#news:2"])
     assert read.train.tags == [""] * 120 + ["news"] * 2
-    assert weights == {(str(other), None): 2.0}
+    assert read.weights == {(str(other), None): 2.0}
     job = job_on([f"{table}", f"{other}#news:2"])
     tagged = [source for source, _ in job.pairs if source[0] == job.source.extra["<|tag_news|>"]]
     assert len(tagged) == list(job.corpus.train.tags).count("news")
@@ -138,7 +138,7 @@ def test_eval_takes_the_column_that_the_run_was_trained_with(run: Path, table: P
 
 def test_given_pairs_are_scored_as_their_kind(run: Path, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ours: Translator = heedful.load(run)
-    pairs = read_whole(str(table), tag="register")[0].train
+    pairs = read_whole(str(table), tag="register").train
     assert heed("score", run, "--data", table, "--json") == 0
     said = capsys.readouterr()
     told = [json.loads(line) for line in said.out.splitlines()]
@@ -186,12 +186,12 @@ def test_tags_are_of_the_data_that_they_are_said_beside(tmp_path: Path, monkeypa
     (tmp_path / "a.tsv").write_text("en\tde\nhello\thallo\n")
     (tmp_path / "a.en").write_text("hello\n")
     (tmp_path / "a.de").write_text("hallo\n")
-    assert read_whole("./a.tsv#formal")[0].train.tags == ["formal"]
-    ways = read_whole(["a.tsv:en>de#formal", "a.tsv:de>en"])[0].train
+    assert read_whole("./a.tsv#formal").train.tags == ["formal"]
+    ways = read_whole(["a.tsv:en>de#formal", "a.tsv:de>en"]).train
     assert [*zip(ways.source, ways.tags, strict=True)] == [("hello", "formal"), ("hallo", "")]
-    said = read_whole("a.tsv#formal:de>en")[0].train
+    said = read_whole("a.tsv#formal:de>en").train
     assert (said.source, said.tags) == (["hallo"], ["formal"])
-    assert read_whole(["a.en", "a.de#formal"])[0].train.tags == ["formal"]
+    assert read_whole(["a.en", "a.de#formal"]).train.tags == ["formal"]
     with pytest.raises(InputError, match="two tags of the same pairs: formal and plain"):
         read_whole(["a.en#plain", "a.de#formal"])
 
@@ -199,10 +199,10 @@ def test_tags_are_of_the_data_that_they_are_said_beside(tmp_path: Path, monkeypa
 def test_a_column_of_tags_beside_languages_in_a_zip_file_or_without_a_header(tmp_path: Path) -> None:
     rows = "source\ttarget\tsource_lang\ttarget_lang\tkind\nhello\thallo\ten\tde\tformal\nhi\tsalut\ten\tfr\tplain\n"
     (tmp_path / "a.tsv").write_text(rows)
-    assert read_whole(tmp_path / "a.tsv", tag="kind")[0].train.tags == ["formal", "plain"]
+    assert read_whole(tmp_path / "a.tsv", tag="kind").train.tags == ["formal", "plain"]
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("a.tsv", "en\tde\tkind\nhello\thallo\tformal\n")
-    assert read_whole(tmp_path / "a.zip", tag="kind")[0].train.tags == ["formal"]
+    assert read_whole(tmp_path / "a.zip", tag="kind").train.tags == ["formal"]
     (tmp_path / "b.tsv").write_text("hello\thallo\nbye\ttschüss\n")
     with pytest.raises(InputError, match="no column 'kind': it has no header"):
         read_whole(tmp_path / "b.tsv", tag="kind")

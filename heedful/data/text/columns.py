@@ -8,19 +8,33 @@ SOURCE, TARGET = "source", "target"  # what is looked for where nothing else is 
 Rows = Iterator[tuple[int, tuple[str, ...]]]  # a number (of the line, or of the unit), the source and its references
 
 
+class Wanted(NamedTuple):
+    """Which two languages, columns or keys are asked for; None: where there is no choice. `columns` are numbers from 1,
+    and no line of a table is a header then."""
+
+    source: str | None = None
+    target: str | None = None
+    columns: tuple[int, int] | None = None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What columns or keys are looked for by."""
+        return self.source or SOURCE, self.target or TARGET
+
+
 class Columns(NamedTuple):
-    """Which two columns, from 0, or keys of a table are read, what they are called, whether its first line says so, and
-    how to ask for the other direction."""
+    """Which two columns, from 0, or keys of a table are read, what they are called, and whether its first line says
+    so."""
 
     left: int
     right: int
     source: str
     target: str
     header: bool
-    other_way: str
     layout: str = ""  # what was found, for who trains on it
+    turned: str | None = None  # the options that ask for the other direction, where that is not by these names
 
-
-def other_way(source: str, target: str) -> str:
-    """The options that ask for the other direction."""
-    return f"--source {target} --target {source}"
+    @property
+    def other_way(self) -> str:
+        """The options that ask for the other direction."""
+        return f"--source {self.target} --target {self.source}" if self.turned is None else self.turned

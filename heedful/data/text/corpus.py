@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from heedful.data.parts import Parts, hold_out, stems
 from heedful.data.text.directions import ARROW, Direction, in_words
@@ -59,7 +58,7 @@ def read_parallel(
     translations of one sentence stay on one side, and every machine chooses the same.
     Raises InputError or MissingError.
     """
-    read, weights = read_whole(path, source=source, target=target, columns=columns, tag=tag)
+    read = read_whole(path, source=source, target=target, columns=columns, tag=tag)
     apart = list[Path]()
     if read.directions and (valid or test):
         fix = "give a folder, in which files are called train, valid and test"
@@ -75,13 +74,13 @@ def read_parallel(
             raise InputError("two tests of one name", where=", ".join(test), fix="rename one")
         read = replace(read, tests=named, told=[*read.told, *(line for own in tests for line in own.told)])
         apart += [file for own in tests for file in own.files]
-    return _corpus(replace(read, files=[*read.files, *apart], apart=[*read.apart, *apart]), weights)
+    return _corpus(replace(read, files=[*read.files, *apart], apart=[*read.apart, *apart]))
 
 
 def _read_apart(paths: Sequence[str], like: Read, source: str | None, target: str | None, tag: str) -> Read:
     """What is kept apart from what is trained on, in the languages of that. Raises InputError or MissingError."""
     said = _said(like.taken.source, like.taken.target)
-    read, _ = read_whole(paths, source=source or said[0], target=target or said[1], tag=tag)
+    read = read_whole(paths, source=source or said[0], target=target or said[1], tag=tag)
     if not len(read.train) or read.valid is not None or read.tests:
         raise InputError("parts of data, expected one part", where=", ".join(paths), fix="give a file, or two")
     return read
@@ -98,21 +97,21 @@ def read_to_score(
     """The same pairs for a translator that is measured on them. Where no file is called a test, all pairs are one, or
     those of the validation text if there is one; but where what `read_parallel` holds out is, by its fingerprint,
     what was held out for the training, it is that. Raises InputError or MissingError."""
-    read, weights = read_whole(path, source=source, target=target, tag=tag, tests_alone=True)
+    read = read_whole(path, source=source, target=target, tag=tag, tests_alone=True)
     none = read.train.rows([])
     if read.valid is None and not read.tests:
         with suppress(InputError):  # of what is too little to hold anything out
-            if was_held_out((corpus := _corpus(read, weights)).held_out):
+            if was_held_out((corpus := _corpus(read)).held_out):
                 return corpus
     if read.tests and not len(read.train):
         read = replace(read, valid=read.valid or none)
     elif not read.tests:
         only = read.valid or read.train
         read = replace(read, train=none, valid=none, tests={Path(only.name).name: only})
-    return _corpus(read, weights)
+    return _corpus(read)
 
 
-def _corpus(read: Read, weights: Mapping[Origin, float] | None = None) -> Corpus:
+def _corpus(read: Read) -> Corpus:
     """Hold out what is not among the parts, and note what a person should know."""
     train, valid, tests, taken = read.train, read.valid, read.tests, read.taken
     lines = list(read.notes)
@@ -133,18 +132,29 @@ def _corpus(read: Read, weights: Mapping[Origin, float] | None = None) -> Corpus
     for part in (valid, *tests.values()):
         if seen := sum(_key(text) in known for text in part.source):
             lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
-    told = [_with_weight(line, weights or {}) for line in read.told]
+    told = [_with_weight(line, read.weights) for line in read.told]
     more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
-    direction: dict[str, Any] = {"source": taken.source, "target": taken.target, "other_way": taken.other_way}
-    direction |= {"directions": tuple(read.directions)}
-    shown = (*told[:MOST_TOLD], *more)
-    direction |= {"apart": tuple(read.apart), "weights": weights or {}}
-    return Corpus(train, valid, tests, train.name, tuple(read.files), tuple(lines), taken=shown, **direction)
+    return Corpus(
+        train,
+        valid,
+        tests,
+        train.name,
+        tuple(read.files),
+        tuple(lines),
+        apart=tuple(read.apart),
+        source=taken.source,
+        target=taken.target,
+        other_way=taken.other_way,
+        taken=(*told[:MOST_TOLD], *more),
+        directions=tuple(read.directions),
+        weights=read.weights,
+    )
 
 
 def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:
-    """What other data of the same languages are to be read as: None, where the name of a column is none."""
-    return _said(corpus.source, corpus.target)
+    """What other data of the same languages are to be read as: None, where the name of a column is none, and of several
+    directions."""
+    return (None, None) if corpus.directions else _said(corpus.source, corpus.target)
 
 
 def _said(*names: str) -> tuple[str | None, str | None]:
@@ -152,25 +162,28 @@ def _said(*names: str) -> tuple[str | None, str | None]:
     return source, target
 
 
-def _read_synthetic(path: str, like: Corpus) -> tuple[Read, dict[Origin, float]]:
+def _read_synthetic(path: str, like: Corpus) -> Read:
     """In the languages of a corpus, or by columns that say which is the source; of a corpus of several directions, in
     some of these. Raises InputError."""
-    source, target = (None, None) if like.directions else languages_said(like)
+    source, target = languages_said(like)
     if source and target:
         with suppress(InputError):
             return read_whole(path, source=source, target=target)
-    read, weights = read_whole(path)
+    read = read_whole(path)
     if not (known := like.directions):
-        return read, weights
+        if read.directions:
+            fix = f"say which are meant: --synthetic '{path}:{ARROW.join(read.directions[0])}'"
+            raise InputError("pairs of several directions, and the others are of one", where=path, fix=fix)
+        return read
     own = read.directions or [(read.taken.source, read.taken.target)]
     if unknown := [way for way in own if way not in known]:
         what = f"pairs from {in_words(unknown)}, and the others are from {in_words(known)}"
         raise InputError(what, where=path, fix=f"say of which these are: --synthetic '{path}:{ARROW.join(known[0])}'")
-    weights = {Origin(file, way or own[0]): weight for (file, way), weight in weights.items()}
+    weights = {Origin(file, way or own[0]): weight for (file, way), weight in read.weights.items()}
     if len(own) == 1:
-        return of_way(read, known, own[0]), weights
+        return replace(of_way(read, known, own[0]), weights=weights)
     ways = array("h", (known.index(own[way]) for way in read.train.ways))
-    return replace(read, train=replace(read.train, ways=ways, directions=known)), weights
+    return replace(read, train=replace(read.train, ways=ways, directions=known), weights=weights)
 
 
 def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0) -> Corpus:
@@ -180,10 +193,10 @@ def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0)
     if not paths:
         return corpus
     found = [_read_synthetic(path, corpus) for path in paths]
-    weights = {origin: weight for _, own in found for origin, weight in own.items()}
-    written = joined([read.train for read, _ in found], " + ".join(read.train.name for read, _ in found))
+    weights = {origin: weight for read in found for origin, weight in read.weights.items()}
+    written = joined([read.train for read in found], " + ".join(read.train.name for read in found))
     kept = _not_held(written, corpus)
-    notes = [*corpus.notes, *(note for read, _ in found for note in read.notes)]
+    notes = [*corpus.notes, *(note for read in found for note in read.notes)]
     if left_out := len(written) - len(kept):
         notes.append(f"{written.name}: {counted(left_out, 'synthetic pair')} left out, a side of theirs is held out")
     if written.dropped:
@@ -192,8 +205,8 @@ def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0)
     train = joined([own, written.rows(kept)], own.name)
     origins = [Origin(file, way) for file in own.files for way in corpus.directions or [None]]
     weights |= {origin: originals * corpus.weights.get(origin, 1.0) for origin in origins}
-    told = tuple(f"written by models: {_with_weight(line, weights)}" for read, _ in found for line in read.told)
-    files = (*corpus.files, *(file for read, _ in found for file in read.files))
+    told = tuple(f"written by models: {_with_weight(line, weights)}" for read in found for line in read.told)
+    files = (*corpus.files, *(file for read in found for file in read.files))
     return replace(corpus, train=train, files=files, notes=tuple(notes), taken=(*corpus.taken, *told), weights=weights)
 
 

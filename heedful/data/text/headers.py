@@ -3,7 +3,9 @@
 import functools
 import re
 from collections.abc import Sequence
+from typing import TypeVar
 
+Each = TypeVar("Each")
 SIDES = {
     "source": "source src input original document dialogue article text",
     "target": "target tgt trg output translation reference summary highlights tldr",
@@ -60,9 +62,15 @@ def two_of(cells: Sequence[str], source: int | None = None, target: int | None =
     """The numbers of the two columns that a header leaves no choice of, where one of them may be known: of the source
     and the target, or of the only two languages in their order."""
     named = {each: i for i, each in reversed([*enumerate(map(meaning, cells))]) if each}
-    left, right = (named.get(side) if one is None else one for side, one in (("source", source), ("target", target)))
-    free = sorted(i for each, i in named.items() if each not in SIDES and i not in (left, right))
-    if len(free) != (left is None) + (right is None) and None in (left, right):
+    asked = [named.get(side) if one is None else one for side, one in (("source", source), ("target", target))]
+    return filled(asked, sorted(i for each, i in named.items() if each not in SIDES))
+
+
+def filled(asked: Sequence[Each | None], found: Sequence[Each]) -> tuple[Each, Each] | None:
+    """The source and the target that are asked for, of which None is what is left of those that were found, in their
+    order. None where these leave a choice."""
+    rest = [one for one in found if one not in asked]
+    if None in asked and len(rest) != asked.count(None):
         return None
-    left = free.pop(0) if left is None else left
-    return left, free.pop(0) if right is None else right
+    left, right = (rest.pop(0) if one is None else one for one in asked)
+    return left, right

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.data.lines import listed
-from heedful.data.text.headers import SIDES, column_of, meaning
+from heedful.data.text.headers import SIDES, column_of, filled, meaning
 from heedful.data.text.rows import TABLES
 from heedful.errors import InputError, MissingError
 
@@ -44,7 +44,7 @@ def layout_of(
     """
     groups = _groups(files)
     exact = "train" in groups
-    parts = {stem: part for stem in groups if (part := _exact_part(stem) if exact else _part(stem))}
+    parts = {stem: part for stem in groups if (part := exact_part(stem) if exact else _part(stem))}
     learnt = [stem for stem, part in parts.items() if part == "train"]
     learnt = learnt or (list(parts) if tests_alone else [])
     there = sorted({name for stem in learnt for name in _language_names(groups[stem], stem, exact=exact)})
@@ -83,12 +83,10 @@ def chosen(
         if name is not None and at is None:
             raise MissingError(f"no {stem}.{name}; {there}", where=str(where), fix="name two of these")
         sides.append(None if at is None else found[at])
-    if None in sides:
-        others = [name for name in found if name not in sides]
-        if len(found) != 2:
-            raise InputError(f"which two languages? {there}", where=str(where), fix="name source and target")
-        return sides[0] or others[0], sides[1] or others[-1]
-    return str(sides[0]), str(sides[1])
+    both = filled(sides, found)
+    if both is None:
+        raise InputError(f"which two languages? {there}", where=str(where), fix="name source and target")
+    return both
 
 
 def language_of(path: Path) -> str | None:
@@ -131,7 +129,7 @@ def _refuse_hidden(where: Path, files: Sequence[Path], found: Iterable[Files]) -
             raise InputError(what, where=str(where), fix="unpack it, and give the folders or files that are meant")
 
 
-def _exact_part(stem: str) -> str | None:
+def exact_part(stem: str) -> str | None:
     if stem == "train":
         return stem
     return "valid" if stem in VALID else "test" if stem.startswith("test") else None

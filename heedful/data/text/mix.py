@@ -22,7 +22,7 @@ class MixedIn:
 def read_mixes(given: Sequence[str], like: Corpus) -> list[MixedIn]:
     """What PATH:0.2 and other such stand for, in the languages of `like`, without what is held out there. Raises
     InputError or MissingError."""
-    names = (None, None) if like.directions else languages_said(like)
+    source, target = languages_said(like)
     mixes: list[MixedIn] = []
     for text in given:
         found = paths_of([text])
@@ -30,7 +30,7 @@ def read_mixes(given: Sequence[str], like: Corpus) -> list[MixedIn]:
         if not 0 < share < 1:
             what = f"mixes in {share:g} of each epoch" if ":" in text else "does not say how much of each epoch"
             raise InputError(what, where=f"--mix {text}", fix=f"--mix {found[0][0]}:0.2 draws a fifth of it from there")
-        corpus = read_parallel(text.rpartition(":")[0], source=names[0], target=names[1])
+        corpus = read_parallel(text.rpartition(":")[0], source=source, target=target)
         mixes.append(MixedIn(share, without_held(corpus, like)))
     if (whole := sum(mix.share for mix in mixes)) > 1 - LEAST_OWN:
         what = f"{whole:g} of each epoch is mixed in"

@@ -33,17 +33,16 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Sentence i of `source` translates to sentence i of `target`; `dropped` pairs had an empty side. `others` are the
-    further references of each, where any has some."""
+    """Sentence i of `source` translates to sentence i of `target`. `others` are the further references of each, where
+    any has some."""
 
     source: list[str]
     target: list[str]
     name: str
-    dropped: int = 0
     others: tuple[tuple[str, ...], ...] = ()
     files: tuple[str, ...] = field(default=(), compare=False)  # that they were read from
     lines: Sequence[int] = field(default=(), compare=False)  # which of them, times `LINES`, and the line or unit in it
-    empty: Sequence[tuple[int, str, str]] = field(default=(), compare=False)  # those that were dropped: line, and sides
+    empty: Sequence[tuple[int, str, str]] = field(default=(), compare=False)  # left out: line, and sides
     ways: Sequence[int] = ()  # which of `directions` each pair is, where there are several
     directions: tuple[Direction, ...] = ()
     encoded: str = field(default="", compare=False)  # what two files are in, where that is not UTF-8
@@ -51,6 +50,11 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    @property
+    def dropped(self) -> int:
+        """How many pairs had an empty side."""
+        return len(self.empty)
 
     def where(self, i: int) -> str:
         """Where pair i stands: "train.tsv:1042", "memory.tmx: unit 3"; the name alone of pairs that were not read
@@ -81,29 +85,27 @@ class Pairs:
 
     def apart(self) -> "Pairs":
         """A pair for each reference."""
-        rows = [(i, one) for i, own in enumerate(self.references) for one in own]
-        lines = array("q", (self.lines[i] for i, _ in rows)) if self.lines else ()
-        source, ways = [self.source[i] for i, _ in rows], self._ways(i for i, _ in rows)
-        target = [target for _, target in rows]
-        tags = [self.tags[i] for i, _ in rows] if self.tags else ()
-        own = self.files, lines, (), ways, self.directions
-        return Pairs(source, target, self.name, 0, (), *own, tags=tags)
+        each = [(i, target) for i, own in enumerate(self.references) for target in own]
+        return replace(self.rows(i for i, _ in each), target=[target for _, target in each], others=())
 
     def rows(self, indices: Iterable[int]) -> "Pairs":
         """The chosen pairs, in the given order."""
         chosen = list(indices)
-        others = tuple(self.others[i] for i in chosen) if self.others else ()
-        lines = array("q", (self.lines[i] for i in chosen)) if self.lines else ()
-        source, target = [self.source[i] for i in chosen], [self.target[i] for i in chosen]
-        ways, tags = self._ways(chosen), [self.tags[i] for i in chosen] if self.tags else ()
-        return Pairs(source, target, self.name, 0, others, self.files, lines, (), ways, self.directions, tags=tags)
+        return Pairs(
+            [self.source[i] for i in chosen],
+            [self.target[i] for i in chosen],
+            self.name,
+            others=tuple(self.others[i] for i in chosen) if self.others else (),
+            files=self.files,
+            lines=array("q", (self.lines[i] for i in chosen)) if self.lines else (),
+            ways=array("h", (self.ways[i] for i in chosen)) if len(self.ways) else (),
+            directions=self.directions,
+            tags=[self.tags[i] for i in chosen] if self.tags else (),
+        )
 
     def numbered(self) -> "Pairs":
         """The same, of pairs that were not read from files, as if they had been."""
         return replace(self, files=(self.name,), lines=range(1, len(self) + 1))
-
-    def _ways(self, indices: Iterable[int]) -> Sequence[int]:
-        return array("h", (self.ways[i] for i in indices)) if len(self.ways) else ()
 
     def by_direction(self) -> dict[Direction, list[int]]:
         """The numbers of the pairs of each direction; none where there is one alone."""
@@ -124,19 +126,20 @@ class Pairs:
 
 def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
     """Keep the numbered rows, a source and its references, with text on both sides, and count the others."""
-    read = list(rows)
-    numbered = [(number, row) for number, row in read if row[0].strip() and row[1].strip()]
-    kept = [row for _, row in numbered]
-    if not read:
+    kept, empty = list[tuple[int, tuple[str, ...]]](), list[tuple[int, str, str]]()
+    for number, row in rows:
+        if row[0].strip() and row[1].strip():
+            kept.append((number, row))
+        else:
+            empty.append((number, row[0], row[1]))
+    if not kept and not empty:
         raise InputError("a header and no pair", where=name, fix="give lines below it")
     if not kept:
         raise InputError("every pair has an empty side", where=name, fix="give text on both sides")
-    others = tuple(row[2:] for row in kept)
-    dropped = len(read) - len(kept)
-    lines = array("q", (number for number, _ in numbered))
-    source, target = [row[0] for row in kept], [row[1] for row in kept]
-    empty = [(number, row[0], row[1]) for number, row in read if not (row[0].strip() and row[1].strip())]
-    return Pairs(source, target, name, dropped, others if any(others) else (), (name,), lines, empty)
+    others = tuple(row[2:] for _, row in kept)
+    lines = array("q", (number for number, _ in kept))
+    source, target = [row[0] for _, row in kept], [row[1] for _, row in kept]
+    return Pairs(source, target, name, others if any(others) else (), (name,), lines, empty)
 
 
 def told_apart(pairs: Pairs) -> Iterator[str]:
@@ -150,7 +153,6 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
         return parts[0]
     source, target = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
     others = tuple(own for part in parts for own in part.others or ((),) * len(part))
-    dropped = sum(part.dropped for part in parts)
     files = tuple(dict.fromkeys(file for part in parts for file in part.files))
     lines, empty, ways = array("q"), list[tuple[int, str, str]](), array("h")
     for part in parts:
@@ -158,10 +160,19 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
         at = [files.index(file) * LINES for file in part.files]
         lines.extend(at[line // LINES] + line % LINES for line in part.lines)
         empty += [(at[line // LINES] + line % LINES, one, other) for line, one, other in part.empty]
-    own = others if any(others) else ()
-    directions, tags = parts[0].directions, [tag for part in parts for tag in part.tags or [""] * len(part)]
-    kinds = ways if len(ways) else (), directions
-    return Pairs(source, target, str(where), dropped, own, files, lines, empty, *kinds, tags=tags if any(tags) else ())
+    tags = [tag for part in parts for tag in part.tags or [""] * len(part)]
+    return Pairs(
+        source,
+        target,
+        str(where),
+        others=others if any(others) else (),
+        files=files,
+        lines=lines,
+        empty=empty,
+        ways=ways if len(ways) else (),
+        directions=parts[0].directions,
+        tags=tags if any(tags) else (),
+    )
 
 
 def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:

@@ -8,23 +8,23 @@ import re
 import stat
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from glob import glob
 from pathlib import Path
 from typing import NamedTuple
 
 from heedful.data.lines import archive_of, files_in, listed, unreadable
 from heedful.data.parts import kind_of
-from heedful.data.text.columns import SOURCE, TARGET, Columns, other_way
+from heedful.data.text.columns import Columns, Rows, Wanted
 from heedful.data.text.directions import ARROW, Direction, in_words, said_in
 from heedful.data.text.formats import format_of
 from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
-from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, language_of, layout_of
+from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, exact_part, language_of, layout_of
 from heedful.data.text.pairs import LINES, Origin, Pairs, joined, pairs_of, read_pairs
 from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, object_rows, read_rows
-from heedful.errors import InputError, MissingError, pip_install
+from heedful.errors import InputError, MissingError, counted, pip_install
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,18 @@ class Read:
     told: Sequence[str] = ()
     directions: Sequence[Direction] = ()  # where there are several
     apart: Sequence[Path] = ()  # those of the files that are for validation or a test
+    weights: Mapping[Origin, float] = field(default_factory=dict)  # how often an epoch has what is from there
+
+    def each(self, changed: Callable[[Pairs], Pairs]) -> "Read":
+        """The same with all of its parts changed so."""
+        tests = {name: changed(part) for name, part in self.tests.items()}
+        valid = None if self.valid is None else changed(self.valid)
+        return replace(self, train=changed(self.train), valid=valid, tests=tests)
+
+    def weighed(self, weight: float, way: Direction | None = None) -> "Read":
+        """The same, of which an epoch has the training pairs so often."""
+        weights = {Origin(file, way): weight for file in self.train.files if weight != 1}
+        return replace(self, weights=weights)
 
 
 class Given(NamedTuple):
@@ -59,7 +71,7 @@ def read_whole(
     columns: tuple[int, int] | None = None,
     tag: str = "",
     tests_alone: bool = False,
-) -> tuple[Read, dict[Origin, float]]:
+) -> Read:
     """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
     in `.gz`. Several such, or patterns of their names, are read together: PATH:0.2 is read a fifth of in each epoch,
     and PATH:2 twice. Two files without a weight that hold no pairs are two sides.
@@ -84,11 +96,33 @@ def read_whole(
 
     PATH#formal says what kind its pairs are of, and `tag` a column or key of tables that does.
 
-    Nothing is held out; with it come the weights of the files that have one. A folder may hold `tests_alone` where
-    nothing is to be trained on. Raises InputError or MissingError.
+    Nothing is held out. A folder may hold `tests_alone` where nothing is to be trained on. Raises InputError or
+    MissingError.
     """
-    given = [tag_said(str(one)) for one in ([path] if isinstance(path, str | Path) else path)]
-    return _read_given(given, source or None, target or None, columns, tag, tests_alone)
+    wanted = Wanted(source or None, target or None, columns)
+    if source and source == target:
+        raise InputError(f"source and target are both {source!r}", fix="name two different languages")
+    if columns and (min(columns) < 1 or columns[0] == columns[1]):
+        raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
+    texts = [str(one) for one in ([path] if isinstance(path, str | Path) else path)]
+    given = [one for text in texts for one in _given(text)]
+    if any(one.ways for one in given):
+        _refuse_twice(given)
+        return _read_directions(given, wanted, tag, tests_alone)
+    if len(texts) == 2 and two_sides([(one.path, one.weight) for one in given]):
+        if len(tags := {one.tag for one in given if one.tag}) > 1:
+            what, where = f"two tags of the same pairs: {' and '.join(sorted(tags))}", tag_said(texts[0])[0]
+            raise InputError(what, where=where, fix="say one behind the first")
+        return tagged(_read_sides((Path(given[0].path), Path(given[1].path)), wanted), "".join(tags), tag)
+    if not given:
+        raise InputError("no files", fix="give a folder, a file, or two files of two languages")
+    read = [_read(given[0].path, wanted, tests_alone=tests_alone)]
+    first = read[0].taken
+    alone = any(wanted) or not (first.header or _languages(first))
+    for one in given[1:]:
+        read.append(_read(one.path, wanted) if alone else _read_beside(one.path, given[0].path, first))
+    _refuse_twice(given)
+    return _united([tagged(own, one.tag, tag).weighed(one.weight) for one, own in zip(given, read, strict=True)])
 
 
 def tagged(read: Read, said: str, column: str) -> Read:
@@ -101,9 +135,7 @@ def tagged(read: Read, said: str, column: str) -> Read:
         tags = [said or rows[part.file_of(i)].get(part.lines[i] % LINES, "") for i in range(len(part))]
         return replace(part, tags=tags)
 
-    tests = {name: with_tags(part) for name, part in read.tests.items()}
-    valid = None if read.valid is None else with_tags(read.valid)
-    return replace(read, train=with_tags(read.train), valid=valid, tests=tests)
+    return read.each(with_tags)
 
 
 def tag_said(text: str) -> tuple[str, str]:
@@ -127,98 +159,60 @@ def tags_in(path: Path, column: str) -> dict[int, str]:
     return {number: row[0].strip() for number, row in rows}
 
 
-def _read_given(
-    given: Sequence[tuple[str, str]],
-    source: str | None,
-    target: str | None,
-    columns: tuple[int, int] | None,
-    tag: str,
-    tests_alone: bool,
-) -> tuple[Read, dict[Origin, float]]:
-    """Paths, each with its tag."""
-    if source is not None and source == target:
-        raise InputError(f"source and target are both {source!r}", fix="name two different languages")
-    if columns and (min(columns) < 1 or columns[0] == columns[1]):
-        raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
-    said: list[Given] = []
-    for text, own_tag in given:
-        plain, ways = said_in(text)
-        said += [Given(*found, ways or directions_in(Path(found[0])), own_tag) for found in found_as(plain)]
-    if any(one.ways for one in said):
-        _refuse_twice(said)
-        return _read_directions(said, source, target, tag, tests_alone)
-    if len(given) == 2 and two_sides([(one.path, one.weight) for one in said]):
-        if len(tags := {one.tag for one in said if one.tag}) > 1:
-            fix = "say one behind the first"
-            raise InputError(f"two tags of the same pairs: {' and '.join(sorted(tags))}", where=given[0][0], fix=fix)
-        sides = _read_sides((Path(said[0].path), Path(said[1].path)), source, target)
-        return tagged(sides, "".join(tags), tag), {}
-    if not said:
-        raise InputError("no files", fix="give a folder, a file, or two files of two languages")
-    read = [_read(said[0].path, source, target, columns, tests_alone=tests_alone)]
-    first = read[0].taken
-    alone = source or target or columns or not (first.header or _languages(first))
-    for one in said[1:]:
-        read.append(_read(one.path, source, target, columns) if alone else _read_beside(one.path, said[0].path, first))
-    _refuse_twice(said)
-    read = [tagged(own, one.tag, tag) for one, own in zip(said, read, strict=True)]
-    weights = {
-        Origin(file): one.weight
-        for one, own in zip(said, read, strict=True)
-        for file in own.train.files
-        if one.weight != 1
-    }
-    return (read[0] if len(read) == 1 else _united(read)), weights
+def _given(text: str) -> Iterator[Given]:
+    """The paths that a text means, with what is said beside them. Raises InputError or MissingError."""
+    plain, tag = tag_said(text)
+    plain, ways = said_in(plain)
+    for path, weight in found_as(plain):
+        yield Given(path, weight, ways or directions_in(Path(path)), tag)
 
 
-def _refuse_twice(said: Sequence[Given]) -> None:
+def _refuse_twice(given: Sequence[Given]) -> None:
     """Raises InputError where one path is meant twice in one direction, as by its name and by a pattern."""
-    meant = Counter((Path(one.path), way) for one in said for way in one.ways or [("", "")])
+    meant = Counter((Path(one.path), way) for one in given for way in one.ways or [("", "")])
     for (path, _), times in meant.items():
         if times > 1:
             fix = f"name it once, and in no pattern; {path}:2 has each pair twice in an epoch"
             raise InputError("named twice", where=str(path), fix=fix)
 
 
-def _read_directions(
-    said: Sequence[Given], source: str | None, target: str | None, tag: str, tests_alone: bool
-) -> tuple[Read, dict[Origin, float]]:
+def _read_directions(given: Sequence[Given], wanted: Wanted, tag: str, tests_alone: bool) -> Read:
     """Paths of which each says its directions. Raises InputError or MissingError."""
-    there = list(dict.fromkeys(way for one in said for way in one.ways))
+    source, target, _ = wanted
+    there = list(dict.fromkeys(way for one in given for way in one.ways))
     directions = [way for way in there if source in (None, way[0]) and target in (None, way[1])]
     asked = " ".join(f"{word} {side}" for word, side in (("from", source), ("to", target)) if side)
     if not directions:
         what = f"no pairs {asked}: they are {in_words(there)}"
         fix = "name one of these, or no languages at all: --source '' --target ''"
-        raise InputError(what, where=said[0].path, fix=fix)
+        raise InputError(what, where=given[0].path, fix=fix)
     read: list[Read] = []
-    weights: dict[Origin, float] = {}
     several = len(directions) > 1
-    for path, weight, ways, told_tag in said:
+    for path, weight, ways, told_tag in given:
         if not ways:
             fix = f"say it: --data '{path}:en>de'"
             raise InputError("from which language to which? other data say theirs", where=path, fix=fix)
         for way in (way for way in ways if way in directions):
-            own = tagged(_read(path, *way, None, tests_alone=tests_alone), told_tag, tag)
-            weights |= {Origin(file, way if several else None): weight for file in own.train.files if weight != 1}
+            own = tagged(_read(path, Wanted(*way), tests_alone=tests_alone), told_tag, tag)
+            own = own.weighed(weight, way if several else None)
             read.append(of_way(own, directions, way) if several else own)
-    whole = _united(read) if len(read) > 1 else read[0]
+    whole = _united(read)
     left = in_words(way for way in there if way not in directions)
     told = [*whole.told, *([f"not used, as pairs {asked} are asked for: {left}"] if left else [])]
     tests: dict[str, list[Pairs]] = {}
     for own in read:  # a test of several directions is one
         for name, part in own.tests.items():
             tests.setdefault(name, []).append(part)
-    joined = {name: joined(parts, name) for name, parts in tests.items()}
+    whole_tests = {name: joined(parts, name) for name, parts in tests.items()}
     sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
-    taken = whole.taken._replace(source=sources, target=targets, other_way="")
-    return replace(whole, tests=joined, taken=taken, told=told, directions=directions if several else ()), weights
+    taken = whole.taken._replace(source=sources, target=targets, turned="")
+    return replace(whole, tests=whole_tests, taken=taken, told=told, directions=directions if several else ())
 
 
 def _read_beside(path: str, first: str, taken: Columns) -> Read:
     """In the languages of the first data set. Raises InputError: for others, with what is to be said."""
     try:
-        return _read(path, taken.source, taken.target, None)
+        return _read(path, Wanted(taken.source, taken.target))
     except (InputError, MissingError):
         own, ours = _own_languages(path), _languages(taken)
         if own is None or ours is None or {*map(meaning, own)} == {*map(meaning, ours)}:
@@ -233,7 +227,7 @@ def _read_beside(path: str, first: str, taken: Columns) -> Read:
 def _own_languages(path: str) -> Direction | None:
     """The two languages that a data set has by itself, where it tells them."""
     try:
-        return _languages(_read(path, None, None, None).taken)
+        return _languages(_read(path, Wanted()).taken)
     except (InputError, MissingError):
         return None
 
@@ -251,10 +245,7 @@ def of_way(read: Read, directions: Sequence[Direction], way: Direction) -> Read:
     def marked(part: Pairs) -> Pairs:
         return replace(part, ways=array("h", [number]) * len(part), directions=tuple(directions))
 
-    told = [f"{line} ({way[0]} to {way[1]})" for line in read.told]
-    tests = {name: marked(part) for name, part in read.tests.items()}
-    valid = None if read.valid is None else marked(read.valid)
-    return replace(read, train=marked(read.train), valid=valid, tests=tests, told=told)
+    return replace(read.each(marked), told=[f"{line} ({way[0]} to {way[1]})" for line in read.told])
 
 
 def paths_of(texts: Sequence[str]) -> list[tuple[Path, float]]:
@@ -291,6 +282,8 @@ def two_sides(weighted: Sequence[tuple[str, float]]) -> bool:
 
 def _united(read: Sequence[Read]) -> Read:
     """Several data sets as one, from which what is to be held out is chosen together."""
+    if len(read) == 1:
+        return read[0]
     parts = [own.train for own in read]
     valid = [own.valid for own in read if own.valid]
     tests: dict[str, Pairs] = {}
@@ -301,22 +294,15 @@ def _united(read: Sequence[Read]) -> Read:
     files = [file for own in read for file in own.files]
     notes, told = [note for own in read for note in own.notes], [line for own in read for line in own.told]
     apart, held = [file for own in read for file in own.apart], joined(valid, name) if valid else None
-    return Read(joined(parts, name), held, tests, read[0].taken, files, notes, told, apart=apart)
+    weights = {origin: weight for own in read for origin, weight in own.weights.items()}
+    return Read(joined(parts, name), held, tests, read[0].taken, files, notes, told, apart=apart, weights=weights)
 
 
-def _read(
-    given: str | Path,
-    source: str | None,
-    target: str | None,
-    columns: tuple[int, int] | None,
-    *,
-    tests_alone: bool = False,
-) -> Read:
+def _read(given: str, wanted: Wanted, *, tests_alone: bool = False) -> Read:
     """One folder, file or data set. Raises InputError or MissingError."""
-    path: str | Path = given
-    if str(path).startswith("hf:"):
-        return _read_hub(str(path), source or SOURCE, target or TARGET)
-    path = Path(path)
+    if given.startswith("hf:"):
+        return _read_hub(given, *wanted.names)
+    path, source, target = Path(given), wanted.source, wanted.target
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
     except OSError as error:
@@ -324,22 +310,22 @@ def _read(
         if languages := beside(path, around):
             names = chosen(path.parent, languages, source, target, stem=path.name)
             left, right = (_side(path, name) for name in names)
-            return _read_sides((left, right), *names, names)
+            return _of_sides((left, right), Columns(0, 1, *names, False))
         raise unreadable(path, error) from None
     if is_folder and (splits := splits_of(path)):
-        return _read_saved(path, splits, source or SOURCE, target or TARGET)
+        return _read_saved(path, splits, *wanted.names)
     if is_folder and any(file.suffix == ".idx" and file.with_suffix(".bin").is_file() for file in path.iterdir()):
         what = "made by fairseq-preprocess, and holds the numbers of words"
         raise InputError(what, where=str(path), fix="give the texts that it was made of: --data train.en train.de")
     if is_folder or kind_of(path) == ".zip":
         layout = layout_of(path, files_in(path), source, target, tests_alone=tests_alone)
-        return _read_files(path, layout, source, target, columns)
+        return _read_files(path, layout, wanted)
     if kind_of(path).removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
         others = [name for name in beside(path.with_suffix(""), files_in(path.parent)) if name != own]
         other = path.with_suffix(f".{others[0]}") if others else "FILE"
         fix = f"give the other side too: --data {path} {other}"
         raise InputError("one side of the pairs alone", where=str(path), fix=fix)
-    train, taken = _read_table(path, source, target, columns)
+    train, taken = _read_table(path, wanted)
     return Read(train, None, {}, taken, [path], told=[_told((path,), train, taken)])
 
 
@@ -355,36 +341,35 @@ def _side(path: Path, name: str) -> Path:
     return plain if plain.exists() else plain.with_name(f"{plain.name}.gz")
 
 
-def _read_sides(
-    paths: tuple[Path, Path], source: str | None, target: str | None, names: tuple[str, str] | None = None
-) -> Read:
+def _read_sides(paths: tuple[Path, Path], wanted: Wanted) -> Read:
     """Two files, the first of them the source unless its language is that of the target."""
+    first, second = (language_of(path) or name for path, name in zip(paths, wanted.names, strict=True))
+    if all(wanted[:2]) and [column_of(name, [first, second]) for name in wanted.names] == [1, 0]:
+        paths, first, second = paths[::-1], second, first
+    return _of_sides(paths, Columns(0, 1, first, second, False, turned=f"--data {paths[1]} {paths[0]}"))
+
+
+def _of_sides(paths: tuple[Path, Path], taken: Columns) -> Read:
+    """Two files of lines, the source first. Raises InputError."""
     for path in paths:
         if holds_pairs(path):
             fix = "give two files of plain lines, or --data before each of several files of pairs"
             raise InputError("pairs, expected the lines of one language", where=str(path), fix=fix)
-    first, second = names or (language_of(paths[0]) or source or SOURCE, language_of(paths[1]) or target or TARGET)
-    if source and target and (column_of(source, [first, second]), column_of(target, [first, second])) == (1, 0):
-        paths, first, second = paths[::-1], second, first
-    turned = f"--data {paths[1]} {paths[0]}" if names is None else f"--source {second} --target {first}"
-    taken = Columns(0, 1, first, second, False, turned)
     train = read_pairs(*paths)
     return Read(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
 
 
-def _read_files(
-    where: Path, layout: Layout, source: str | None, target: str | None, columns: tuple[int, int] | None
-) -> Read:
+def _read_files(where: Path, layout: Layout, wanted: Wanted) -> Read:
     """The files of a folder, or of a zip file."""
     read: dict[Files, Pairs] = {}
     told: list[str] = []
     first: Columns | None = None
     for files in (*layout.train, *layout.valid, *layout.tests.values()):
-        read[files], taken = _read_one(files, layout.languages, source, target, columns)
+        read[files], taken = _read_one(files, layout.languages, wanted)
         told.append(_told(files, read[files], taken))
         first = first or taken
-        if first.header and not columns:  # the first table says what the names of the others are to be
-            source, target = source or first.source, target or first.target
+        if first.header and not wanted.columns:  # the first table says what the names of the others are to be
+            wanted = Wanted(wanted.source or first.source, wanted.target or first.target)
     assert first is not None
     train = joined([read[files] for files in layout.train], where) if layout.train else Pairs([], [], str(where))
     valid = joined([read[files] for files in layout.valid], where) if layout.valid else None
@@ -394,32 +379,22 @@ def _read_files(
     return Read(train, valid, tests, first, used, layout.notes, told, apart=apart)
 
 
-def _read_one(
-    files: Files,
-    names: tuple[str, str] | None,
-    source: str | None,
-    target: str | None,
-    columns: tuple[int, int] | None,
-) -> tuple[Pairs, Columns]:
+def _read_one(files: Files, names: tuple[str, str] | None, wanted: Wanted) -> tuple[Pairs, Columns]:
     """A table, or two files of the languages of these names."""
     if names is None:
-        return _read_table(files[0], source, target, columns)
-    return read_pairs(files[0], files[1]), Columns(0, 1, *names, False, other_way(*names))
+        return _read_table(files[0], wanted)
+    return read_pairs(files[0], files[1]), Columns(0, 1, *names, False)
 
 
-def _told(files: Files, pairs: Pairs, taken: Columns) -> str:
+def _told(files: Sequence[object], pairs: Pairs, taken: Columns) -> str:
     """What was read of a table or of two files, in a line for who trains on it."""
     lines = f"line by line, {taken.source} and {taken.target}" + (f", {pairs.encoded}" if pairs.encoded else "")
     layout = lines if len(files) == 2 else taken.layout
-    return (
-        f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{len(pairs):,} pair{'s' * (len(pairs) != 1)}"
-    )
+    return f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{counted(len(pairs), 'pair')}"
 
 
-def _read_table(
-    path: Path, source: str | None, target: str | None, columns: tuple[int, int] | None
-) -> tuple[Pairs, Columns]:
-    rows, taken = read_rows(path, source or SOURCE, target or TARGET, columns)
+def _read_table(path: Path, wanted: Wanted) -> tuple[Pairs, Columns]:
+    rows, taken = read_rows(path, *wanted.names, wanted.columns)
     return pairs_of(str(path), rows), taken
 
 
@@ -436,35 +411,31 @@ def _read_hub(path: str, source: str, target: str) -> Read:
         what = f"could not be loaded: {' '.join(str(error).split())}"
         fix = "check the name, the configuration and the network"
         raise MissingError(what, where=path, fix=fix) from None
-    parts: dict[str, Pairs] = {}
-    taken = Columns(0, 1, source, target, True, other_way(source, target))
-    for split, rows in splits.items():
-        if split == "train" or split in VALID or split.startswith("test"):
-            where = f"{path}:{split}"
-            items = ((f"{where}:{number}", row) for number, row in enumerate(rows, 1))
-            found, taken = object_rows(items, source, target)
-            parts[split] = pairs_of(where, found)
-    return _of_splits(path, parts, taken)
+
+    def rows(split: str) -> tuple[Rows, Columns]:
+        items = ((f"{path}:{split}:{number}", row) for number, row in enumerate(splits[split], 1))
+        return object_rows(items, source, target)
+
+    return replace(_read_splits(path, {split: f"{path}:{split}" for split in splits}, rows), files=[], told=())
 
 
 def _read_saved(path: Path, splits: Mapping[str, Path], source: str, target: str) -> Read:
     """The splits of a data set that was saved into a folder."""
+    return _read_splits(str(path), splits, lambda split: read_split(splits[split], source, target))
+
+
+def _read_splits(path: str, splits: Mapping[str, object], rows: Callable[[str], tuple[Rows, Columns]]) -> Read:
+    """A data set of which each of the splits has a place and rows. Raises MissingError without one to learn from."""
     parts: dict[str, Pairs] = {}
     told: list[str] = []
-    taken = Columns(0, 1, source, target, True, other_way(source, target))
-    for split, folder in splits.items():
-        if split == "train" or split in VALID or split.startswith("test"):
-            rows, taken = read_split(folder, source, target)
-            parts[split] = pairs_of(str(folder), rows)
-            told.append(_told((folder,), parts[split], taken))
-    return replace(_of_splits(str(path), parts, taken), files=[path], told=told)
-
-
-def _of_splits(path: str, parts: Mapping[str, Pairs], taken: Columns) -> Read:
-    """The parts of a data set by the names of its splits. Raises MissingError without one to learn from."""
+    for split, place in splits.items():
+        if exact_part(split):
+            found, taken = rows(split)
+            parts[split] = pairs_of(str(place), found)
+            told.append(_told((place,), parts[split], taken))
     if "train" not in parts:
         what = f"no split 'train'; there are {listed(parts)}"
         raise MissingError(what, where=path, fix="take a data set with a train split")
     train, valid = parts["train"], next((parts[stem] for stem in VALID if stem in parts), None)
     tests = {stem: part for stem, part in parts.items() if stem.startswith("test")}
-    return Read(train, valid, tests, taken, [])
+    return Read(train, valid, tests, taken, [Path(path)], told=told)

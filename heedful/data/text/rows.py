@@ -9,11 +9,11 @@ from pathlib import Path
 from heedful.data.lines import json_items, json_line, json_type, listed, read_beginning, sanitise
 from heedful.data.parts import kind_of
 from heedful.data.tables import table_cells
-from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, other_way
+from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
 from heedful.data.text.directions import SIDES, Direction, LanguageColumns, language_columns
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of, reader_of
-from heedful.data.text.headers import column_of, is_header, meaning, two_of
+from heedful.data.text.headers import column_of, filled, is_header, meaning, two_of
 from heedful.data.text.quality.languages import language
 from heedful.errors import InputError, counted
 
@@ -23,7 +23,9 @@ LOOKED_AT = 1 << 16  # bytes, of which the first line tells whether the others s
 LOOKED_INTO = 200  # rows, whose languages tell which column is which
 MOST_TEXT = 4000  # characters of a column that its language is told by
 NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
+TableRow = tuple[int, list[str]]  # the number of a row of a table, and its cells; a blank one has none
 BLANK: dict[str, object] = {}  # an object that stands for a line without any
+FIRST_TWO = Columns(0, 1, SOURCE, TARGET, False, turned="--source 2 --target 1")  # of a table that says no names
 ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
 
 
@@ -55,7 +57,7 @@ def _is_object(lines: list[str]) -> bool:
 
 def table_rows(
     path: Path,
-    cells: Iterable[tuple[int, list[str]]],
+    cells: Iterable[TableRow],
     source: str,
     target: str,
     described: str,
@@ -68,21 +70,31 @@ def table_rows(
     cells = iter(cells)
     number, first = next((row for row in cells if row[1]), (1, []))
     if not named and (told := language_columns(first)):
-        taken = Columns(told.source, told.target, source, target, True, other_way(source, target), described)
+        taken = Columns(told.source, told.target, source, target, True, described)
         return _told_rows(path, cells, first, told, (source, target)), taken
     ahead = [*islice(cells, LOOKED_INTO)]
     filled = [row for _, row in ahead if row]
     taken = _columns(f"{path}:{number}", first, filled[0] if filled else [], source, target, columns)
     rows = chain([] if taken.header else [(number, first)], ahead, cells)
     by_language = None
-    if taken == Columns(0, 1, source, target, False, "--source 2 --target 1"):  # nothing said which columns they are
+    if taken == FIRST_TWO._replace(source=source, target=target):  # nothing said which columns they are
         by_language = columns_by_language([first, *filled], source, target)
         taken = by_language or taken
     numbers = f"no header, columns {taken.left + 1} and {taken.right + 1}"
     numbers += f" by their languages, {taken.source} and {taken.target}" if by_language else ""
     which = f"{_named(first, taken)} of its header" if taken.header else numbers
     taken = taken._replace(layout=f"{described}, {which}")
-    return _column_rows(path, rows, first, taken, f"source {between} target", others=by_language is not None), taken
+    if taken.header:
+        wide = _under(first, path, rows)
+    else:
+        least = max(taken.left, taken.right) + 1
+        by_number = by_language is not None or taken.source.startswith("column ")
+        attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
+        most = sys.maxsize if by_number else 3 if attributed else 2
+        expected = f"at least {least}" if by_number else f"2 (source {between} target)"
+        fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
+        wide = _wide(path, rows, least, most, expected=expected, fix=fix)
+    return ((number, (row[taken.left], row[taken.right]) if row else ("", "")) for number, row in wide), taken
 
 
 def columns_by_language(rows: list[list[str]], source: str, target: str) -> Columns | None:
@@ -101,28 +113,24 @@ def columns_by_language(rows: list[list[str]], source: str, target: str) -> Colu
     found = {code: column for code, (_, column) in sorted(largest.items(), key=lambda each: each[1][1])}
     if any(code is not None and code not in found for code in asked):
         return None
-    rest = [code for code in found if code not in asked]
-    if len(rest) != asked.count(None) and None in asked:
+    both = filled(asked, [*found])
+    if both is None or both[0] == both[1] or (width == 2 and [found[code] for code in both] == [0, 1]):
         return None
-    left, right = (code or rest.pop(0) for code in asked)
-    if left == right or (width == 2 and (found[left], found[right]) == (0, 1)):
-        return None
-    names = [code if name in (SOURCE, TARGET) else name for code, name in ((left, source), (right, target))]
-    return Columns(found[left], found[right], names[0], names[1], False, other_way(*names))
+    names = [code if name in (SOURCE, TARGET) else name for code, name in zip(both, (source, target), strict=True)]
+    return Columns(found[both[0]], found[both[1]], names[0], names[1], False)
 
 
 def _told_rows(
     path: Path,
-    rows: Iterable[tuple[int, list[str]]],
+    rows: Iterable[TableRow],
     header: list[str],
     at: LanguageColumns,
     asked: tuple[str, str],
 ) -> Rows:
     """Of rows that say their languages those of the direction that is asked for; all, where none is. Raises InputError
     where these are of several."""
-    plain = _column_rows(path, rows, header, Columns(0, 0, "", "", True, ""), "", whole=True)
     only = Only(asked)
-    for number, cells in plain:
+    for number, cells in _under(header, path, rows):
         if not any(cells):
             yield number, ("", "")
         elif only.has((cells[at.source_language], cells[at.target_language]), f"{path}:{number}"):
@@ -158,7 +166,7 @@ def directions_in(path: Path) -> list[Direction]:
     """The directions that the rows of a table or of JSON objects say, in their order; none of another file. Raises
     InputError or MissingError."""
     kind = kind_of(path).removeprefix(".")
-    if kind not in ("tsv", "csv", "jsonl", "json", "txt") or not path.is_file() or format_of(path):
+    if kind not in TEXT_TABLES or not path.is_file() or format_of(path):
         return []
     begin = read_beginning(path, LOOKED_AT).replace(b"\0", b"").lower()
     first = begin if kind == "json" else begin.partition(b"\n")[0]
@@ -204,9 +212,10 @@ def _parsed(path: Path, lines: list[str]) -> Iterator[tuple[str, object]]:
 
 
 def object_rows(
-    items: Iterable[tuple[str, object]], source: str, target: str, *, named: bool = False
+    items: Iterable[tuple[str, object]], source: str, target: str, *, described: str = "JSON, keys", named: bool = False
 ) -> tuple[Rows, Columns]:
-    """The rows of JSON objects; they are called by name, or as the first of them leaves no choice."""
+    """The rows of JSON objects, or of what is `described` otherwise; they are called by name, or as the first of them
+    leaves no choice."""
     items = iter(items)
     before: list[tuple[str, object]] = []
     for item in items:
@@ -216,8 +225,8 @@ def object_rows(
     first = before[-1][1] if before else BLANK
     names = [*first] if isinstance(first, dict) else []
     if not named and (told := language_columns(names)):
-        return _told_objects(chain(before, items), names, told, (source, target))
-    taken = _keys(first, source, target)
+        return _told_objects(chain(before, items), names, told, (source, target), described)
+    taken = _keys(first, source, target, described)
     rows = (
         (number, ("", "") if row is BLANK else sides_of(row, where, taken.source, taken.target))
         for number, (where, row) in enumerate(chain(before, items), 1)
@@ -226,7 +235,7 @@ def object_rows(
 
 
 def _told_objects(
-    items: Iterable[tuple[str, object]], names: list[str], at: LanguageColumns, asked: tuple[str, str]
+    items: Iterable[tuple[str, object]], names: list[str], at: LanguageColumns, asked: tuple[str, str], described: str
 ) -> tuple[Rows, Columns]:
     """Of objects that say their languages those of the direction that is asked for; all, where none is. Raises
     InputError where these are of several."""
@@ -244,7 +253,7 @@ def _told_objects(
         for number, (where, row) in enumerate(items, 1)
         if meant(row, where)
     )
-    return rows, Columns(0, 1, *asked, True, other_way(*asked), f"JSON, keys {left!r} and {right!r}")
+    return rows, Columns(0, 1, *asked, True, f"{described} {left!r} and {right!r}")
 
 
 def _columns(
@@ -254,10 +263,12 @@ def _columns(
     cells = [cell.strip() for cell in first]
     header = columns is None and is_header(cells)
     if numbers := columns or _numbers(source, target):
-        named = header and max(numbers) <= len(cells)
-        one, other = (cells[number - 1] if named else f"column {number}" for number in numbers)
-        turned = other_way(str(numbers[0]), str(numbers[1]))
-        return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, turned)
+        if header and max(numbers) > len(cells):
+            what = f"{counted(len(cells), 'column')}, expected at least {max(numbers)}"
+            raise InputError(what, where=where, fix=f"choose among those that the header names: {listed(cells)}")
+        one, other = (cells[number - 1] if header else f"column {number}" for number in numbers)
+        turned = f"--source {numbers[1]} --target {numbers[0]}"
+        return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, turned=turned)
     unsaid = (source == SOURCE, target == TARGET)
     left, right = column_of(source, cells), column_of(target, cells)
     if header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
@@ -270,12 +281,12 @@ def _columns(
         left, right = found
     if left is not None and right is not None:
         one, other = cells[left] if unsaid[0] else source, cells[right] if unsaid[1] else target
-        return Columns(left, right, one, other, True, other_way(one, other))
+        return Columns(left, right, one, other, True)
     lower = [cell.lower() for cell in cells]
     if header or source.lower() in lower or target.lower() in lower:
         what = f"no column {(source if left is None else target)!r} in the header; there are {listed(lower)}"
         raise InputError(what, where=where, fix="name two of these, or columns by number: --source 1 --target 2")
-    return Columns(0, 1, source, target, False, "--source 2 --target 1")
+    return FIRST_TWO._replace(source=source, target=target)
 
 
 def _numbers(source: str, target: str) -> tuple[int, int] | None:
@@ -289,38 +300,25 @@ def _numbers(source: str, target: str) -> tuple[int, int] | None:
     return numbers[0], numbers[1]
 
 
-def _column_rows(
-    path: Path,
-    rows: Iterable[tuple[int, list[str]]],
-    first: list[str],
-    taken: Columns,
-    layout: str,
-    *,
-    whole: bool = False,
-    others: bool = False,
-) -> Rows:
-    """The two columns of each row, beside `others`, or all of them; a blank row is a pair of empty sides."""
-    attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
-    if taken.header:
-        least = most = len(first)
-        expected, fix = (
-            f"{most} as in the header",
-            f"each line needs all of {listed(cell.strip().lower() for cell in first)}",
-        )
-    else:
-        least = max(taken.left, taken.right) + 1
-        by_number = others or taken.source.startswith("column ")
-        most = sys.maxsize if by_number else 3 if attributed else 2
-        expected = f"at least {least}" if by_number else f"2 ({layout})"
-        fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
+def _under(header: list[str], path: Path, rows: Iterable[TableRow]) -> Iterator[TableRow]:
+    """The rows, each blank or as wide as the header. Raises InputError for another."""
+    expected = f"{len(header)} as in the header"
+    fix = f"each line needs all of {listed(cell.strip().lower() for cell in header)}"
+    return _wide(path, rows, len(header), len(header), expected=expected, fix=fix)
+
+
+def _wide(
+    path: Path, rows: Iterable[TableRow], least: int, most: int, *, expected: str, fix: str
+) -> Iterator[TableRow]:
+    """The rows, each blank or of so many columns. Raises InputError for another."""
     for number, cells in rows:
         if cells and not least <= len(cells) <= most:
             what = f"{counted(len(cells), 'column')}, expected {expected}"
             raise InputError(what, where=f"{path}:{number}", fix=fix)
-        yield number, tuple(cells) if whole else (cells[taken.left], cells[taken.right]) if cells else ("", "")
+        yield number, cells
 
 
-def _keys(row: object, source: str, target: str) -> Columns:
+def _keys(row: object, source: str, target: str, described: str) -> Columns:
     """The keys of JSON objects: as they are called, or the only two of the first one that name languages or sides."""
     names = [source, target]
     row = _translation(row)
@@ -328,8 +326,7 @@ def _keys(row: object, source: str, target: str) -> Columns:
         texts = [key for key, value in row.items() if not _is_number(value)]
         for keys in (list(dict.fromkeys(re.sub(NUMBERED, "", key) for key in own)) for own in (texts, row)):
             names = [keys[i] for i in two_of(keys) or ()] or names
-    layout = f"JSON, keys {names[0]!r} and {names[1]!r}"
-    return Columns(0, 1, names[0], names[1], True, other_way(names[0], names[1]), layout)
+    return Columns(0, 1, names[0], names[1], True, f"{described} {names[0]!r} and {names[1]!r}")
 
 
 def _is_number(value: object) -> bool:

@@ -18,7 +18,7 @@ from heedful.models.encoder import Encoder
 from heedful.models.lm import LM
 from heedful.run.device import chosen_device
 from heedful.run.folder import read_run, read_textless_run, task_name
-from heedful.run.task import Ask, Saved, Served
+from heedful.run.task import Saved, Served, Task
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.pieces import readable_pieces
 
@@ -123,14 +123,27 @@ def load_in_bits(load: Callable[..., S], run: Path, device: str, weights: str) -
     return in_bits(load(run, device=chosen_device(device, weights=weights)), weights)
 
 
-def by_library(load: Callable[[Path], S], run: Path, ask: Ask) -> S | str:
-    """The model by another library; or why that cannot serve it, or cannot answer as its task.json says."""
+def by_library(row: Task, run: Path) -> tuple[Any, str]:
+    """The model by another library; or None, and why that cannot serve it or cannot answer as its task.json says: ""
+    where the row has no library."""
+    load = next((load for engine in row.engines.values() if (load := engine().load) is not None), None)
+    if load is None:
+        return None, ""
     try:
-        served = load(run)
+        served, ask = load(run), next(iter(row.asks.values()))()
         list(ask.answers(served, ["a"], ask.options()))
     except (HeedError, RuntimeError) as error:
-        return " ".join(str(error).split())
-    return served
+        return None, " ".join(str(error).split())
+    return served, ""
+
+
+def own_or_fast(row: Task, run: Path, *, device: str, engine: str, weights: str) -> Any | None:
+    """The model itself, which answers unless an engine is asked for, or by "auto" another library, where it can: on a
+    CPU, in float32. None where a certain library is asked for."""
+    if engine == "auto" and device == "cpu" and weights == "float32":
+        fast, _ = by_library(row, run)
+        return row.served().load(run) if fast is None else fast
+    return in_bits(row.served().load(run, device=device), weights) if engine in ("own", "auto") else None
 
 
 def refuse_run_of_another(run: str | Path, task: str, purpose: str) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError
-from heedful.tasks.shared.served import by_library, in_bits
-from heedful.tasks.translate.records import ASK
+from heedful.tasks.shared.served import own_or_fast
+from heedful.tasks.translate import TRANSLATE
 from heedful.tasks.translate.use import Translator
 
 ENGINES = ("auto", "own", "ctranslate2")
@@ -28,10 +28,12 @@ def load_translator(
 ) -> Translator:
     """By "auto" CTranslate2 searches on a CPU, in float32, where it can serve the model. Raises InputError for an
     engine that is not known, or that does not serve this device or such weights."""
-    if engine is not None and engine not in ENGINES:
+    engine = "own" if engine is None else engine
+    if engine not in ENGINES:
         raise unknown_key(engine, [*ENGINES], where="engine")
-    if engine in (None, "own") or (engine == "auto" and (device != "cpu" or weights != "float32")):
-        return in_bits(Translator.load(run, device=device), weights)
+    own: Translator | None = own_or_fast(TRANSLATE, run, device=device, engine=engine, weights=weights)
+    if own is not None:
+        return own
     if weights != "float32":
         fix = f"heed export RUN --to {engine} --quantize {weights}"
         raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix=fix)
@@ -39,7 +41,4 @@ def load_translator(
         raise InputError(f"the engine {engine!r} serves a CPU", where=str(run), fix="leave out the engine")
     from heedful.tasks.translate.exchange.ctranslate2 import load_by_ctranslate2
 
-    if engine == "auto":
-        fast = by_library(load_by_ctranslate2, run, ASK)
-        return Translator.load(run) if isinstance(fast, str) else fast
     return load_by_ctranslate2(run)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate, compress, pairwise
+from itertools import compress, islice
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, ClassVar
@@ -53,7 +53,8 @@ from heedful.tasks.translate.training.variants import Variants, varies
 from heedful.tasks.translate.use import Translator
 
 Ids = list[int]
-Kind = tuple[Direction | None, str]  # of a pair: its direction, where there are several, and its tag
+Kind = tuple[Direction, str]  # of a pair: its direction, where there are several, and its tag
+ONE_WAY = ("", "")  # the direction of all pairs, where there are not several
 WARM = 8  # sentences that are translated before a model's speed is measured
 CALIBRATED = 400  # pairs of the validation data, at most
 
@@ -74,10 +75,10 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self._gather()
         parts = [corpus.train.apart() for corpus in self.corpora]
         tags = tags_said(parts)
-        self._choose_model(begun, tags)
+        self._choose_model(tags)
         self._choose_around(tags)
         self.tag = tags[0] if parts[0].tags and all(parts[0].tags) else ""  # what is meant where none is said
-        self._encode(parts, begun)
+        self._encode(parts)
         self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
         self.valid = self.corpus.valid.rows(some_of(len(self.corpus.valid), recipe.train.eval_sentences))
@@ -105,7 +106,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             self.notes += mix.corpus.notes
         self.corpora = [corpus, *(mix.corpus for mix in self.mixes)]
 
-    def _choose_model(self, begun: Path | None, tags: Sequence[str]) -> None:
+    def _choose_model(self, tags: Sequence[str]) -> None:
         """Tokenizers and a configuration: those of the model that it starts from, or of the recipe."""
         recipe, corpus = self.recipe, self.corpus
         if self.start:
@@ -115,7 +116,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             self.source, self.target = self.start.source, self.start.target
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
             return
-        row, known = row_of(TRANSLATORS, recipe), None if begun is None else read_tokenizers(begun)
+        row, known = row_of(TRANSLATORS, recipe), None if self.begun is None else read_tokenizers(self.begun)
         self.source, self.target = known or _train_tokenizers(recipe, corpus, [*map(tag_token, tags)])
         sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
         self.config = translator_config(row, **sizes, joint=recipe.data.joint)
@@ -125,12 +126,12 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         where = self.recipe.start_from
         around = self.start.around if self.start else {}
         kinds = tags_of(tags, around, self.source, where=where)
-        arounds = arounds_of(self.corpus.directions, around, self.source, where=where)
+        arounds = arounds_of(self.corpus.directions, around, self.source, where=where) or {ONE_WAY: around}
         self.arounds = {way: own | kinds for way, own in arounds.items()}
-        self.around = next(iter(self.arounds.values()), around | kinds)
+        self.around = next(iter(self.arounds.values()))
         self.ends = ends_of(self.target, self.around, where=where)
 
-    def _encode(self, parts: Sequence[Pairs], begun: Path | None) -> None:
+    def _encode(self, parts: Sequence[Pairs]) -> None:
         """The pairs as tokens: those that are no longer than a row can be, how often each comes, and other forms of
         them where the recipe wants some; and what is to be known of them."""
         data, positions = self.recipe.data, most_positions(self.config)
@@ -149,7 +150,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.variants = self._variants([*compress(zip(*texts, strict=True), fits)], [*compress(kinds, fits)])
         self.weights = self._weights(parts[0], fits)
         self.mixed = self._mixed(fits, [len(part) for part in parts])
-        self.lengths = length_facts([*compress(sources, fits)], begun)
+        self.lengths = length_facts([*compress(sources, fits)], self.begun)
         as_they_are = data.scores != "bleu" or self.recipe.noise.capitals > 0
         self.capitals = {} if as_they_are else capitals_facts(texts[0])
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
@@ -158,8 +159,9 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
     def read(self) -> Corpus:
         data = self.recipe.data
-        source, target = data.source or None, data.target or None
-        return read_parallel(data.path, source=source, target=target, tag=data.tag, valid=data.valid, test=data.test)
+        return read_parallel(
+            data.path, source=data.source, target=data.target, tag=data.tag, valid=data.valid, test=data.test
+        )
 
     def _variants(self, texts: Sequence[tuple[str, str]], kinds: Sequence[Kind]) -> Variants | None:
         """Other forms of the pairs that are kept, anew in each epoch; None where the recipe wants none."""
@@ -180,39 +182,33 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def _mixed(self, fits: Sequence[bool], lengths: Sequence[int]) -> list[tuple[range, float]]:
         """The numbers of each mix's pairs among those that are kept, and its share, of parts of these lengths: the
         data itself, and the mixes. Raises InputError where a part keeps none."""
-        ends = [0, *accumulate(lengths)]
-        kept = [0, *accumulate(sum(fits[begin:end]) for begin, end in pairwise(ends))]
-        for part, (begin, end) in zip(self.corpora, pairwise(kept), strict=True):
-            if begin == end:
+        each, kept = iter(fits), [range(0)]
+        for corpus, length in zip(self.corpora, lengths, strict=True):
+            begin = kept[-1].stop
+            kept.append(range(begin, begin + sum(islice(each, length))))
+            if not kept[-1]:
                 what = f"every pair is longer than data.longest = {self.longest} tokens"
                 fix = "--set data.longest=1000, or --set data.cut=true where only the sources are long"
-                raise InputError(what, where=part.train.name, fix=fix)
-        rows = (range(begin, end) for begin, end in pairwise(kept[1:]))
-        return [(own, mix.share) for own, mix in zip(rows, self.mixes, strict=True)]
+                raise InputError(what, where=corpus.train.name, fix=fix)
+        return [(own, mix.share) for own, mix in zip(kept[2:], self.mixes, strict=True)]
 
     def _kinds(self, parts: Sequence[Pairs]) -> list[Kind]:
-        """The direction and the tag of each pair, where there are several."""
-        ways, tags = self._directions(parts), [tag for part in parts for tag in part.tags or [""] * len(part)]
-        if not ways and not any(tags):
-            return []
-        return [(ways[i] if ways else None, tag) for i, tag in enumerate(tags)]
-
-    def _directions(self, parts: Sequence[Pairs]) -> list[Direction]:
-        """The direction of each pair of the data and of the mixes, where there are several. Raises InputError for one
-        that is mixed in and not learnt."""
-        if not self.arounds:
-            if any(mix.corpus.directions for mix in self.mixes):
-                what = "several directions are mixed into data of one"
-                raise InputError(what, where="--mix", fix="say which is meant: --mix PATH:en>de:0.2")
-            return []
-        found: list[Direction] = []
+        """The direction and the tag of each pair of the data and of the mixes; none where all are of one kind. Raises
+        InputError for a direction that is mixed in and not learnt."""
+        several = bool(self.corpus.directions)
+        if not several and any(mix.corpus.directions for mix in self.mixes):
+            what = "several directions are mixed into data of one"
+            raise InputError(what, where="--mix", fix="say which is meant: --mix PATH:en>de:0.2")
+        kinds: list[Kind] = []
         for part, own in zip(parts, self.corpora, strict=True):
-            found += [part.directions[way] for way in part.ways] or [(own.source, own.target)] * len(part)
-        for source, target in found:
+            alone = [(own.source, own.target) if several else ONE_WAY] * len(part)
+            ways = [part.directions[way] for way in part.ways if several] or alone
+            kinds += zip(ways, part.tags or [""] * len(part), strict=True)
+        for source, target in dict.fromkeys(way for way, _ in kinds):
             if (source, target) not in self.arounds:
                 what = f"pairs from {source} to {target} are mixed in, a direction that is not learnt"
                 raise InputError(what, where="--mix", fix="say the direction: --mix PATH:en>de:0.2")
-        return found
+        return kinds if several or any(tag for _, tag in kinds) else []
 
     def tests(self) -> Iterator[tuple[str, Pairs]]:
         """One for each direction; and those of what is mixed in, so that it is seen what was forgotten."""
@@ -367,18 +363,15 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             room = positions - bool(self.around.get(TAGS))
             check_lengths([ids for pair in whole for ids in pair], room, where=pairs.name)
 
-    def _framed(self, pairs: Iterable[tuple[Ids, Ids]], kinds: Sequence[Kind] = ()) -> list[tuple[Ids, Ids]]:
+    def _framed(self, pairs: Iterable[tuple[Ids, Ids]], kinds: Sequence[Kind]) -> list[tuple[Ids, Ids]]:
         """As the model reads them, of these kinds where there are several: sources that are too long are cut, where
         they may be."""
         cut = [(source[: self._longest_source()], target) for source, target in pairs]
         if not kinds:
             return framed_pairs(cut, self.around)
-        around = {kind: self._around(*kind) for kind in {*kinds}}
+        arounds = self.arounds
+        around = {(way, tag): tagged(arounds[way], tag) if tag else arounds[way] for way, tag in {*kinds}}
         return [framed for pair, kind in zip(cut, kinds, strict=True) for framed in framed_pairs([pair], around[kind])]
-
-    def _around(self, way: Direction | None, tag: str) -> dict[str, Any]:
-        around = self.around if way is None else self.arounds[way]
-        return tagged(around, tag) if tag else around
 
     def _longest_source(self) -> int | None:
         """How many tokens of a source are read; None: all."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.data.text.corpus import Corpus, read_parallel, with_synthetic
+from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_synthetic
 from heedful.data.text.directions import said_in
 from heedful.data.text.reading import read_whole
 from heedful.errors import InputError
@@ -81,6 +81,19 @@ def test_what_a_validation_file_has_is_not_learnt_the_other_way_round(tmp_path: 
     assert any("4 pairs left out, held out the other way round" in note for note in corpus.notes), "capitals aside"
 
 
+def test_a_test_in_a_folder_is_one_of_all_directions(tmp_path: Path) -> None:
+    for part, numbers in (("train", range(60)), ("test", range(60, 66))):
+        for name, word in (("en", "house"), ("de", "Haus")):
+            (tmp_path / f"{part}.{name}").write_text("".join(f"{word} {i}\n" for i in numbers))
+    corpus = read_parallel(f"{tmp_path}:en>de,de>en")
+    assert {name: len(part) for name, part in corpus.tests.items()} == {"test": 12}
+    assert {name: part.source[0] for name, part in by_direction(corpus.tests)} == {
+        "test, en to de": "house 60",
+        "test, de to en": "Haus 60",
+    }
+    assert len(read_parallel(f"{tmp_path}:de>en").tests["test"]) == 6
+
+
 @pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl"])
 def test_rows_that_say_their_languages(tmp_path: Path, kind: str) -> None:
     rows = [("house", "Haus", "en", "de"), ("house", "maison", "en", "fr"), ("maison", "Haus", "fr", "de")]
@@ -148,7 +161,7 @@ def test_the_first_says_which_language_is_the_source(tmp_path: Path, second: str
 
 
 def test_one_direction_alone_is_none_of_several(tmp_path: Path) -> None:
-    read, _ = read_whole(f"{memory(tmp_path / 'm.tmx')}:fr>de")
+    read = read_whole(f"{memory(tmp_path / 'm.tmx')}:fr>de")
     assert not read.directions
     assert not len(read.train.ways)
     assert (read.taken.source, read.taken.target) == ("fr", "de")
@@ -156,10 +169,10 @@ def test_one_direction_alone_is_none_of_several(tmp_path: Path) -> None:
 
 def test_directions_that_are_not_asked_for_are_told(tmp_path: Path) -> None:
     path = memory(tmp_path / "m.tmx")
-    read, _ = read_whole(f"{path}:en>de,fr>de,en>fr", source="en", target="de")
+    read = read_whole(f"{path}:en>de,fr>de,en>fr", source="en", target="de")
     assert read.told[-1] == "not used, as pairs from en to de are asked for: fr to de, en to fr"
     assert (read.taken.source, read.taken.target) == ("en", "de")
-    both, _ = read_whole(f"{path}:en>de,fr>de", target="de")
+    both = read_whole(f"{path}:en>de,fr>de", target="de")
     assert not any("not used" in line for line in both.told)
     with pytest.raises(InputError, match=r"no pairs from en to de: they are de to en, fr to en") as error:
         read_whole(f"{path}:de>en,fr>en", source="en", target="de")
@@ -208,7 +221,7 @@ def test_each_file_of_a_pattern_says_its_own_directions(tmp_path: Path) -> None:
     header = "source\ttarget\tsource_lang\ttarget_lang\n"
     (tmp_path / "a.tsv").write_text(f"{header}house\tHaus\ten\tde\n")
     (tmp_path / "b.tsv").write_text(f"{header}tree\tarbre\ten\tfr\nroof\tDach\ten\tde\n")
-    read, _ = read_whole(str(tmp_path / "*.tsv"))
+    read = read_whole(str(tmp_path / "*.tsv"))
     own = [read.directions[way] for way in read.train.ways]
     assert {*zip(read.train.target, own, strict=True)} == {
         ("Haus", ("en", "de")),
@@ -223,14 +236,14 @@ KEYS = "source", "target", "source_lang", "target_lang"
 
 def test_a_list_of_objects_says_its_directions(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps([dict(zip(KEYS, row, strict=True)) for row in ROWS], indent=1))
-    assert read_whole(tmp_path / "a.json")[0].directions == [("en", "de"), ("en", "fr")]
+    assert read_whole(tmp_path / "a.json").directions == [("en", "de"), ("en", "fr")]
 
 
 def test_several_directions_are_not_read_as_one(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("".join("\t".join(row) + "\n" for row in (KEYS, *ROWS)))
     with pytest.raises(InputError, match="tsv:3: from en to fr, and other rows are from en to de"):
         read_whole(tmp_path)
-    assert read_whole(tmp_path, source="en", target="fr")[0].train.target == ["maison"]
+    assert read_whole(tmp_path, source="en", target="fr").train.target == ["maison"]
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.jsonl", "a.json"])
@@ -245,3 +258,17 @@ def test_a_row_without_its_languages_is_refused(tmp_path: Path, name: str) -> No
     (tmp_path / name).write_text(made[name])
     with pytest.raises(InputError, match="does not say its languages"):
         read_whole(tmp_path / name)
+
+
+def test_synthetic_pairs_of_several_directions_are_refused_beside_pairs_of_one(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("".join(f"house {i}\tHaus {i}\n" for i in range(60)))
+    rows = [
+        f"{word} {i + 60}\tHaus {i + 60}\t{code}\tde\n"
+        for i in range(9)
+        for word, code in (("house", "en"), ("maison", "fr"))
+    ]
+    (tmp_path / "s.tsv").write_text("".join(["source\ttarget\tsource_lang\ttarget_lang\n", *rows]))
+    corpus = read_parallel(tmp_path / "a.tsv")
+    with pytest.raises(InputError, match=r"s\.tsv: pairs of several directions, and the others are of one$"):
+        with_synthetic(corpus, [str(tmp_path / "s.tsv")])
+    assert len(with_synthetic(corpus, [f"{tmp_path / 's.tsv'}:en>de"]).train) == len(corpus.train) + 9

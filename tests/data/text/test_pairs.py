@@ -274,7 +274,7 @@ def test_a_column_of_numbers_is_no_language(tmp_path: Path, number: str, kind: s
     else:
         path.write_text("".join((";" if kind == "csv" else "\t").join(map(str, row)) + "\n" for row in [names, *rows]))
     for target in [None] if kind.startswith("json") else [None, "de"]:
-        read, _ = read_whole(path, target=target)
+        read = read_whole(path, target=target)
         assert (read.taken.source, read.taken.target) == ("en", "de")
         assert read.train.source == [row[1] for row in rows]
 
@@ -547,6 +547,14 @@ def test_a_row_without_the_column_that_a_number_names(tmp_path: Path) -> None:
         read_parallel(path, columns=(3, 1))
 
 
+def test_a_header_without_the_column_that_a_number_names(tmp_path: Path) -> None:
+    path = write(tmp_path, {"p.tsv": "en\tde\n" + GOOD}) / "p.tsv"
+    with pytest.raises(InputError, match=r"p\.tsv:1: 2 columns, expected at least 3$"):
+        read_parallel(path, source="1", target="3")
+    with pytest.raises(InputError, match=r"p\.tsv:1: 2 columns, expected at least 3$"):
+        read_whole(path, tag="3")
+
+
 IN_ENGLISH = [
     "The cat is sleeping on the old chair.",
     "We will meet at the station tomorrow.",
@@ -565,7 +573,7 @@ def test_columns_without_a_header_are_told_by_their_languages(
     columns = {"e": IN_ENGLISH, "g": IN_GERMAN, "#": ["1", "2", "3"], "d": ["spoken", "travel", "spoken"]}
     path, between = tmp_path / f"pairs.{kind}", "\t" if kind == "tsv" else ";"
     path.write_text("".join(between.join(columns[key][i] for key in order) + "\n" for i in range(3)))
-    read, _ = read_whole(path, source=asked[0], target=asked[1])
+    read = read_whole(path, source=asked[0], target=asked[1])
     first = "g" if asked[0] == "German" or (asked[0] is None and order.index("g") < order.index("e")) else "e"
     assert read.train.source == columns[first]
     assert read.train.target == columns["e" if first == "g" else "g"]
@@ -580,7 +588,7 @@ def test_columns_that_no_language_tells_are_not_guessed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="3 columns, expected 2"):
         read_whole(path, source="en", target="de")
     path.write_text("".join(f"{one}\t{other}\n" for one, other in zip(IN_GERMAN, IN_ENGLISH, strict=True)))
-    assert read_whole(path)[0].train.source == IN_GERMAN  # two alone are source and target, as they stand
+    assert read_whole(path).train.source == IN_GERMAN  # two alone are source and target, as they stand
 
 
 def test_a_file_that_is_named_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -588,11 +596,11 @@ def test_a_file_that_is_named_twice_is_refused(tmp_path: Path, monkeypatch: pyte
     Path("a.tsv").write_text("Go.\tLos!\n")
     with pytest.raises(InputError, match=r"^a\.tsv: named twice$"):
         read_whole(["*.tsv", "./a.tsv:2"])
-    read, _ = read_whole(["a.tsv:en>de", "a.tsv:de>en"])
+    read = read_whole(["a.tsv:en>de", "a.tsv:de>en"])
     assert len(read.train) == 2, "once in each direction"
 
 
 def test_a_tag_stands_beside_a_translation(tmp_path: Path) -> None:
     row = {"register": "formal", "translation": {"en": "Go.", "de": "Los!"}}
     (tmp_path / "p.jsonl").write_text(json.dumps(row))
-    assert [*read_whole(tmp_path / "p.jsonl", tag="register")[0].train.tags] == ["formal"]
+    assert [*read_whole(tmp_path / "p.jsonl", tag="register").train.tags] == ["formal"]

@@ -46,7 +46,7 @@ def test_a_data_set_of_the_hub_is_read(hub: list[tuple[str, str | None]]) -> Non
 
 @pytest.mark.usefixtures("hub")
 def test_of_rows_of_the_hub_that_say_their_languages_one_direction_is_read() -> None:
-    read, _ = read_whole("hf:both/ways", source="de", target="en")
+    read = read_whole("hf:both/ways", source="de", target="en")
     assert (read.train.source, read.train.target) == (["Halt!"], ["Stop!"])
     with pytest.raises(InputError, match=r"^hf:both/ways:train:2: from de to en, and other rows are from en to de$"):
         read_whole("hf:both/ways")

@@ -154,7 +154,7 @@ def test_a_training_says_in_three_lines_what_is_wrong(tmp_path: Path):
     path.write_text(
         "".join(f"{one} {i}\t{other} {i}\n" for i in range(40) for one, other in (GOOD[0], WRONG["mojibake"]))
     )
-    read, _ = read_whole(path, source="en", target="de")
+    read = read_whole(path, source="en", target="de")
     much, wrong, known = in_three_lines(read.train, [of(GOOD[1:2])], "en", "de")
     assert re.fullmatch(r"80 pairs to train on, of [\d,]+ and [\d,]+ words, in en and de", much)
     assert wrong == "of 80 pairs looked at, 40 have text that was decoded wrongly: heed data check shows all"
@@ -177,7 +177,7 @@ def test_each_direction_has_its_own_languages_and_lengths(tmp_path: Path):
     assert dict(checked.report.counts) == {"duplicates": 1}
     assert checked.report.languages == ("en", "de, fr")
     write_cleaned(checked, tmp_path / "clean.tsv")
-    again = read_whole(tmp_path / "clean.tsv")[0]
+    again = read_whole(tmp_path / "clean.tsv")
     assert again.directions == [("en", "de"), ("en", "fr")]
     assert (len(again.train), [*again.train.ways]) == (40, [0] * 30 + [1] * 10)
 
@@ -198,7 +198,7 @@ def test_columns_by_number_are_found_again_in_what_is_left(tmp_path: Path):
     (tmp_path / "p.tsv").write_text("".join(f"{one}\tx\t{other}\n" for one, other in GOOD))
     checked = check_data(tmp_path / "p.tsv", source="1", target="3")
     write_cleaned(checked, tmp_path / "clean.tsv")
-    assert read_whole(tmp_path / "clean.tsv")[0].train.source == [one for one, _ in GOOD]
+    assert read_whole(tmp_path / "clean.tsv").train.source == [one for one, _ in GOOD]
 
 
 def test_a_text_that_is_just_near_enough():
@@ -210,7 +210,7 @@ def test_a_text_that_is_just_near_enough():
 def test_all_references_are_in_what_is_left(tmp_path: Path):
     (tmp_path / "p.jsonl").write_text('{"en": "The house.", "de": ["Das Haus.", "Ein Haus."]}\n')
     write_cleaned(check_data(tmp_path / "p.jsonl"), tmp_path / "clean.tsv")
-    assert read_whole(tmp_path / "clean.tsv")[0].train.target == ["Das Haus.", "Ein Haus."]
+    assert read_whole(tmp_path / "clean.tsv").train.target == ["Das Haus.", "Ein Haus."]
 
 
 @pytest.mark.parametrize("way", ["", ":en>de"])
@@ -218,5 +218,5 @@ def test_what_is_said_behind_a_path_is_in_what_is_left(tmp_path: Path, way: str)
     for name in "ab":
         (tmp_path / f"{name}.tsv").write_text("".join(f"{one} {name}\t{other} {name}\n" for one, other in GOOD))
     write_cleaned(check_data([f"{tmp_path}/a.tsv{way}#formal", f"{tmp_path}/b.tsv{way}"]), tmp_path / "clean.tsv")
-    again = read_whole(tmp_path / "clean.tsv", tag="kind")[0].train
+    again = read_whole(tmp_path / "clean.tsv", tag="kind").train
     assert [*again.tags] == ["formal"] * len(GOOD) + [""] * len(GOOD)

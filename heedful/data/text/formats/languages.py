@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from heedful.data.lines import listed
 from heedful.data.text.columns import SOURCE, TARGET
-from heedful.data.text.headers import column_of
+from heedful.data.text.headers import column_of, filled
 from heedful.errors import InputError
 
 
@@ -18,10 +18,9 @@ def two_languages(there: Sequence[str], source: str, target: str, *, where: str)
         if name != unsaid and at is None:
             raise InputError(f"no {name!r}; its languages are {listed(there)}", where=where, fix=fix)
         chosen.append(None if at is None else there[at])
-    free = [name for name in there if name not in chosen]
-    if chosen.count(None) != len(free) and None in chosen:
+    found = filled(chosen, there)
+    if found is None:
         raise InputError(f"which two languages? there are {listed(there)}", where=where, fix=fix)
-    first, second = (free.pop(0) if name is None else name for name in chosen)
-    if first == second:
-        raise InputError(f"source and target are both {first!r}", where=where, fix=fix)
-    return first, second
+    if found[0] == found[1]:
+        raise InputError(f"source and target are both {found[0]!r}", where=where, fix=fix)
+    return found

@@ -26,5 +26,4 @@ def read_parquet(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     rows = ((f"{path}: row {number}", row) for number, row in enumerate(table.to_pylist(), 1))
     if not table.num_rows:
         raise InputError("no rows", where=str(path), fix="give a table of two columns")
-    found, taken = object_rows(rows, source, target)
-    return found, taken._replace(layout=taken.layout.replace("JSON, keys", "Parquet, columns"))
+    return object_rows(rows, source, target, described="Parquet, columns")

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from heedful.data.lines import read_bytes, read_lines, text_lines
-from heedful.data.text.columns import SOURCE, Columns, Rows, other_way
+from heedful.data.text.columns import SOURCE, Columns, Rows
 from heedful.data.text.formats.languages import two_languages
 from heedful.data.text.headers import column_of
 from heedful.errors import InputError
@@ -43,7 +43,7 @@ def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     there = (target if turned else source, said or target)
     left, right = two_languages(there, source, target, where=str(path))
     left_out = f", {fuzzy:,} fuzzy and {open_:,} untranslated entries left out" if fuzzy or open_ else ""
-    columns = Columns(0, 1, left, right, True, other_way(left, right), f"PO, {left} and {right}{left_out}")
+    columns = Columns(0, 1, left, right, True, f"PO, {left} and {right}{left_out}")
     return ((line, (other, one)) for line, (one, other) in rows) if turned else iter(rows), columns
 
 

@@ -47,5 +47,5 @@ def read_split(folder: Path, source: str, target: str) -> tuple[Rows, Columns]:
             raise InputError(what, where=str(path), fix="save the data set again") from None
     if not rows:
         raise InputError("no rows", where=str(folder), fix="give a data set of pairs")
-    found, taken = object_rows(((f"{folder}: row {number}", row) for number, row in enumerate(rows, 1)), source, target)
-    return found, taken._replace(layout=taken.layout.replace("JSON, keys", "a saved data set, columns"))
+    items = ((f"{folder}: row {number}", row) for number, row in enumerate(rows, 1))
+    return object_rows(items, source, target, described="a saved data set, columns")

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, other_way
+from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
 from heedful.data.text.formats.inline import words_of
 from heedful.data.text.formats.languages import two_languages
 from heedful.data.text.headers import column_of, meaning
@@ -42,7 +42,7 @@ def read_tmx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     rows = (
         (number, (unit[left], unit[right])) for number, unit in enumerate(units, 1) if left in unit and right in unit
     )
-    return rows, Columns(0, 1, left, right, True, other_way(left, right), layout)
+    return rows, Columns(0, 1, left, right, True, layout)
 
 
 def _regions(name: str, there: Sequence[str]) -> list[str]:

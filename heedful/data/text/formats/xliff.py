@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, other_way
+from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
 from heedful.data.text.formats.inline import words_of
 from heedful.data.text.formats.languages import two_languages
 from heedful.data.xml import elements, name_of
@@ -54,7 +54,7 @@ def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
         for number, one in enumerate(segments, 1)
         if one.translated
     )
-    return rows, Columns(0, 1, left, right, True, other_way(left, right), layout)
+    return rows, Columns(0, 1, left, right, True, layout)
 
 
 def _found(path: Path) -> Iterator[Languages | Segment]:

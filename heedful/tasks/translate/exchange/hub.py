@@ -1,13 +1,13 @@
 """What stands beside the weights of a translator on the Hub: its tokenizers, and how it searches."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from heedful.core.config import from_json
 from heedful.data.spm import from_spm, read_spm
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import SpecialTokens, Tokenizer
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
@@ -83,35 +83,23 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
 
     `said`: their config.json, with the ids that it leaves out.
     """
-    apart = (folder / NUMBERS).is_file() and not any((folder / name).is_file() for name in (TOKENIZER, MERGES))
-    inner = None if apart else read_tokenizer(folder, framed=True)
-    joint = apart and (folder / FAIRSEQ_PIECES).is_file()
-    numbers = _numbers(folder, joint=joint) if inner is None else inner.get_vocab()
+    spm = _spm_files(folder)
+    inner = None if spm else read_tokenizer(folder, framed=True)
+    numbers = _numbers(folder, joint=spm != SPM) if inner is None else inner.get_vocab()
     tokens = HubTokens(folder, said, numbers, size=min(config.source.vocab_size, config.target.vocab_size))
-    bos, eos = tokens.token("decoder_start"), tokens.token("eos")
     languages = read_languages(tokens, said)
-    told = languages is not None and languages.target in ("begin", "start")
-    bos = eos if bos is None and told else bos
-    if bos is None or eos is None:
-        raise InputError("decoder_start_token_id or eos_token_id is none of its tokens", where=str(folder / CONFIG))
-    if tokens.names.get("separate_vocabs"):
-        raise InputError("separate_vocabs cannot be read yet", where=str(folder))
-    special = tokens.special(bos=bos, eos=eos)
-    kept: Files = {}
+    begins = languages is not None and languages.target in ("begin", "start")
+    special = _special(tokens, language_begins=begins)
+    kept: Files = {name: files.read_bytes(folder / name, limit=SPM_LIMIT) for name in spm}
     if inner is not None:
         (before, after), source = around(inner), Tokenizer(inner, special)
         target = source
     else:
-        before, after = [], [eos]
-        sides = (FAIRSEQ_PIECES,) if joint else SPM
-        kept = {name: files.read_bytes(folder / name, limit=SPM_LIMIT) for name in sides}
-        marks = {bos, eos, special.pad, special.unk, *(languages.tokens.values() if joint and languages else ())}
-        controls = [name for name, index in numbers.items() if index in marks]
-        pieces = [from_spm(read_spm(kept[name], where=folder / name), numbers, controls) for name in sides]
-        read = [Tokenizer(own, special, numbers) for own in pieces]
-        source, target = read[0], read[-1]
-    decode = tokens.search(eos=eos, context_length=config.target.context_length)
-    from_json(Decoding, decode, where=str(folder / GENERATION))  # which looks at the type of every value
+        before, after = [], [special.eos]
+        marks = languages.tokens.values() if languages is not None and spm != SPM else ()
+        source, target = _of_pieces(folder, kept, numbers, special, marks)
+    own = keys.params_of(said, OWN)
+    decode = _decode(tokens, own, eos=special.eos, context_length=config.target.context_length)
     about = {
         "task": "translate",
         "source": str(tokens.names.get("source_lang") or "source"),
@@ -122,22 +110,59 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         "forbidden": tokens.forbidden(),
         "decode": decode,
     }
-    own = keys.params_of(said, OWN)
     given = {key: value for key, value in own.items() if key in KEPT and value is not None}
     from_json(Kept, given, where=f"{folder / CONFIG}: {keys.PARAMS}")
     about |= given
-    if own.get(BY_SOURCE) is True and decode["longest"] == config.target.context_length - 1:
-        del decode["longest"]
-    if own.get(FINISHED_FIRST) is True:
-        decode.pop(FINISHED_FIRST, None)
     if languages is not None:
         about["languages"] = as_told(languages)
-    if languages is not None and told:
+    if languages is not None and begins:
         one, other = direction_of(languages, tokens)
         about |= languages.around(one, other, source) | {"source": one, "target": other}
         if (start := languages.start(other)) is not None and source is target:
             source = target = source.begun_by(start)
     return kept | tokenizer_files(source, target) | {"task.json": about}
+
+
+def _spm_files(folder: Path) -> tuple[str, ...]:
+    """SentencePiece's models, of both sides or of each; none where a tokenizer is in the library's format, or lists."""
+    if not (folder / NUMBERS).is_file() or any((folder / name).is_file() for name in (TOKENIZER, MERGES)):
+        return ()
+    return (FAIRSEQ_PIECES,) if (folder / FAIRSEQ_PIECES).is_file() else SPM
+
+
+def _special(tokens: HubTokens, *, language_begins: bool) -> SpecialTokens:
+    """Raises InputError where no token begins or ends a target, unless its language begins it, and for what cannot be
+    read."""
+    bos, eos = tokens.token("decoder_start"), tokens.token("eos")
+    bos = eos if bos is None and language_begins else bos
+    if bos is None or eos is None:
+        what = "decoder_start_token_id or eos_token_id is none of its tokens"
+        raise InputError(what, where=str(tokens.folder / CONFIG))
+    if tokens.names.get("separate_vocabs"):
+        raise InputError("separate_vocabs cannot be read yet", where=str(tokens.folder))
+    return tokens.special(bos=bos, eos=eos)
+
+
+def _of_pieces(
+    folder: Path, models: Files, numbers: dict[str, int], special: SpecialTokens, marks: Iterable[int]
+) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers of SentencePiece's models, one object where one is of both sides; `marks` are no text."""
+    never = {special.bos, special.eos, special.pad, special.unk, *marks}
+    controls = [name for name, index in numbers.items() if index in never]
+    pieces = [from_spm(read_spm(data, where=folder / name), numbers, controls) for name, data in models.items()]
+    read = [Tokenizer(own, special, numbers) for own in pieces]
+    return read[0], read[-1]
+
+
+def _decode(tokens: HubTokens, own: Mapping[str, Any], *, eos: int, context_length: int) -> dict[str, Any]:
+    """How it searches: as the files say, and as they say of a run for which the Hub has no words. Raises InputError."""
+    decode = tokens.search(eos=eos, context_length=context_length)
+    from_json(Decoding, decode, where=str(tokens.folder / GENERATION))  # which looks at the type of every value
+    if own.get(BY_SOURCE) is True and decode["longest"] == context_length - 1:
+        del decode["longest"]
+    if own.get(FINISHED_FIRST) is True:
+        decode.pop(FINISHED_FIRST, None)
+    return decode
 
 
 def _numbers(folder: Path, *, joint: bool) -> dict[str, int]:

@@ -129,7 +129,7 @@ def _read(
         return read_pairs(source, target), languages_of_files(source, target)
     known = {} if KEY in translator.about else translator.about  # of several directions the data says which
     asked = partial(read_whole, data, source=source or known.get("source"), target=target or known.get("target"))
-    (read, _), told = with_tags(translator, lambda tag: asked(tag=tag))
+    read, told = with_tags(translator, lambda tag: asked(tag=tag))
     for line in told:
         say(line)
     if read.directions:

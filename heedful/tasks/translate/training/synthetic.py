@@ -154,7 +154,7 @@ def texts_in(names: Sequence[str], language: str) -> list[str]:
     for name in names:
         if holds_pairs(Path(name)) or Path(name).is_dir():
             asked = language if is_language(language) else None
-            found |= dict.fromkeys(read_whole(name, target=asked)[0].train.target)
+            found |= dict.fromkeys(read_whole(name, target=asked).train.target)
         else:
             found |= dict.fromkeys(read_encoded_lines(Path(name))[0])
     texts = [text for text in found if text.strip()]

@@ -77,7 +77,7 @@ def _large(path: str | tuple[str, ...]) -> bool:
 
 def _pairs(recipe: TranslateRecipe) -> Pairs:
     data = recipe.data
-    return read_whole(data.path, source=data.source or None, target=data.target or None, tag=data.tag)[0].train
+    return read_whole(data.path, source=data.source, target=data.target, tag=data.tag).train
 
 
 def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
