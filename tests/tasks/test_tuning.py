@@ -54,17 +54,18 @@ def test_rates_and_epochs_are_chosen_by_how_many_pairs_there_are(
 ) -> None:
     recipe, told = tuned_recipe(general, domain)
     plan = recipe.train
-    assert (plan.lr, plan.epochs, plan.patience, plan.optimizer) == (1e-3, 100, 3, "adam")
+    assert (plan.lr, plan.epochs, plan.patience, plan.optimizer) == (1e-3, 122, 3, "adam")
     assert told == [
-        'the model is tuned with train.optimizer="adam", train.lr=0.001, train.warmup=100, train.patience=3, '
-        "train.epochs=100, as there are 120 pairs, unless --set says otherwise"
+        'the model is tuned with train.optimizer="adam", train.lr=0.001, train.warmup=100, train.tokens=1024, '
+        "train.rdrop=1.0, train.patience=3, train.epochs=122, as there are 120 pairs, unless --set says otherwise"
     ]
     more = written(tmp_path / "more.tsv", backwards(9000, 4))
     recipe, told = tuned_recipe(general, more, "train.patience=7", **{"train.minutes": 2.0})
     assert (recipe.train.lr, recipe.train.epochs, recipe.train.patience) == (1e-3, None, 7)
+    assert recipe.train.rdrop == 0  # of two minutes
     assert "as there are 9,000 pairs" in told[-1]
     recipe, _ = tuned_recipe(general, more)
-    assert recipe.train.epochs == 23
+    assert (recipe.train.epochs, recipe.train.rdrop) == (14, 1)
 
 
 def suited(path: str, out: Path = Path("none"), *settings: str, **given: object):

@@ -13,13 +13,13 @@ from heedful.data.text.pairs import Pairs
 from heedful.data.text.reading import paths_of, read_whole
 from heedful.run.resume import plain_recipe
 from heedful.store import files
+from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.recipe import TranslateRecipe
 
 # Of the peak rate that a model of our own was trained with: at half of it, 2,000 and 8,000 pairs of another kind of text
 # taught it more than at a fifth, and 500 as much (docs/measured.md).
 OWN_RATE = 0.5
-OWN_PAIRS = 200_000  # that it reads at least, some of them again and again: patience ends what is enough
-OWN_EPOCHS = 100  # but none of them more often
+OWN_EPOCHS, OWN_PAIRS = 30, 2_000  # of so many pairs so many epochs, and fewer of more pairs, by the root
 # Up to so many pairs, the share of what a published model may have been trained with: few are soon learnt by heart.
 RATES = ((2_000, 0.04), (20_000, 0.06))
 RATE = 0.1
@@ -58,13 +58,12 @@ def suited(recipe: TranslateRecipe, corpus: Corpus | None = None) -> tuple[dict[
         return {}, ""
     count = len(_pairs(recipe) if corpus is None else corpus.train)
     why, plan = f"as there are {count:,} pairs", recipe.train
-    unbounded = plan.steps is None and plan.epochs is None
-    long = (plan.minutes or LONG) >= LONG
     if count <= FEW:
-        return OF_FEW | {"train.rdrop": AGREED if unbounded and long else 0.0}, why
-    if count <= SOME and long and data.scores == "bleu":
+        return OF_FEW | {"train.rdrop": AGREED if _long(plan) else 0.0}, why
+    if count <= SOME and (plan.minutes or LONG) >= LONG and data.scores == "bleu":
         epochs = {"train.epochs": max(EPOCHS, round(READ / count))}
-        return OF_SOME | (epochs if unbounded and plan.minutes is None else {}), why
+        unbounded = plan.steps is None and plan.epochs is None and plan.minutes is None
+        return OF_SOME | (epochs if unbounded else {}), why
     return {}, ""
 
 
@@ -88,18 +87,25 @@ def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
     if not recipe.data.path or "noise" in about or about.get("task") != "translate":
         return {}, ""
     count = len(_pairs(recipe))
+    plan, twice = recipe.train, dict[str, Any]()
     own_rate = plain_recipe(start).get("train", {}).get("lr")  # its peak, where its recipe says it
-    epochs = max(2, min(12, round(12 * (500 / count) ** 0.25)))
-    if own_rate is not None and not recipe.train.lora:
+    if own_rate is not None and not plan.lora:
         rate = OWN_RATE * float(own_rate)
-        epochs = max(epochs, min(OWN_EPOCHS, -(-OWN_PAIRS // count)))
+        epochs = max(2, round(OWN_EPOCHS * (OWN_PAIRS / count) ** 0.5))
+        if count <= FEW:
+            twice = {"train.tokens": OF_FEW["train.tokens"], "train.rdrop": AGREED if _long(plan) else 0.0}
     else:
         few = next((share for most, share in RATES if count <= most), RATE)
-        rate = few * (ADAPTED if recipe.train.lora else PUBLISHED)
-        epochs = max(epochs, -(-PAIRS // count))
+        rate = few * (ADAPTED if plan.lora else PUBLISHED)
+        epochs = max(2, min(12, round(12 * (500 / count) ** 0.25)), -(-PAIRS // count))
     lr = float(f"{rate:.2g}")
-    own: dict[str, Any] = {"train.optimizer": "adam", "train.lr": lr, "train.warmup": 100}
+    own: dict[str, Any] = {"train.optimizer": "adam", "train.lr": lr, "train.warmup": 100, **twice}
     own["train.patience"] = PATIENCE
-    if recipe.train.steps is None and recipe.train.epochs is None and recipe.train.minutes is None:
+    if plan.steps is None and plan.epochs is None and plan.minutes is None:
         own["train.epochs"] = epochs
     return own, f"as there are {count:,} pairs"
+
+
+def _long(plan: PackedTrain) -> bool:
+    """Whether no budget is given, or one of some minutes: each batch may pass twice then."""
+    return plan.steps is None and plan.epochs is None and (plan.minutes or LONG) >= LONG
