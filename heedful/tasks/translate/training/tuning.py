@@ -16,8 +16,8 @@ from heedful.store import files
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.recipe import TranslateRecipe
 
-# Of the peak rate that a model of our own was trained with: at half of it, 2,000 and 8,000 pairs of another kind of text
-# taught it more than at a fifth, and 500 as much (docs/measured.md).
+# Of the peak rate that a model of our own was trained with: at half of it 500, 2,000 and 8,000 pairs of another kind of
+# text taught it more than at a fifth (docs/measured.md).
 OWN_RATE = 0.5
 OWN_EPOCHS, OWN_PAIRS = 30, 2_000  # of so many pairs so many epochs, and fewer of more pairs, by the root
 # Up to so many pairs, the share of what a published model may have been trained with: few are soon learnt by heart.
