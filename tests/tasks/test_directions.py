@@ -147,6 +147,38 @@ def test_names_of_files_say_the_direction(
     assert "it does not translate fr to de" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", ["eval", "score", "align", "distil"])
+def test_pairs_that_do_not_say_their_languages_are_refused(
+    run: tuple[Path, Finished], tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    """In words of the data, and with what mends it."""
+    pairs = backwards(3, 5)
+    path = written(tmp_path / "pairs.tsv", pairs.source, pairs.target)
+    assert heed(verb, run[0], "--data", path) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"error: {path}: which language is its source in? The model has several",
+        f"fix: name a direction of the model behind the path: {path}:en>de",
+    ]
+    assert heed(verb, run[0], "--data", f"{path}:en>it") == 2
+    assert f"error: {path}" in capsys.readouterr().err
+    if verb == "align":
+        assert heed(verb, run[0], "--data", f"{path}:en>fr") == 0
+
+
+def test_what_direction_was_taken_is_told_where_nothing_says_it(
+    run: tuple[Path, Finished], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = backwards(2, 5)
+    for name, texts in (("source.txt", pairs.source), ("reference.txt", pairs.target)):
+        (tmp_path / name).write_text("\n".join(texts) + "\n")
+    for verb in ("eval", "score", "align"):
+        sides = ["--source", tmp_path / "source.txt", "--target", tmp_path / "reference.txt"]
+        assert heed(verb, run[0], *sides) == 0
+        assert "source.txt: taken as en to de; another direction is said by" in capsys.readouterr().err
+    assert heed("score", run[0], f"{pairs.source[0]}\t{pairs.target[0]}") == 0
+    assert capsys.readouterr().err == "taken as en to de; another direction is said by --data PATH:SOURCE>TARGET\n"
+
+
 def test_another_direction_is_looked_at(run: tuple[Path, Finished]) -> None:
     ours, text = heedful.load(run[0], Translator), backwards(1, 5).source[0]
     assert ours.look(text, {"to": "fr"}).facts["text"] == ours.directed(target="fr").translate(text)

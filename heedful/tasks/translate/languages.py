@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from heedful.core.config import from_json, to_json
 from heedful.data.lines import listed
+from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.directions import ARROW
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import Pairs
@@ -106,6 +107,18 @@ def named(name: str, among: Sequence[str], option: str) -> str:
     what = f"{name!r} may be {listed(same)}" if same else f"no language {name!r}: there are {listed(among)}"
     more = f" and {len(among) - 8} more" if not same and len(among) > 8 else ""
     raise InputError(what + more, where=option, fix="name one of them" if same else "heed info RUN names all")
+
+
+def refuse_untold(languages: Languages, source: str, target: str, *, where: str) -> None:
+    """Raises InputError where pairs do not say which languages of a model they are in."""
+    try:
+        if unsaid := {source, target} & {SOURCE, TARGET}:
+            raise InputError(f"which language is its {min(unsaid)} in? The model has several")
+        languages.direction(source, target, given=("", ""))
+    except InputError as error:
+        one, other = languages.pairs()[0]
+        fix = f"name a direction of the model behind the path: {where}:{one}{ARROW}{other}"
+        raise InputError(error.what, where=where, fix=fix) from None
 
 
 def languages_in(about: Mapping[str, Any]) -> Languages | None:

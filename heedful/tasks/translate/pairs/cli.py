@@ -93,10 +93,11 @@ def _answer_pairs(
         def answered(lines: list[str], first: int) -> Iterable[Sequence[Mapping[str, Any]]]:
             return one_each(answers(translator, [in_a_pair(line) for line in lines]))
 
+        if KEY in translator.about and all(translator.languages):
+            say(f"taken as {' to '.join(translator.languages)}; another direction is said by --data PATH:SOURCE>TARGET")
         answer_lines(texts, answered, show, as_json=as_json)
         return
-    pairs, (of, to) = _read(translator, source, target, data)
-    directed = translator.directed(of, to) if KEY in translator.about else translator
+    pairs, directed = _read(translator, source, target, data)
     tags = pairs.tags or [""] * len(pairs)
     both = [*zip(pairs.source, pairs.target, tags, strict=True)]
     groups = (both[i : i + GROUP] for i in range(0, len(both), GROUP))
@@ -114,19 +115,22 @@ def _answer_pairs(
 
 def _read(
     translator: "Translator", source: str | None, target: str | None, data: str | None
-) -> "tuple[Pairs, tuple[str, str]]":
-    """The pairs of data, or of two files, and their languages, as far as that is said. Raises InputError for data of
-    several directions."""
-    from heedful.data.text.layouts import languages_of_files
+) -> "tuple[Pairs, Translator]":
+    """The pairs of data, or of two files, and the translator in their direction. Raises InputError for data of several
+    directions."""
     from heedful.data.text.pairs import read_pairs
     from heedful.data.text.reading import read_whole
     from heedful.tasks.translate.languages import KEY
+    from heedful.tasks.translate.pairs.directed import directed_by_data, directed_by_files
     from heedful.tasks.translate.pairs.tagged import with_tags
 
     if data is None:
         assert source is not None  # else there are lines to be read
         assert target is not None
-        return read_pairs(source, target), languages_of_files(source, target)
+        directed, unsaid = directed_by_files(translator, source, target)
+        for line in unsaid:
+            say(line)
+        return read_pairs(source, target), directed
     known = {} if KEY in translator.about else translator.about  # of several directions the data says which
     asked = partial(read_whole, data, source=source or known.get("source"), target=target or known.get("target"))
     (read, _), told = with_tags(translator, lambda tag: asked(tag=tag))
@@ -134,4 +138,4 @@ def _read(
         say(line)
     if read.directions:
         raise InputError("data of several directions", where=data, fix="name one: --source en --target de")
-    return read.train.apart(), (read.taken.source, read.taken.target)
+    return read.train.apart(), directed_by_data(translator, read.taken.source, read.taken.target, data)

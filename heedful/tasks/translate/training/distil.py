@@ -14,7 +14,7 @@ from heedful.errors import InputError, are, counted
 from heedful.run.folder import task_name
 from heedful.run.recipe import override, validated
 from heedful.run.resume import plain_recipe
-from heedful.tasks.translate.languages import KEY, languages_of
+from heedful.tasks.translate.languages import KEY, languages_in, languages_of, refuse_untold
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, fastest, texts_in
 from heedful.tasks.translate.use import Translator
@@ -66,6 +66,8 @@ def planned_distillation(
     corpus = read_parallel(path, source=source, target=target)
     if corpus.directions:
         raise InputError("data of several directions", where=corpus.name, fix="name one: --source en --target de")
+    if (languages := languages_in(about)) is not None:
+        refuse_untold(languages, corpus.source, corpus.target, where=corpus.name)
     teaching = Synthetic(
         texts=[*dict.fromkeys(corpus.train.source)],
         models=(teacher, *together),
