@@ -8,6 +8,7 @@ import pytest
 import heedful
 from commands import heed
 from heedful.data.text.pairs import Pairs
+from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run.events import Finished
@@ -17,6 +18,7 @@ from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
 from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.training.distil import planned_back_translation, write_pairs
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
 from heedful.verbs.train import train
@@ -163,6 +165,32 @@ def test_pairs_that_do_not_say_their_languages_are_refused(
     assert f"error: {path}" in capsys.readouterr().err
     if verb == "align":
         assert heed(verb, run[0], "--data", f"{path}:en>fr") == 0
+
+
+def test_back_translations_are_in_the_direction_that_is_asked_for(
+    run: tuple[Path, Finished], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By options, or by the file's name; the sources are in the language that comes out."""
+    ours, texts = heedful.load(run[0], Translator), backwards(3, 5).target
+    for name, to, way in (
+        ("mono.txt", "en", ("fr", "en")),
+        ("mono.fr", "", ("fr", "en")),
+        ("mono.en", "fr", ("en", "fr")),
+        ("mono.txt", "", ("en", "de")),
+    ):
+        (tmp_path / name).write_text("\n".join(texts) + "\n")
+        out = tmp_path / f"{name}{to}.tsv"
+        longer: DecodingOptions = {"shortest": 2, "longest": 6}
+        writing = planned_back_translation(run[0], [str(tmp_path / name)], out, longer, ("", to))
+        assert f", from {way[0]} to {way[1]}" in "\n".join(write_pairs(writing, "cpu"))
+        rows = [line.split("\t") for line in out.read_text().splitlines()]
+        assert rows[0] == [way[1], way[0]]
+        assert rows[1:] == [
+            [made, text] for made, text in zip(ours.directed(*way).translate(texts, **longer), texts, strict=True)
+        ]
+    (tmp_path / "mono.en").write_text("x\n")
+    assert heed("back-translate", run[0], tmp_path / "mono.en", "--out", tmp_path / "x.tsv", "--to", "it") == 2
+    assert "--to: no language 'it'" in capsys.readouterr().err
 
 
 def test_what_direction_was_taken_is_told_where_nothing_says_it(

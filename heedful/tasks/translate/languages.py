@@ -78,12 +78,21 @@ class Languages:
     def direction(self, source: str, target: str, *, given: tuple[str, str]) -> tuple[str, str]:
         """The names of two languages as the model has them; "" is what it has `given`. Raises InputError for one that
         it does not have, or two between which it does not translate."""
-        asked, told = bool(source), not source or self.source or self.learnt  # a language that no token tells is any
+        asked, aimed, told = (
+            bool(source),
+            bool(target),
+            not source or self.source or self.learnt,
+        )  # a language that no token tells is any
         source = (named(source, self.names("source"), "--from-language") if told else source) if source else given[0]
         target = named(target, self.names("target"), "--to") if target else given[1]
-        if not asked and self._lacks(source, target):
-            found = [one for one, other in self.pairs() if other == target]
-            source = found[0] if len(found) == 1 else source  # the only one that leads there
+        if self._lacks(source, target):
+            sides = (source if asked else "", target if aimed else "")
+            found = [
+                pair for pair in self.pairs() if all(side in ("", own) for side, own in zip(sides, pair, strict=True))
+            ]
+            source, target = (
+                found[0] if len(found) == 1 else (source, target)
+            )  # the only one that leads from or to there
         if self._lacks(source, target):
             what = f"it does not translate {source} to {target}"
             raise InputError(what, fix=f"it does {', '.join(each.replace(ARROW, ' to ') for each in self.learnt[:8])}")

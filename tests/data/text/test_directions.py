@@ -272,7 +272,7 @@ def test_columns_that_are_called_source_and_target_are_of_the_languages_asked_fo
     assert [read.directions[way] for way in read.train.ways] == [("en", "de")] * 3 + [("de", "en")] * 3
     one = read_whole(tmp_path / name, source="en", target="de")[0]
     assert (one.taken.source, one.taken.target, one.train.source[0]) == ("en", "de", SPOKEN[0][0])
-    with pytest.raises(InputError, match="no (column|key) 'column_a'"):
+    with pytest.raises(InputError, match=r"no (column|key) 'column_a'"):
         read_whole(tmp_path / name, source="column_a", target="de")
 
 

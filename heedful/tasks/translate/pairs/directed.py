@@ -1,4 +1,4 @@
-"""A translator of several languages in the direction that pairs say: in their columns or names, or behind their path."""
+"""A translator of several languages in the direction that pairs say: by columns or names, or behind their path."""
 
 from heedful.data.text.layouts import languages_of_files
 from heedful.tasks.translate.languages import languages_in, refuse_untold
@@ -20,5 +20,7 @@ def directed_by_files(translator: Translator, source: str, target: str) -> tuple
     said = languages_of_files(source, target)
     directed = translator.directed(*said)
     one, other = directed.languages
-    what = f"{source}: taken as {one} to {other}; another direction is said by names such as test.{one} and test.{other}"
+    what = (
+        f"{source}: taken as {one} to {other}; another direction is said by names such as test.{one} and test.{other}"
+    )
     return directed, [] if all(said) else [what]
