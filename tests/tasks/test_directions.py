@@ -14,6 +14,7 @@ from heedful.models import make_model
 from heedful.run.events import Finished
 from heedful.run.recipe import override
 from heedful.tasks.recipes import build
+from heedful.tasks.translate.documents.files import translate_documents
 from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
 from heedful.tasks.translate.pairs.weigh import weigh
@@ -205,6 +206,26 @@ def test_what_direction_was_taken_is_told_where_nothing_says_it(
         assert "source.txt: taken as en to de; another direction is said by" in capsys.readouterr().err
     assert heed("score", run[0], f"{pairs.source[0]}\t{pairs.target[0]}") == 0
     assert capsys.readouterr().err == "taken as en to de; another direction is said by --data PATH:SOURCE>TARGET\n"
+
+
+def test_a_document_of_another_direction_of_the_model_tells_how_to_ask_for_it(
+    run: tuple[Path, Finished], tmp_path: Path
+) -> None:
+    unit = '<body><trans-unit id="1"><source>ba de</source></trans-unit></body>'
+    languages = 'source-language="fr" target-language="en"'
+    path = tmp_path / "a.xlf"
+    path.write_text(f'<xliff version="1.2"><file {languages}>{unit}</file></xliff>')
+    ours, ways = (
+        heedful.load(run[0], Translator),
+        ("from fr, and is translated from en", "to en, and is translated to de"),
+    )
+    for asked, told in (
+        (("", ""), [f"{ways[0]}: give --from-language fr", f"{ways[1]}: give --to en"]),
+        (("", "en"), []),
+    ):
+        (written,) = translate_documents(ours.directed(*asked), [path], tmp_path / "b.xlf", DecodingOptions(longest=4))
+        found = [line for line in written.warnings if "it is to be translated" in line]
+        assert found == [f"{path}: it is to be translated {way}" for way in told]
 
 
 def test_another_direction_is_looked_at(run: tuple[Path, Finished]) -> None:
