@@ -17,6 +17,7 @@ from heedful.tasks.recipes import build
 from heedful.tasks.translate.documents.files import translate_documents
 from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
+from heedful.tasks.translate.languages import directions_of
 from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.distil import planned_back_translation, write_pairs
@@ -258,6 +259,43 @@ def test_it_is_learnt_from_and_mixed(run: tuple[Path, Finished], data: list[str]
     several = override(recipe, [f"data.path={json.dumps(data[:2])}", f'data.mix=["{data[2]}:0.25"]'])
     with pytest.raises(InputError, match="pairs from fr to en are mixed in"):
         TranslateJob(several)
+
+
+@pytest.mark.parametrize(
+    ("way", "before", "told"), [("fr>de", "de", "a new direction"), ("en>it", "", "no language 'it'")]
+)
+def test_a_new_direction_is_learnt(
+    run: tuple[Path, Finished], data: list[str], tmp_path: Path, way: str, before: str, told: str
+) -> None:
+    """Beside the others where the model has the target's token, and else alone and without the token of another."""
+    path, source, target = data[0].partition(":")[0], *way.split(">")
+    settings = [
+        f"start_from={run[0]}",
+        "model={}",
+        f"data.path={path}",
+        f"data.source={source}",
+        f"data.target={target}",
+    ]
+    recipe = override(build(TRANSFORMER | {"task": "translate"}, where="test"), [*settings, "train.steps=1"])
+    assert any(told in note for note in TranslateJob(recipe).notes)
+    for _ in train(recipe, tmp_path / "new"):
+        pass
+    ours = heedful.load(tmp_path / "new", Translator)
+    assert ours.around[0] == ([ours.source.extra[f"<|to_{before}|>"]] if before else [])
+    assert ours.languages == (source, target)
+    known = directions_of(ours.about)
+    assert known == ([*DIRECTIONS, (source, target)] if before else [])
+    assert ours.directed(target=target).around == ours.around
+    if before:
+        assert ours.directed("fr", "en").about["target"] == "en"
+
+
+def test_a_model_of_several_languages_does_not_guess_those_of_the_data(
+    run: tuple[Path, Finished], data: list[str]
+) -> None:
+    settings = [f"start_from={run[0]}", "model={}", f"data.path={data[0].partition(':')[0]}"]
+    with pytest.raises(InputError, match="languages of the data: no language 'source'"):
+        TranslateJob(override(build(TRANSFORMER | {"task": "translate"}, where="test"), settings))
 
 
 def test_an_export_tells_which_languages_it_does_not_ask_for(

@@ -7,7 +7,7 @@ for, and "" where one has to be.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from heedful.core.config import from_json, to_json
@@ -150,8 +150,10 @@ def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
     try:
         source, target = languages.direction(source, target, given=given)
     except InputError as error:
-        if languages.prefixes or languages.target == "before":
+        if languages.prefixes:
             return start, f"no language of the model is told: {error.what}"
+        if languages.target == "before" and not {source, target} & {SOURCE, TARGET}:
+            return _in_new_direction(start, languages, source, target)
         fix = "say what the sides are in, as the model calls it: --source NAME --target NAME"
         raise InputError(error.what, where="languages of the data", fix=fix) from None
     around = languages.around(source, target, start.source)
@@ -161,6 +163,20 @@ def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
         directed = directed._replace(source=tokenizer, target=tokenizer)
     prefix = languages.prefix(source, target)
     return directed, f"before each source: {prefix!r}" if prefix else f"as the model calls them: {source} to {target}"
+
+
+def _in_new_direction(start: Start, languages: Languages, source: str, target: str) -> tuple[Start, str]:
+    """A model to begin with that has a token for each target alone, in a direction that it has not learnt: one more,
+    where it has the target's token, and else the only one, without any."""
+    try:
+        target = named(target, list(languages.tokens), "--to")
+    except InputError:
+        around = {key: value for key, value in start.around.items() if key != KEY}
+        told = f"the model has no language {target!r}: it learns {source} to {target}, and unlearns the others"
+        return start._replace(around={**around, "before": [], "source": source, "target": target}), told
+    more = replace(languages, directions=(*languages.directions, f"{source}{ARROW}{target}"))
+    around = {**more.around(source, target, start.source), KEY: as_told(more), "source": source, "target": target}
+    return start._replace(around={**start.around, **around}), f"a new direction of the model: {source} to {target}"
 
 
 def token_of(name: str) -> str:
