@@ -53,8 +53,9 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             notes = (*told_of_data, *_notes(pairs, made))
             told_of_data = ()
             if out := written.get(name):
-                files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in texts).encode())
-                notes = (*notes, f"{out}: {counted(len(texts), 'translation')}, a line each")
+                files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in pairs.in_place(texts)).encode())
+                blank = f", and {counted(len(pairs.empty), 'empty line')}" if pairs.empty else ""
+                notes = (*notes, f"{out}: {counted(len(texts), 'translation')}, a line each{blank}")
             told = counted(len(pairs), "pair")
             if other is None:
                 scores = translator.metric.score(texts, pairs.references, bootstrap=options.bootstrap, ter=options.ter)
