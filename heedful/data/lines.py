@@ -126,9 +126,11 @@ def read_bytes(path: Path) -> bytes:
 
 def read_beginning(path: Path, most: int) -> bytes:
     """The first bytes of a file, unpacked where it is gzipped, as far as they can be read. Raises MissingError or
-    InputError."""
+    InputError, also for a pipe, which would lose them."""
     if not path.exists() and archive_of(path):
         return read_bytes(path)[:most]
+    if path.is_fifo():
+        raise InputError("a pipe, which can be read once alone", where=str(path), fix="write it into a file first")
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             return file.read(most)

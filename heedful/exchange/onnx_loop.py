@@ -62,13 +62,20 @@ class Translator:
         for step in range(min(facts["longest"] or 2 * own + 12, facts["positions"])):
             given = {"input_ids": numpy.array([newest]), "attention_mask": mask, **past, **memory}
             logits, *present = self.decoder.run(None, given)
-            logits[:, facts["forbidden"]] = -numpy.inf
+            ends = [facts["eos"]] if step < facts["shortest"] else []
+            logits[:, [*facts["forbidden"], *repeated(said, facts["no_repeat"]), *ends]] = -numpy.inf
             newest = facts["begin"][step] if step < len(facts["begin"]) else int(logits[0].argmax())
             past = dict(zip(past, present, strict=True))
             if newest == facts["eos"]:
                 break
             said.append(newest)
         return said
+
+
+def repeated(said: list[int], size: int) -> list[int]:
+    """The tokens by which so many in a row would be said twice; none of a size of 0."""
+    last = said[len(said) - size + 1 :] if size else []
+    return [said[at + size - 1] for at in range(len(said) - size + 1) if size and said[at : at + size - 1] == last]
 
 
 if __name__ == "__main__":

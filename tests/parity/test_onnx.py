@@ -36,6 +36,8 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "rotary": ({"order": "pre", "position": "rotary"}, {"forbidden": [0, 1, 40], "longest_source": 9}),
     "buckets": ({"order": "pre", "position": "buckets"}, {}),
+    "pairs": ({"order": "pre", "position": "rotary"}, {"decode": {"beam": 1, "no_repeat": 2, "shortest": 6}}),
+    "once": ({"order": "pre", "position": "rotary"}, {"decode": {"beam": 1, "no_repeat": 1}, "begin": [7, 9]}),
 }
 IMPORTED: dict[str, Any] = {"marian": marian_folder, "m2m100": m2m100_folder, "mt5": mt5_folder}
 EXPORT = """
@@ -100,7 +102,7 @@ def test_what_a_vocabulary_of_the_hub_lacks_is_unknown_there_too(runs: dict[str,
     theirs, model = runpy.run_path(str(out / "translate.py"))["Translator"](out), opened(runs[name])
     for text in ["The small cat is sleeping.", "D\u00e9j\u00e0 \u2603 x", "don't \u4e8c 9"]:
         ((own,), _) = model.encode([text])
-        ((best,),) = model.hypotheses([own], model.decoding(beam=1, no_repeat=0))
+        ((best,),) = model.hypotheses([own], model.decoding(beam=1))
         assert theirs.encode(text) == [*model.around[0], *own, *model.around[1]]
         assert theirs.search(theirs.encode(text)) == list(best.tokens)
         said = [*best.tokens, model.model.config.target.vocab_size - 1]  # which may have no name

@@ -8,15 +8,19 @@ import pytest
 import heedful
 from commands import heed
 from heedful.data.text.pairs import Pairs
+from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run.events import Finished
 from heedful.run.recipe import override
 from heedful.tasks.recipes import build
+from heedful.tasks.translate.documents.files import translate_documents
 from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
+from heedful.tasks.translate.languages import directions_of
 from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.train import TranslateJob
+from heedful.tasks.translate.training.distil import planned_back_translation, write_pairs
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
 from heedful.verbs.train import train
@@ -147,6 +151,84 @@ def test_names_of_files_say_the_direction(
     assert "it does not translate fr to de" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", ["eval", "score", "align", "distil"])
+def test_pairs_that_do_not_say_their_languages_are_refused(
+    run: tuple[Path, Finished], tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    """In words of the data, and with what mends it."""
+    pairs = backwards(3, 5)
+    path = written(tmp_path / "pairs.tsv", pairs.source, pairs.target)
+    assert heed(verb, run[0], "--data", path) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"error: {path}: which language is its source in? The model has several",
+        f"fix: name a direction of the model behind the path: {path}:en>de",
+    ]
+    assert heed(verb, run[0], "--data", f"{path}:en>it") == 2
+    assert f"error: {path}" in capsys.readouterr().err
+    if verb == "align":
+        assert heed(verb, run[0], "--data", f"{path}:en>fr") == 0
+
+
+def test_back_translations_are_in_the_direction_that_is_asked_for(
+    run: tuple[Path, Finished], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By options, or by the file's name; the sources are in the language that comes out."""
+    ours, texts = heedful.load(run[0], Translator), backwards(3, 5).target
+    for name, to, way in (
+        ("mono.txt", "en", ("fr", "en")),
+        ("mono.fr", "", ("fr", "en")),
+        ("mono.en", "fr", ("en", "fr")),
+        ("mono.txt", "", ("en", "de")),
+    ):
+        (tmp_path / name).write_text("\n".join(texts) + "\n")
+        out = tmp_path / f"{name}{to}.tsv"
+        longer: DecodingOptions = {"shortest": 2, "longest": 6}
+        writing = planned_back_translation(run[0], [str(tmp_path / name)], out, longer, ("", to))
+        assert f", from {way[0]} to {way[1]}" in "\n".join(write_pairs(writing, "cpu"))
+        rows = [line.split("\t") for line in out.read_text().splitlines()]
+        assert rows[0] == [way[1], way[0]]
+        assert rows[1:] == [
+            [made, text] for made, text in zip(ours.directed(*way).translate(texts, **longer), texts, strict=True)
+        ]
+    (tmp_path / "mono.en").write_text("x\n")
+    assert heed("back-translate", run[0], tmp_path / "mono.en", "--out", tmp_path / "x.tsv", "--to", "it") == 2
+    assert "--to: no language 'it'" in capsys.readouterr().err
+
+
+def test_what_direction_was_taken_is_told_where_nothing_says_it(
+    run: tuple[Path, Finished], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = backwards(2, 5)
+    for name, texts in (("source.txt", pairs.source), ("reference.txt", pairs.target)):
+        (tmp_path / name).write_text("\n".join(texts) + "\n")
+    for verb in ("eval", "score", "align"):
+        sides = ["--source", tmp_path / "source.txt", "--target", tmp_path / "reference.txt"]
+        assert heed(verb, run[0], *sides) == 0
+        assert "source.txt: taken as en to de; another direction is said by" in capsys.readouterr().err
+    assert heed("score", run[0], f"{pairs.source[0]}\t{pairs.target[0]}") == 0
+    assert capsys.readouterr().err == "taken as en to de; another direction is said by --data PATH:SOURCE>TARGET\n"
+
+
+def test_a_document_of_another_direction_of_the_model_tells_how_to_ask_for_it(
+    run: tuple[Path, Finished], tmp_path: Path
+) -> None:
+    unit = '<body><trans-unit id="1"><source>ba de</source></trans-unit></body>'
+    languages = 'source-language="fr" target-language="en"'
+    path = tmp_path / "a.xlf"
+    path.write_text(f'<xliff version="1.2"><file {languages}>{unit}</file></xliff>')
+    ours, ways = (
+        heedful.load(run[0], Translator),
+        ("from fr, and is translated from en", "to en, and is translated to de"),
+    )
+    for asked, told in (
+        (("", ""), [f"{ways[0]}: give --from-language fr", f"{ways[1]}: give --to en"]),
+        (("", "en"), []),
+    ):
+        (written,) = translate_documents(ours.directed(*asked), [path], tmp_path / "b.xlf", DecodingOptions(longest=4))
+        found = [line for line in written.warnings if "it is to be translated" in line]
+        assert found == [f"{path}: it is to be translated {way}" for way in told]
+
+
 def test_another_direction_is_looked_at(run: tuple[Path, Finished]) -> None:
     ours, text = heedful.load(run[0], Translator), backwards(1, 5).source[0]
     assert ours.look(text, {"to": "fr"}).facts["text"] == ours.directed(target="fr").translate(text)
@@ -177,6 +259,43 @@ def test_it_is_learnt_from_and_mixed(run: tuple[Path, Finished], data: list[str]
     several = override(recipe, [f"data.path={json.dumps(data[:2])}", f'data.mix=["{data[2]}:0.25"]'])
     with pytest.raises(InputError, match="pairs from fr to en are mixed in"):
         TranslateJob(several)
+
+
+@pytest.mark.parametrize(
+    ("way", "before", "told"), [("fr>de", "de", "a new direction"), ("en>it", "", "no language 'it'")]
+)
+def test_a_new_direction_is_learnt(
+    run: tuple[Path, Finished], data: list[str], tmp_path: Path, way: str, before: str, told: str
+) -> None:
+    """Beside the others where the model has the target's token, and else alone and without the token of another."""
+    path, source, target = data[0].partition(":")[0], *way.split(">")
+    settings = [
+        f"start_from={run[0]}",
+        "model={}",
+        f"data.path={path}",
+        f"data.source={source}",
+        f"data.target={target}",
+    ]
+    recipe = override(build(TRANSFORMER | {"task": "translate"}, where="test"), [*settings, "train.steps=1"])
+    assert any(told in note for note in TranslateJob(recipe).notes)
+    for _ in train(recipe, tmp_path / "new"):
+        pass
+    ours = heedful.load(tmp_path / "new", Translator)
+    assert ours.around[0] == ([ours.source.extra[f"<|to_{before}|>"]] if before else [])
+    assert ours.languages == (source, target)
+    known = directions_of(ours.about)
+    assert known == ([*DIRECTIONS, (source, target)] if before else [])
+    assert ours.directed(target=target).around == ours.around
+    if before:
+        assert ours.directed("fr", "en").about["target"] == "en"
+
+
+def test_a_model_of_several_languages_does_not_guess_those_of_the_data(
+    run: tuple[Path, Finished], data: list[str]
+) -> None:
+    settings = [f"start_from={run[0]}", "model={}", f"data.path={data[0].partition(':')[0]}"]
+    with pytest.raises(InputError, match="languages of the data: no language 'source'"):
+        TranslateJob(override(build(TRANSFORMER | {"task": "translate"}, where="test"), settings))
 
 
 def test_an_export_tells_which_languages_it_does_not_ask_for(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import heed
 from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.errors import InputError, MissingError
 from heedful.metrics.paired import compare
@@ -63,6 +64,32 @@ def test_pairs_that_are_left_out_are_told(translators: tuple[Path, Path], sides:
     source.write_text("\n" + source.read_text().partition("\n")[2])
     (found,) = evaluate(translators[0], sides)
     assert found.notes == (f"{source}: 1 pair left out, a side is empty",)
+
+
+def test_line_i_is_of_line_i_where_a_side_is_empty(
+    translators: tuple[Path, Path], sides: TranslationScoring, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of translations, alignments and scores."""
+    assert sides.source is not None
+    assert sides.target is not None
+    source, out = Path(sides.source), tmp_path / "made.txt"
+    sources, targets = (Path(path).read_text().splitlines() for path in (source, sides.target))
+    source.write_text("\n".join([sources[0], " ", *sources[2:], ""]))
+    own = Translator.load(translators[0])
+    (found,) = evaluate(translators[0], replace(sides, out=str(out)))
+    made = own.translate([sources[0], *sources[2:]], beam=2)
+    assert out.read_text().splitlines() == [made[0], "", *made[1:]]
+    assert found.notes[-1] == f"{out}: 11 translations, a line each, and 1 empty line"
+    for verb in ("align", "score"):
+        words = [verb, translators[0], "--source", source, "--target", sides.target]
+        assert heed(*words) == 0
+        said = capsys.readouterr()
+        assert [bool(line) for line in said.out.splitlines()] == [True, False, *[True] * 10]
+        assert said.err == f"{source}: an empty line stands for 1 pair, of which a side is empty\n"
+        assert heed(*words, "--json") == 0
+        records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert records[1] == {"source": " ", "target": targets[1], "error": "a side is empty"}
+        assert [one["source"] for one in records[2:]] == sources[2:]
 
 
 def test_each_of_several_test_sets_gets_a_file(translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path) -> None:

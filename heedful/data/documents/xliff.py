@@ -28,6 +28,8 @@ from heedful.errors import InputError, counted
 # With all that is in them: codes of other formats, and what has no words.
 CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "sm", "em", "cp"])
 OPENS, CLOSES = frozenset(["bpt", "bx", "sc"]), frozenset(["ept", "ex", "ec"])
+# How a mark says that it is not to be translated: in XLIFF 2, in 1.2, and by ITS 2.0.
+KEPT = (("translate", "no"), ("mtype", "protected"), ("mtype", "x-its-translate-no"), ("its:translate", "no"))
 REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
 LOCKED = (("mq:locked", "locked"), ("m:locked", "true"))  # of memoQ and of Phrase
 UNITS = ("trans-unit", "segment")
@@ -100,8 +102,8 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
 
 
 def _code(token: Token) -> bool:
-    protected = token.attribute("translate") == "no" or token.attribute("mtype") == "protected"
-    return token.local in CODES or (token.local == "mrk" and protected)
+    kept = any(token.attribute(name) == word for name, word in KEPT)
+    return token.local in CODES or (token.local == "mrk" and kept)
 
 
 def _units(tokens: Sequence[Token]) -> Iterator[Unit]:

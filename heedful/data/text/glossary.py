@@ -15,17 +15,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from heedful.data.lines import read_beginning
+from heedful.data.lines import listed, read_beginning
 from heedful.data.parts import kind_of
+from heedful.data.tables import table_cells
 from heedful.data.text.columns import SOURCE, TARGET
+from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of
 from heedful.data.text.formats.tbx import ROOTS, read_tbx
-from heedful.data.text.headers import meaning
+from heedful.data.text.headers import is_header, meaning
 from heedful.data.text.rows import read_rows
 from heedful.errors import InputError, counted
 
 OR = "|"  # parts forms of a target
 LOOKED_AT = 4096  # bytes
+LONGEST_CODE, LONGEST_NAME = 3, 40  # characters
 ENDING = 4  # letters that inflection may add, or take away
 WORD = re.compile(r"\w+")
 BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # words of a term
@@ -175,23 +178,53 @@ def read_glossary(path: str | Path, *, source: str = SOURCE, target: str = TARGE
     root = re.search(rb"<(?:[\w.-]+:)?(\w+)", re.sub(rb"<[?!][^>]*>", b"", read_beginning(path, LOOKED_AT)))
     if root and root[1].decode().lower() in ROOTS:
         return glossary_of(read_tbx(path, source, target), language=source, where=str(path))
-    if format_of(path) or kind_of(path) in (".json", ".jsonl"):
-        rows, _ = read_rows(path, source, target)
-        return glossary_of(((row[0], row[1:]) for _, row in rows), language=source, where=str(path))
-    entries = [(row[0], row[1]) for _, row in read_rows(path, source, target, columns=(1, 2))[0]]
-    if entries and (turned := _header(entries[0], source, target)) is not None:
-        entries = [(second, first) if turned else (first, second) for first, second in entries[1:]]
-    return glossary_of(entries, language=source, where=str(path))
+    first = _first_row(path)
+    named = _columns_in(first, source, target, where=str(path))
+    if first and (named or format_of(path) is None):
+        one, other = named or (1, 2)
+        read = read_rows(path, str(one), str(other), columns=(one, other))[0]
+        entries = [(row[0], row[1]) for _, row in read if any(row)]
+        if named and entries[:1] == [(first[one - 1], first[other - 1])]:
+            del entries[0]
+        return glossary_of(entries, language=source, where=str(path))
+    rows, _ = read_rows(path, source, target)
+    return glossary_of(((row[0], row[1:]) for _, row in rows), language=source, where=str(path))
 
 
-def _header(first: tuple[str, str], source: str, target: str) -> bool | None:
-    """Whether the first line names the two languages the other way round; None of one that names others or none: a
-    short term is easily the code of some language."""
-    named = [meaning(cell) for cell in first]
-    for sides in ([meaning(source), meaning(target)], [SOURCE, TARGET]):
-        if None not in sides and named in (sides, sides[::-1]):
-            return named != sides
-    return None
+def _first_row(path: Path) -> Sequence[str]:
+    """The first row of a table that has something in it; of a sheet its first two cells, and of another file none.
+    Raises InputError or MissingError."""
+    if (kind := format_of(path)) == "xlsx":
+        return next((row for _, row in read_rows(path, "1", "2")[0] if any(row)), ())
+    if kind or kind_of(path) in (".json", ".jsonl"):
+        return ()
+    return next((row for _, row in table_cells(path, read_encoded_lines(path)[0], is_header)[1] if any(row)), ())
+
+
+def _columns_in(first: Sequence[str], source: str, target: str, *, where: str) -> tuple[int, int] | None:
+    """The columns of a table, from 1, that its first line says the languages of; None of a line that is no header: a
+    short term is easily the code of some language. Raises InputError for a header of other languages."""
+    named = [_named(cell) for cell in first]
+    asked = meaning(source), meaning(target)
+    for one, other in (asked, (SOURCE, TARGET)):
+        if one and other and one != other and named.count(one) == named.count(other) == 1:
+            return named.index(one) + 1, named.index(other) + 1
+    others = [i for i, each in enumerate(named) if each not in (None, SOURCE, TARGET)]
+    codes = all(len(first[i].strip()) <= LONGEST_CODE for i in others)
+    if len({named[i] for i in others}) < (3 if codes else 2):
+        return None
+    if {None, SOURCE, TARGET} & {*asked}:  # the model does not say its languages
+        return others[0] + 1, others[1] + 1
+    what = f"its columns are {listed(first[i].strip() for i in others)}, and {source} is translated to {target}"
+    raise InputError(what, where=where, fix="give a glossary of these two")
+
+
+def _named(cell: str) -> str | None:
+    """What the header of a column names, as `meaning` tells it; "Term (EN)" is English."""
+    inside = re.fullmatch(r".*\(([\w-]+)\)\s*", cell)
+    if len(cell) > LONGEST_NAME:
+        return None
+    return meaning(cell) or (meaning(inside[1]) if inside else SOURCE if cell.strip().lower() == "term" else None)
 
 
 def _words(text: str) -> Iterator[tuple[int, int]]:

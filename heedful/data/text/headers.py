@@ -32,7 +32,7 @@ def _languages() -> dict[str, str]:
 def meaning(name: str) -> str | None:
     """The code of the language that `name` names ("German", "Deutsch", "de", "de-AT" and "German (Austria)" are "de"),
     or "source" or "target" ("Source text"); None of what names neither."""
-    plain = re.sub(r"\s*\([^()]*\)$|(?<=\w\w\w)[ _](?:text|sentence|segment)$", "", name.strip().lower())
+    plain = re.sub(r"\s*\([^()]*\)$|(?<=\w\w\w)[ _](?:text|sentence|segment|term)$", "", name.strip().lower())
     for side, words in SIDES.items():
         if plain in words.split():
             return side

@@ -70,6 +70,13 @@ class Pairs:
         unit = NUMBERED.get(kind_of(Path(file)))
         return f"{file}: {unit} {number}" if unit else f"{file}:{number}"
 
+    def in_place(self, texts: Sequence[str]) -> list[str]:
+        """A text for each pair, and an empty one in the place of each that was dropped."""
+        if not self.empty:
+            return [*texts]
+        both = [*zip(self.lines, texts, strict=True), *((line, "") for line, *_ in self.empty)]
+        return [text for _, text in sorted(both, key=lambda row: row[0])]
+
     def file_of(self, i: int) -> str:
         """The file that pair i was read from."""
         return self.files[self.lines[i] // LINES] if self.lines else self.name

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
@@ -75,6 +75,10 @@ def table_rows(
     ahead = [*islice(cells, LOOKED_INTO)]
     filled = [row for _, row in ahead if row]
     taken = _columns(f"{path}:{number}", first, filled[0] if filled else [], source, target, columns)
+    if taken.header and _only_sides(first, source, target):
+        two = [[row[taken.left], row[taken.right]] for row in filled if len(row) == len(first)]
+        if two and columns_by_language(two, source, target):
+            taken = taken._replace(left=taken.right, right=taken.left)
     rows = chain([] if taken.header else [(number, first)], ahead, cells)
     by_language = None
     if taken == FIRST_TWO._replace(source=source, target=target):  # nothing said which columns they are
@@ -95,6 +99,15 @@ def table_rows(
         fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
         wide = _wide(path, rows, least, most, expected=expected, fix=fix)
     return ((number, (row[taken.left], row[taken.right]) if row else ("", "")) for number, row in wide), taken
+
+
+def _only_sides(names: Sequence[str], source: str, target: str) -> tuple[int, int] | None:
+    """The numbers of the source and the target, where two languages are asked for, and a header or keys name the sides
+    alone."""
+    if {None, SOURCE, TARGET} & {meaning(source), meaning(target)} or column_of(source, names) is not None:
+        return None
+    left, right = column_of(SOURCE, names), column_of(TARGET, names)
+    return None if left is None or right is None or column_of(target, names) is not None else (left, right)
 
 
 def columns_by_language(rows: list[list[str]], source: str, target: str) -> Columns | None:
@@ -227,8 +240,15 @@ def object_rows(
     if not named and (told := language_columns(names)):
         return _told_objects(chain(before, items), names, told, (source, target), described)
     taken = _keys(first, source, target, described)
+    left, right = taken.source, taken.target
+    if sides := _only_sides(names := [*_keys_of(first)], source, target):
+        left, right = names[sides[0]], names[sides[1]]
+        before += islice(items, LOOKED_INTO)
+        two = [[*sides_of(row, where, left, right)[:2]] for where, row in before if row is not BLANK]
+        left, right = (right, left) if columns_by_language(two, source, target) else (left, right)
+        taken = taken._replace(layout=f"{described} {left!r} and {right!r}")
     rows = (
-        (number, ("", "") if row is BLANK else sides_of(row, where, taken.source, taken.target))
+        (number, ("", "") if row is BLANK else sides_of(row, where, left, right))
         for number, (where, row) in enumerate(chain(before, items), 1)
     )
     return rows, taken
@@ -282,6 +302,8 @@ def _columns(
     if left is not None and right is not None:
         one, other = cells[left] if unsaid[0] else source, cells[right] if unsaid[1] else target
         return Columns(left, right, one, other, True)
+    if header and (sides := _only_sides(cells, source, target)):
+        return Columns(*sides, source, target, True)
     lower = [cell.lower() for cell in cells]
     if header or source.lower() in lower or target.lower() in lower:
         what = f"no column {(source if left is None else target)!r} in the header; there are {listed(lower)}"
@@ -332,6 +354,11 @@ def _keys(row: object, source: str, target: str, described: str) -> Columns:
 def _is_number(value: object) -> bool:
     """What no text is: `id`, `nr` and `no` are languages too."""
     return isinstance(value, int | float) or (isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value) is not None)
+
+
+def _keys_of(row: object) -> Iterable[str]:
+    row = _translation(row)
+    return row if isinstance(row, dict) else ()
 
 
 def _translation(row: object) -> object:

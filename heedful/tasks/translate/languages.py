@@ -7,11 +7,12 @@ for, and "" where one has to be.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from heedful.core.config import from_json, to_json
 from heedful.data.lines import listed
+from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.directions import ARROW
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import Pairs
@@ -77,12 +78,21 @@ class Languages:
     def direction(self, source: str, target: str, *, given: tuple[str, str]) -> tuple[str, str]:
         """The names of two languages as the model has them; "" is what it has `given`. Raises InputError for one that
         it does not have, or two between which it does not translate."""
-        asked, told = bool(source), not source or self.source or self.learnt  # a language that no token tells is any
+        asked, aimed, told = (
+            bool(source),
+            bool(target),
+            not source or self.source or self.learnt,
+        )  # a language that no token tells is any
         source = (named(source, self.names("source"), "--from-language") if told else source) if source else given[0]
         target = named(target, self.names("target"), "--to") if target else given[1]
-        if not asked and self._lacks(source, target):
-            found = [one for one, other in self.pairs() if other == target]
-            source = found[0] if len(found) == 1 else source  # the only one that leads there
+        if self._lacks(source, target):
+            sides = (source if asked else "", target if aimed else "")
+            found = [
+                pair for pair in self.pairs() if all(side in ("", own) for side, own in zip(sides, pair, strict=True))
+            ]
+            source, target = (
+                found[0] if len(found) == 1 else (source, target)
+            )  # the only one that leads from or to there
         if self._lacks(source, target):
             what = f"it does not translate {source} to {target}"
             raise InputError(what, fix=f"it does {', '.join(each.replace(ARROW, ' to ') for each in self.learnt[:8])}")
@@ -108,6 +118,18 @@ def named(name: str, among: Sequence[str], option: str) -> str:
     raise InputError(what + more, where=option, fix="name one of them" if same else "heed info RUN names all")
 
 
+def refuse_untold(languages: Languages, source: str, target: str, *, where: str) -> None:
+    """Raises InputError where pairs do not say which languages of a model they are in."""
+    try:
+        if unsaid := {source, target} & {SOURCE, TARGET}:
+            raise InputError(f"which language is its {min(unsaid)} in? The model has several")
+        languages.direction(source, target, given=("", ""))
+    except InputError as error:
+        one, other = languages.pairs()[0]
+        fix = f"name a direction of the model behind the path: {where}:{one}{ARROW}{other}"
+        raise InputError(error.what, where=where, fix=fix) from None
+
+
 def languages_in(about: Mapping[str, Any]) -> Languages | None:
     """What task.json says of several languages; None of a model of one direction."""
     return from_json(Languages, about[KEY], where="task.json: languages") if KEY in about else None
@@ -128,8 +150,10 @@ def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
     try:
         source, target = languages.direction(source, target, given=given)
     except InputError as error:
-        if languages.prefixes or languages.target == "before":
+        if languages.prefixes:
             return start, f"no language of the model is told: {error.what}"
+        if languages.target == "before" and not {source, target} & {SOURCE, TARGET}:
+            return _in_new_direction(start, languages, source, target)
         fix = "say what the sides are in, as the model calls it: --source NAME --target NAME"
         raise InputError(error.what, where="languages of the data", fix=fix) from None
     around = languages.around(source, target, start.source)
@@ -139,6 +163,20 @@ def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
         directed = directed._replace(source=tokenizer, target=tokenizer)
     prefix = languages.prefix(source, target)
     return directed, f"before each source: {prefix!r}" if prefix else f"as the model calls them: {source} to {target}"
+
+
+def _in_new_direction(start: Start, languages: Languages, source: str, target: str) -> tuple[Start, str]:
+    """A model to begin with that has a token for each target alone, in a direction that it has not learnt: one more,
+    where it has the target's token, and else the only one, without any."""
+    try:
+        target = named(target, list(languages.tokens), "--to")
+    except InputError:
+        around = {key: value for key, value in start.around.items() if key != KEY}
+        told = f"the model has no language {target!r}: it learns {source} to {target}, and unlearns the others"
+        return start._replace(around={**around, "before": [], "source": source, "target": target}), told
+    more = replace(languages, directions=(*languages.directions, f"{source}{ARROW}{target}"))
+    around = {**more.around(source, target, start.source), KEY: as_told(more), "source": source, "target": target}
+    return start._replace(around={**start.around, **around}), f"a new direction of the model: {source} to {target}"
 
 
 def token_of(name: str) -> str:

@@ -11,7 +11,6 @@ import torch
 
 from heedful.core.config import to_json
 from heedful.data.text.corpus import by_direction, read_to_score
-from heedful.data.text.layouts import languages_of_files
 from heedful.data.text.pairs import Pairs, read_pairs, told_apart
 from heedful.decode.settings import chosen
 from heedful.errors import InputError, counted
@@ -26,6 +25,7 @@ from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.confidence import FEWEST, calibrated, write_calibration
 from heedful.tasks.translate.languages import KEY
 from heedful.tasks.translate.load import load_translator
+from heedful.tasks.translate.pairs.directed import directed_by_data, directed_by_files
 from heedful.tasks.translate.pairs.tagged import with_tags
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.use import Translator
@@ -53,8 +53,9 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             notes = (*told_of_data, *_notes(pairs, made))
             told_of_data = ()
             if out := written.get(name):
-                files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in texts).encode())
-                notes = (*notes, f"{out}: {counted(len(texts), 'translation')}, a line each")
+                files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in pairs.in_place(texts)).encode())
+                blank = f", and {counted(len(pairs.empty), 'empty line')}" if pairs.empty else ""
+                notes = (*notes, f"{out}: {counted(len(texts), 'translation')}, a line each{blank}")
             told = counted(len(pairs), "pair")
             if other is None:
                 scores = translator.metric.score(texts, pairs.references, bootstrap=options.bootstrap, ter=options.ter)
@@ -113,14 +114,16 @@ def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping
         if KEY in about and corpus.directions:
             tests = dict(by_direction(tests))
         elif KEY in about:
-            known_way = partial(_in_direction, translator.directed(corpus.source, corpus.target))
+            known_way = partial(_in_direction, directed_by_data(translator, corpus.source, corpus.target, options.data))
             tests, valid = {name: known_way(part) for name, part in tests.items()}, known_way(valid)
         return tests, valid or next(iter(tests.values())), told
     if source is not None and target is not None:
         pairs = read_pairs(source, target)
+        told = _warnings(runs, [Path(target), Path(source)])
         if KEY in translator.about:
-            pairs = _in_direction(translator.directed(*languages_of_files(source, target)), pairs)
-        return {Path(source).name: pairs}, pairs, _warnings(runs, [Path(target), Path(source)])
+            directed, unsaid = directed_by_files(translator, source, target)
+            pairs, told = _in_direction(directed, pairs), (*told, *unsaid)
+        return {Path(source).name: pairs}, pairs, told
     raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
 
 

@@ -91,13 +91,15 @@ def test_xliff_2_has_targets_as_the_standard_wants(read: Read) -> None:
 def test_xliff_keeps_segments_lines_and_what_is_protected(read: Read) -> None:
     state = 'state="translated" state-qualifier="mt-suggestion"'
     head, tail = XLIFF[: XLIFF.index("<trans-unit")], "</trans-unit></body></file></xliff>"
+    head = head.replace("<xliff ", '<xliff xmlns:its="http://www.w3.org/2005/11/its" ')
 
     def target(source: str, space: str = "") -> str:
         made = shouted(read("a.xlf", f'{head}<trans-unit id="1"{space}>{source}{tail}')).decode()
         return made[made.index(f"<target {state}>") : made.index("</target>")].partition(">")[2]
 
-    protected = '<mrk mtype="protected">de</mrk>'
-    assert target(f"<source>ba {protected} gi</source>") == f"BA {protected} GI"
+    for said in ('mtype="protected"', 'mtype="x-its-translate-no"', 'mtype="x-its" its:translate="no"'):
+        protected = f"<mrk {said}>de</mrk>"
+        assert target(f"<source>ba {protected} gi</source>") == f"BA {protected} GI"
     two = '<mrk mtype="seg" mid="1">ba <mrk mtype="x-t">de</mrk>,</mrk> <mrk mtype="seg" mid="2">gi.</mrk>'
     segmented = f"<source>ba de, gi.</source><seg-source>{two}</seg-source>"
     assert len(read("a.xlf", f'{head}<trans-unit id="1">{segmented}{tail}').passages) == 2

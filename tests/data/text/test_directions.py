@@ -8,6 +8,7 @@ import pytest
 
 from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_synthetic
 from heedful.data.text.directions import said_in
+from heedful.data.text.quality.told import in_three_lines
 from heedful.data.text.reading import read_whole
 from heedful.errors import InputError
 from written import tmx
@@ -272,3 +273,37 @@ def test_synthetic_pairs_of_several_directions_are_refused_beside_pairs_of_one(t
     with pytest.raises(InputError, match=r"s\.tsv: pairs of several directions, and the others are of one$"):
         with_synthetic(corpus, [str(tmp_path / "s.tsv")])
     assert len(with_synthetic(corpus, [f"{tmp_path / 's.tsv'}:en>de"]).train) == len(corpus.train) + 9
+
+
+SPOKEN = [
+    ("the house is old and very small", "das Haus ist alt und sehr klein"),
+    ("we have not seen them since then", "wir haben sie seitdem nicht gesehen"),
+    ("where is the key of this door", "wo ist der Schlüssel zu dieser Tür"),
+]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl", "a.json", "more.tsv"])
+def test_columns_that_are_called_source_and_target_are_of_the_languages_asked_for(tmp_path: Path, name: str) -> None:
+    keys = ["source", "target", *(["id"] if name == "more.tsv" else [])]
+    rows = [[*pair, str(i)][: len(keys)] for i, pair in enumerate(SPOKEN)]
+    objects = [dict(zip(keys, row, strict=True)) for row in rows]
+    text = "\n".join(["\t".join(keys), *map("\t".join, rows), ""])
+    if name != "a.json" and name.endswith("jsonl"):
+        text = "".join(json.dumps(own) + "\n" for own in objects)
+    elif name == "a.json":
+        text = json.dumps(objects)
+    (tmp_path / name).write_text(text)
+    read = read_whole(f"{tmp_path / name}:en>de,de>en")
+    pairs = [*zip(read.train.source, read.train.target, strict=True)]
+    assert pairs == [*SPOKEN, *((other, one) for one, other in SPOKEN)], "either way, by their languages"
+    assert [read.directions[way] for way in read.train.ways] == [("en", "de")] * 3 + [("de", "en")] * 3
+    one = read_whole(tmp_path / name, source="en", target="de")
+    assert (one.taken.source, one.taken.target, one.train.source[0]) == ("en", "de", SPOKEN[0][0])
+    with pytest.raises(InputError, match=r"no (column|key) 'column_a'"):
+        read_whole(tmp_path / name, source="column_a", target="de")
+
+
+def test_the_pairs_of_a_direction_are_told_to_be_in_its_languages(tmp_path: Path) -> None:
+    read = read_whole(f"{memory(tmp_path / 'm.tmx')}:en>de,en>fr,fr>de")
+    french = read.train.rows([i for i, way in enumerate(read.train.ways) if read.directions[way] == ("en", "fr")])
+    assert in_three_lines(french)[0].endswith("in en and fr")

@@ -1,5 +1,6 @@
 """Files that are not in UTF-8: read where it is sure what they are in, which is said, and refused otherwise."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,14 @@ def test_a_mark_that_does_not_hold_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfea\0b")
     with pytest.raises(InputError, match="not UTF-16, as its first bytes say"):
         read_parallel(path)
+
+
+def test_a_pipe_is_refused_where_its_beginning_would_be_lost() -> None:
+    reader, writer = os.pipe()
+    with open(writer, "w") as pipe:
+        pipe.write(pairs("Die Katze", 900))
+    try:
+        with pytest.raises(InputError, match="a pipe, which can be read once alone"):
+            read_parallel(f"/dev/fd/{reader}")
+    finally:
+        os.close(reader)

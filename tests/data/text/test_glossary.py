@@ -4,6 +4,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from openpyxl import Workbook
 
 from heedful.data.text.glossary import Glossary, Term, entries_in, glossary_of, read_glossary
 from heedful.errors import HeedError, InputError
@@ -58,6 +59,40 @@ def test_tables_and_several_forms(tmp_path: Path) -> None:
     (tmp_path / "terms.csv").write_text('German,English\nHund,dog\n"Hund, kleiner",puppy\n')
     turned = read_glossary(tmp_path / "terms.csv", source="en", target="de")
     assert turned.terms == (Term("dog", ("Hund",)), Term("puppy", ("Hund, kleiner",)))
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("Term (EN)\tTerm (DE)", "dog\tHund"),
+        ("Term (DE)\tTerm (EN)", "Hund\tdog"),
+        ("Term\tTranslation\tNotes", "dog\tHund\tan animal"),
+        ("Source term\tTarget term", "dog\tHund"),
+        ("English\tFrench\tGerman", "dog\tchien\tHund"),
+        ("en\tfr\tde", "dog\tchien\tHund"),
+    ],
+)
+def test_a_header_of_terms_is_no_term(tmp_path: Path, header: str, row: str) -> None:
+    """And says which columns are meant, of more than two."""
+    (tmp_path / "terms.tsv").write_text(f"{header}\n{row}\n")
+    assert read_glossary(tmp_path / "terms.tsv", source="en", target="de").terms == (Term("dog", ("Hund",)),)
+    if header.count("\t") == 1:
+        book = Workbook()
+        for cells in (header, row):
+            book.active.append(cells.split("\t"))
+        book.save(tmp_path / "terms.xlsx")
+        assert read_glossary(tmp_path / "terms.xlsx", source="en", target="de").terms == (Term("dog", ("Hund",)),)
+
+
+def test_terms_of_other_languages_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "terms.tsv"
+    path.write_text("English\tFrench\ndog\tchien\n")
+    with pytest.raises(InputError, match=r"its columns are 'English', 'French', and en is translated to de$"):
+        read_glossary(path, source="en", target="de")
+    assert read_glossary(path, source="en", target="fr").terms == (Term("dog", ("chien",)),)
+    assert read_glossary(path).terms == (Term("dog", ("chien",)),), "of a model that does not say its languages"
+    path.write_text("it\tes\ndog\tHund\n")
+    assert read_glossary(path, source="en", target="de").terms[0] == Term("it", ("es",)), "short words are codes too"
 
 
 def test_a_text_has_a_term_in_each_line() -> None:

@@ -60,9 +60,8 @@ def leaving(keep: Collection[str] = (), drop: Collection[str] = ()) -> set[str]:
 def examine(pairs: Pairs, tests: Sequence[Pairs] = (), *, source: str = "", target: str = "", step: int = 1) -> Report:
     """All checks over all pairs, or over each `step`-th. `source` and `target` name the languages."""
     kinds = _kinds(pairs, source, target)
-    told = [
-        ", ".join(dict.fromkeys(filter(None, side))) or None for side in zip(*(one.codes for one in kinds), strict=True)
-    ]
+    present = [kinds[way].codes for way in dict.fromkeys(pairs.ways)] or [one.codes for one in kinds]
+    told = [", ".join(dict.fromkeys(filter(None, side))) or None for side in zip(*present, strict=True)]
     words = tuple(sum(len(text.split()) for text in side) for side in (pairs.source, pairs.target))
     report = Report(len(pairs), (words[0], words[1]), (told[0], told[1]))
     known = {texts.plain(text) for part in tests for side in (part.source, part.target) for text in side}

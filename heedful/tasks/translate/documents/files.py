@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from heedful.data.documents.read import read_document
 from heedful.data.text.headers import SIDES, meaning
@@ -10,6 +11,7 @@ from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, MissingError
 from heedful.store import files
 from heedful.tasks.translate.documents.passages import translate_passages
+from heedful.tasks.translate.languages import languages_in
 from heedful.tasks.translate.pairs.pharaoh import AlignedPair
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
@@ -77,7 +79,7 @@ def translate_documents(
         files.make_folder(place.parent)
         files.write_bytes(place, data)
         marks = sum(len(passage.marks) for passage in passages)
-        notes = (*_other_languages(document.languages, translator.languages), *document.notes)
+        notes = (*_other_languages(document.languages, translator), *document.notes)
         warnings = (*(f"{name}: {note}" for note in notes), *told)
         flagged = None if flag is None else sum(own.flagged for own in said)
         alignments = tuple(
@@ -88,9 +90,17 @@ def translate_documents(
         yield Written(str(name), str(place), len(passages), marks, warnings, flagged, alignments)
 
 
-def _other_languages(said: tuple[str, str], own: tuple[str, str]) -> Iterator[str]:
-    """What is told of a document that says other languages than those of the model."""
-    for way, one, other in zip(("from", "to"), said, own, strict=True):
+def _other_languages(said: tuple[str, str], translator: Translator) -> Iterator[str]:
+    """What is told of a document that says other languages than those that it is translated from and to."""
+    languages = languages_in(translator.about)
+    sides: tuple[tuple[str, Literal["source", "target"], str], ...] = (
+        ("from", "source", "--from-language"),
+        ("to", "target", "--to"),
+    )
+    for (way, side, option), one, other in zip(sides, said, translator.languages, strict=True):
         meant = meaning(one), meaning(other)
         if None not in meant and meant[0] != meant[1] and meant[1] not in SIDES:
-            yield f"it is to be translated {way} {one}, and this model translates {way} {other}"
+            does = f"this model translates {way} {other}"
+            if languages is not None and meant[0] in map(meaning, languages.names(side)):
+                does = f"is translated {way} {other}: give {option} {one}"
+            yield f"it is to be translated {way} {one}, and {does}"

@@ -67,7 +67,7 @@ def export_onnx(run: Path, translator: Translator, out: Path, *, quantize: str |
 def facts_of(translator: Translator) -> dict[str, Any]:
     """What a search by the graphs must know."""
     source, target = translator.source, translator.target
-    before, after = translator.around
+    (before, after), decoding = translator.around, translator.decoding()
     model: Any = translator.model
     attention = model.config.decoder.block.attention
     return {
@@ -84,7 +84,9 @@ def facts_of(translator: Translator) -> dict[str, Any]:
         "bos": target.bos,
         "eos": target.eos,
         "forbidden": [*translator.forbidden],
-        "longest": translator.decoding().longest,
+        "longest": decoding.longest,
+        "shortest": decoding.shortest,
+        "no_repeat": decoding.no_repeat,
         "positions": translator.positions or MIN_POSITIONS,
         "heads": attention.kv_heads or attention.n_heads,
         "head_dim": model.decoder.blocks[0].self_attention.head_dim,

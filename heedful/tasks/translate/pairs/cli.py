@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     Asked = Callable[[Translator, Sequence[tuple[str, str]]], Iterable[Mapping[str, Any]]]
 
 
+Row = tuple[str, str, str | None]  # a source, a target and their tag; None where a side is empty
+
+
 class Given(NamedTuple):
     """Where pairs are: lines of two columns, two files, or data as a training reads it; without any, on standard
     input."""
@@ -93,45 +96,62 @@ def _answer_pairs(
         def answered(lines: list[str], first: int) -> Iterable[Sequence[Mapping[str, Any]]]:
             return one_each(answers(translator, [in_a_pair(line) for line in lines]))
 
+        if KEY in translator.about and all(translator.languages):
+            say(f"taken as {' to '.join(translator.languages)}; another direction is said by --data PATH:SOURCE>TARGET")
         answer_lines(texts, answered, show, as_json=as_json)
         return
-    pairs, (of, to) = _read(translator, source, target, data)
-    directed = translator.directed(of, to) if KEY in translator.about else translator
+    pairs, directed = _read(translator, source, target, data)
     tags = pairs.tags or [""] * len(pairs)
-    both = [*zip(pairs.source, pairs.target, tags, strict=True)]
-    groups = (both[i : i + GROUP] for i in range(0, len(both), GROUP))
-    if pairs.dropped:
-        say(f"{pairs.name}: {counted(pairs.dropped, 'pair')} left out, a side is empty")
+    both: list[tuple[int, Row]] = [*zip(pairs.lines, zip(pairs.source, pairs.target, tags, strict=True), strict=True)]
+    both += [(line, (one, other, None)) for line, one, other in pairs.empty]
+    both.sort(key=lambda row: row[0])
+
+    def answered_rows(rows: list[Row], first: int) -> Iterable[Sequence[Mapping[str, Any]]]:
+        whole = [(one, other, tag) for one, other, tag in rows if tag is not None]
+        found = iter(each_as_tagged(directed, answers, whole))
+        return one_each(_empty(row) if row[2] is None else next(found) for row in rows)
+
+    if pairs.empty:
+        say(f"{pairs.name}: an empty line stands for {counted(len(pairs.empty), 'pair')}, of which a side is empty")
     answer_groups(
-        groups,
-        lambda some, _: one_each(each_as_tagged(directed, answers, some)),
-        show,
-        named=pairs.where,
+        ([row for _, row in both[i : i + GROUP]] for i in range(0, len(both), GROUP)),
+        answered_rows,
+        lambda found: "" if "error" in found else show(found),
+        named=lambda number: pairs.line_of(both[number][0]),
         name=pairs.name,
         as_json=as_json,
     )
 
 
+def _empty(row: Row) -> Mapping[str, Any]:
+    return {"source": row[0], "target": row[1], "error": "a side is empty"}
+
+
 def _read(
     translator: "Translator", source: str | None, target: str | None, data: str | None
-) -> "tuple[Pairs, tuple[str, str]]":
-    """The pairs of data, or of two files, and their languages, as far as that is said. Raises InputError for data of
-    several directions."""
-    from heedful.data.text.layouts import languages_of_files
+) -> "tuple[Pairs, Translator]":
+    """The pairs of data, or of two files, and the translator in their direction. Raises InputError for data of several
+    directions."""
     from heedful.data.text.pairs import read_pairs
     from heedful.data.text.reading import read_whole
     from heedful.tasks.translate.languages import KEY
+    from heedful.tasks.translate.pairs.directed import directed_by_data, directed_by_files
     from heedful.tasks.translate.pairs.tagged import with_tags
 
     if data is None:
         assert source is not None  # else there are lines to be read
         assert target is not None
-        return read_pairs(source, target), languages_of_files(source, target)
+        directed, unsaid = directed_by_files(translator, source, target)
+        for line in unsaid:
+            say(line)
+        return read_pairs(source, target), directed
     known = {} if KEY in translator.about else translator.about  # of several directions the data says which
     asked = partial(read_whole, data, source=source or known.get("source"), target=target or known.get("target"))
     read, told = with_tags(translator, lambda tag: asked(tag=tag))
     for line in told:
         say(line)
+    if read.train.dropped:
+        say(f"{data}: {counted(read.train.dropped, 'pair')} left out, a side is empty")
     if read.directions:
         raise InputError("data of several directions", where=data, fix="name one: --source en --target de")
-    return read.train.apart(), (read.taken.source, read.taken.target)
+    return read.train.apart(), directed_by_data(translator, read.taken.source, read.taken.target, data)

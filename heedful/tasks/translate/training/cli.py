@@ -135,6 +135,14 @@ class DrawingOptions(SearchOptions):
     seed: Seed = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class DirectionOptions:
+    """Which of the directions of a model of several languages."""
+
+    to: Annotated[str, typer.Option(metavar="LANGUAGE", help="The language to make sources in, of several.")] = ""
+    from_language: Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")] = ""
+
+
 @by_groups
 def back_translate(
     run: Run,
@@ -143,6 +151,7 @@ def back_translate(
     ],
     out: Annotated[Path, typer.Option(help="A .tsv file for the pairs: what RUN makes, and the text.")],
     *,
+    direction: DirectionOptions,
     drawing: DrawingOptions,
     told: TellingOptions,
 ) -> None:
@@ -160,7 +169,8 @@ def back_translate(
     settings = chosen(beam=drawing.beam, length_penalty=drawing.length_penalty)
     if drawing.sample:
         settings["samples"], settings["seed"] = 1, drawing.seed
-    writing, shown = planned_back_translation(run, texts, out, settings), ProgressLine()
+    asked, shown = (direction.from_language, direction.to), ProgressLine()
+    writing = planned_back_translation(run, texts, out, settings, asked)
     for line in write_pairs(writing, chosen_device(told.device)):
         shown.say(line)
     shown.say(f"heed train translate --data PAIRS --synthetic {out}    # trains on them beside your own pairs")

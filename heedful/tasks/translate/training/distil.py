@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import torch
 
 from heedful.data.text.corpus import read_parallel
+from heedful.data.text.layouts import language_of
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, are, counted
 from heedful.run.folder import task_name
 from heedful.run.recipe import override, validated
 from heedful.run.resume import plain_recipe
-from heedful.tasks.translate.languages import KEY, languages_of
+from heedful.tasks.translate.languages import KEY, languages_in, languages_of, only_direction, refuse_untold
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, fastest, texts_in
 from heedful.tasks.translate.use import Translator
@@ -66,6 +67,8 @@ def planned_distillation(
     corpus = read_parallel(path, source=source, target=target)
     if corpus.directions:
         raise InputError("data of several directions", where=corpus.name, fix="name one: --source en --target de")
+    if (languages := languages_in(about)) is not None:
+        refuse_untold(languages, corpus.source, corpus.target, where=corpus.name)
     teaching = Synthetic(
         texts=[*dict.fromkeys(corpus.train.source)],
         models=(teacher, *together),
@@ -78,15 +81,25 @@ def planned_distillation(
     return Distillation(teaching, recipe)
 
 
-def planned_back_translation(run: Path, texts: Sequence[str], out: Path, decoding: DecodingOptions) -> Synthetic:
-    """Sources for the texts of these files, by a model of the other direction. Raises InputError or MissingError."""
-    read, made = languages_of(task_name(run)[1]) or ("", "")
+def planned_back_translation(
+    run: Path, texts: Sequence[str], out: Path, decoding: DecodingOptions, asked: tuple[str, str] = ("", "")
+) -> Synthetic:
+    """Sources for the texts of these files, by a model of the other direction; `asked` are the languages of the texts
+    and of the sources, "" what the model takes by default. Raises InputError or MissingError."""
+    about = task_name(run)[1]
+    given = read, made = languages_of(about) or ("", "")
+    if (languages := languages_in(about)) is None:
+        only_direction(*asked, given=given)
+    else:
+        said = next(filter(None, (language_of(Path(name)) for name in texts)), "")
+        read, made = languages.direction(asked[0] or said, asked[1], given=given)
     return Synthetic(
         texts=texts_in(texts, read),
         models=(run,),
         out=out,
         writes="source",
         languages=columns_called(made, read),
+        direction=("", "") if (read, made) == given else (read, made),
         settings=decoding,
     )
 
@@ -100,6 +113,8 @@ def write_pairs(writing: Synthetic, device: str) -> Iterator[str]:
     translator, how = fastest(writing.models, device, draws=bool(writing.settings.get("samples")))
     translator = translator.directed(*writing.direction)
     runs = " and ".join(map(str, writing.models))
+    if languages_in(translator.about) is not None:
+        how = f"{how}, from {' to '.join(translator.languages)}"
     yield f"{counted(count, 'text')} {are(count)} translated by {runs}, {how}"
     begin, last, doubted = perf_counter(), 0.0, 0
     with translator.in_processes(torch.get_num_threads()):
