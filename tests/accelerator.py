@@ -5,8 +5,9 @@ The pretend one borrows torch's device "lazy", which nothing stands behind here:
 thread that asks for them, and nothing is registered, so that tests beside do not notice.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from unittest import mock
@@ -30,7 +31,8 @@ class Away(Tensor):
     @staticmethod
     def __new__(cls, inner: Tensor, requires_grad: bool = False) -> "Away":
         layout: dict[str, Any] = {"strides": inner.stride(), "storage_offset": inner.storage_offset()}
-        with torch.inference_mode(False):  # the wrapper may be a view of one that was made outside
+        # Without inference mode: the wrapper may be a view of one that was made outside.
+        with torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext():
             made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=DEVICE, **layout)
         made.inner = inner.inner if isinstance(inner, Away) else inner
         return made
@@ -61,86 +63,110 @@ class Away(Tensor):
 class _Placed(TorchDispatchMode):
     """Sees every operation, those that make something on the pretend device out of nothing too."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled here, and to say so of each operation takes as long as many a one
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        leaves = _leaves(args, kwargs)
-        if not any(map(_concerned, leaves)):
+        if Away not in types and not any(map(_is_there, _leaves(args, kwargs))):
             return func(*args, **kwargs)
-        if _is_composite(func):  # in inference mode what consists of others comes as a whole
+        rules = _rules(func)
+        if rules.composite:  # in inference mode what consists of others comes as a whole
             with self:
                 return func.decompose(*args, **kwargs)
-        return _computed(func, args, kwargs)
+        return _computed(func, rules, args, kwargs)
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What is asked of an operation, whatever it is given."""
+
+    name: str
+    composite: bool  # it consists of others
+    free: bool  # may take tensors of both devices
+    indexed: bool
+    numbers: bool  # may take numbers on the CPU
+    drawn: bool  # may take a generator
 
 
 @cache
-def _is_composite(func: Any) -> bool:
-    return bool(func._can_decompose())
+def _rules(func: Any) -> _Rules:
+    name = func.overloadpacket.__name__
+    return _Rules(
+        name=name,
+        composite=bool(func._can_decompose()),
+        free=name in MOVES | PACKED,
+        indexed=name in INDEXED,
+        numbers=torch.Tag.pointwise in func.tags or name.startswith("_foreach"),
+        drawn=any("Generator" in str(argument.type) for argument in func._schema.arguments),
+    )
 
 
-def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _computed(func: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What the operation gives, on the device where it would be. Raises RuntimeError where two devices meet."""
     given = _leaves(args, kwargs)
     tensors = [leaf for leaf in given if isinstance(leaf, Tensor)]
-    away = [tensor for tensor in tensors if isinstance(tensor, Away)]
+    here = [tensor for tensor in tensors if type(tensor) is not Away]
     target = kwargs.get("device")
-    name = func.overloadpacket.__name__
-    if away and (wrong := _misplaced(func, args, kwargs)):
+    if len(here) < len(tensors) and here and (wrong := _misplaced(rules, args, here)):
         raise RuntimeError(f"{func}: expected all tensors to be on {DEVICE}, but {len(wrong)} are on the CPU")
-    goes = bool(away) if target is None else torch.device(target).type == DEVICE.type
-    if goes and any(isinstance(leaf, torch.Generator) for leaf in given):
+    goes = len(here) < len(tensors) if target is None else torch.device(target).type == DEVICE.type
+    if goes and rules.drawn and any(isinstance(leaf, torch.Generator) for leaf in given):
         raise RuntimeError(f"{func}: expected a generator of {DEVICE}, found one of the CPU")
+    words = {key: _bare(value) for key, value in kwargs.items()}
     if target is not None:
-        kwargs = kwargs | {"device": torch.device("cpu") if goes else target}
-    words = {key: _each(_inner, value) for key, value in kwargs.items()}
-    out = func(*(_each(_inner, value) for value in args), **words)
-    known = {id(_inner(tensor)): tensor for tensor in tensors}  # an operation in place hands back what it was given
+        words["device"] = torch.device("cpu") if goes else target
+    out = func(*map(_bare, args), **words)
+    if not goes:
+        return out
 
     def placed(value: Any) -> Any:
-        if not isinstance(value, Tensor) or not goes:
+        if not isinstance(value, Tensor):
             return value
-        same = known.get(id(value))
-        if same is None:
-            return Away(value)
-        assert (same.shape, same.stride()) == (value.shape, value.stride()), f"{name}: the wrapper has another shape"
-        return same
+        for same in tensors:  # an operation in place hands back what it was given
+            if (same.inner if type(same) is Away else same) is value:
+                shapes = (same.shape, same.stride()), (value.shape, value.stride())
+                assert shapes[0] == shapes[1], f"{rules.name}: the wrapper has another shape"
+                return same
+        return Away(value)
 
-    return (placed(out[0]), out[1]) if name in PACKED and isinstance(out, tuple) else _each(placed, out)
+    if rules.name in PACKED and isinstance(out, tuple):
+        return placed(out[0]), out[1]
+    return type(out)(map(placed, out)) if isinstance(out, list | tuple) else placed(out)
 
 
 def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
     """All that an operation is given, out of the lists that it is in."""
     found: list[Any] = []
-    for value in (*args, *kwargs.values()):
-        found.extend(value if isinstance(value, list | tuple) else (value,))
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(value, list | tuple):
+            found.extend(value)
+        else:
+            found.append(value)
     return found
 
 
-def _each(function: Callable[[Any], Any], value: Any) -> Any:
-    """The value with the function applied to each leaf of its lists."""
-    return type(value)([function(leaf) for leaf in value]) if isinstance(value, list | tuple) else function(value)
+def _is_there(value: Any) -> bool:
+    return isinstance(value, torch.device) and value.type == DEVICE.type
 
 
-def _concerned(value: Any) -> bool:
-    return isinstance(value, Away) or (isinstance(value, torch.device) and value.type == DEVICE.type)
+def _bare(value: Any) -> Any:
+    """The value, or the list, with what stands on the CPU for each tensor of the pretend device."""
+    if type(value) is Away:
+        return value.inner
+    return type(value)(map(_bare, value)) if isinstance(value, list | tuple) else value
 
 
-def _inner(value: Any) -> Any:
-    return value.inner if isinstance(value, Away) else value
-
-
-def _misplaced(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+def _misplaced(rules: _Rules, args: tuple[Any, ...], here: list[Tensor]) -> list[Tensor]:
     """The tensors on the CPU that CUDA would not let an operation on its own take: numbers alone may be there, and of
     an indexed tensor the indices."""
-    name = func.overloadpacket.__name__
-    if name in MOVES | PACKED:
+    if rules.free:
         return []
-    if name in INDEXED:
+    if rules.indexed:
         own, _, *values = args
-        return [x for x in (own, *values[:1]) if not isinstance(x, Away) and (x is own or x.dim())]
-    here = [x for x in _leaves(args, kwargs) if isinstance(x, Tensor) and not isinstance(x, Away)]
-    if torch.Tag.pointwise in func.tags or name.startswith("_foreach"):
-        return [x for x in here if x.dim()]
-    return here
+        return [x for x in (own, *values[:1]) if type(x) is not Away and (x is own or x.dim())]
+    return [x for x in here if x.dim()] if rules.numbers else here
 
 
 def accelerator() -> AbstractContextManager[str]:

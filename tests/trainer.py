@@ -209,7 +209,7 @@ def training(name: str, begun: Path, *settings: str) -> tuple[Any, Any]:
         case = cases.CASES[name]
         recipe, corpus = cases.recipe_of(case, case.model, {"tokens": 128}), case.corpus
     else:
-        recipe, corpus = made.made_recipe(getattr(made, name)), made.made_corpus(150)
+        recipe, corpus = made.made_recipe(getattr(made, name)), made.made_corpus(150, 4)
     known = {f"train.{key}" for key in keys_in(type(recipe), ["train"])}
     return override(recipe, [own for own in settings if own.partition("=")[0] in known]), corpus
 

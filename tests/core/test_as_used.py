@@ -1,7 +1,6 @@
 """What shows only where annotations are not executed, which is how the core is used: in a process of its own."""
 
-import subprocess
-import sys
+from as_used import printed
 
 NUMBERS = """
 import torch
@@ -57,22 +56,19 @@ for grad in (True, False):
 """
 
 
-def printed(script: str) -> list[str]:
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+SCRIPTS = (NUMBERS, WORDS, EXPORTED)
 
 
 def test_a_mask_of_numbers_is_refused() -> None:
     """Filled in, they would be an error of torch; given to its fused kernel they would be added to the scores."""
     told = "a mask of torch.{} - give a bool tensor, True where a query may attend"
     kinds = ("float32", "int64")
-    assert printed(NUMBERS) == [f"{field} {told.format(kind)}" for field in ("valid", "allowed") for kind in kinds]
+    assert printed(*SCRIPTS)[0] == [f"{field} {told.format(kind)}" for field in ("valid", "allowed") for kind in kinds]
 
 
 def test_a_word_that_is_not_understood_is_named() -> None:
     """Passed over, "prenorm" would be a block without norms."""
-    assert printed(WORDS) == [
+    assert printed(*SCRIPTS)[1] == [
         "PositionConfig.kind: 'rope'",
         "RotaryScaling.kind: 'dynamic'",
         "EmbedConfig.position_embeddings: 'rope'",
@@ -83,4 +79,4 @@ def test_a_word_that_is_not_understood_is_named() -> None:
 
 
 def test_a_stack_is_exported_for_any_length() -> None:
-    assert printed(EXPORTED) == ["True", "True"]
+    assert printed(*SCRIPTS)[2] == ["True", "True"]

@@ -1,7 +1,6 @@
 """Settings that are no numbers, in a process of its own: where annotations are executed they are found before."""
 
-import subprocess
-import sys
+from as_used import printed
 
 SCRIPT = """
 import torch
@@ -46,8 +45,7 @@ for ask in (
 
 
 def test_what_is_no_number_is_refused() -> None:
-    made = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
-    assert made.stdout.splitlines() == [
+    assert printed(SCRIPT, VERBS)[0] == [
         "temperature is '1' - give a number",
         "seed is None - give a number",
         "top_p is [0.5] - give a number",
@@ -60,8 +58,7 @@ def test_what_is_no_number_is_refused() -> None:
 
 
 def test_numbers_beside_settings_are_whole() -> None:
-    made = subprocess.run([sys.executable, "-c", VERBS], capture_output=True, text=True, check=True)
-    assert made.stdout.splitlines() == [
+    assert printed(SCRIPT, VERBS)[1] == [
         f"{what} - give a whole number"
         for what in (
             "tokens is 2.5",

@@ -34,7 +34,7 @@ STEPS = {"steps": 12, "save_every": 3, "eval_every": 12, "eval_sentences": 4, "t
 
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
-    return made_corpus(150)
+    return made_corpus(150, 4)
 
 
 @pytest.fixture(scope="module")
