@@ -9,15 +9,13 @@ import dataclasses
 import functools
 import importlib.machinery
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-import torch
 from beartype import beartype
-from jaxtyping import Float, jaxtyped
-from jaxtyping._storage import get_shape_memo
+from jaxtyping import jaxtyped
 
 ONE_CALL = jaxtyped("context")
 FIRST, THEN = 100, 10  # calls of a function in one test that are checked: these, and one in so many
@@ -48,55 +46,6 @@ def checked(made: Any) -> Any:
     return within
 
 
-Annotation: Any = type(Float[torch.Tensor, "N"])
-in_full = Annotation.__instancecheck__
-seen: defaultdict[Any, set[Any]] = defaultdict(set)  # the kinds of numbers that an annotation was seen to take
-
-
-@functools.cache
-def axes(hint: Any) -> tuple[str, tuple[tuple[str | int | None, bool], ...]] | None:
-    """The name of all axes before those that it names, "" where there are none, then the size of each, as a letter, a
-    number or None for any, and whether it may be one instead; or None where it says what has no place here."""
-    words = hint.dim_str.split()
-    lead = words.pop(0)[1:] if words and words[0].startswith("*") else ""
-    named = [word.lstrip("#") for word in words if not word.lstrip("#").isdigit() and word != "_"]
-    plain = all(name.isidentifier() and name[0] != "_" for name in ([lead] if lead else []) + named)
-    if hint.array_type is not torch.Tensor or not plain:
-        return None
-    sizes = [(word.lstrip("#"), word.startswith("#")) for word in words]
-    return lead, tuple((None if x == "_" else int(x) if x.isdigit() else x, loose) for x, loose in sizes)
-
-
-def fits(hint: Any, value: Any) -> bool:
-    """What jaxtyping says of it, which is asked wherever a glance is not enough to see that the value fits."""
-    tensor = isinstance(value, torch.Tensor)
-    if tensor and value.dtype in seen[hint] and (plan := axes(hint)) is not None:
-        lead, wanted = plan
-        shape = value.shape
-        more = len(shape) - len(wanted)
-        if more == 0 or (more > 0 and lead):
-            sizes, leads, *_ = get_shape_memo()
-            before = (False, shape[:more])
-            if not lead or leads.get(lead, before) == before:
-                new: dict[Any, int] = {}
-                for (name, loose), size in zip(wanted, shape[more:] if more else shape, strict=True):
-                    if name is None or (loose and size == 1):
-                        continue
-                    if name.__class__ is str:
-                        name = sizes[name] if name in sizes else new.setdefault(name, size)
-                    if name != size:
-                        break
-                else:
-                    sizes.update(new)
-                    if lead:
-                        leads[lead] = before
-                    return True
-    found: bool = in_full(hint, value)
-    if found and tensor:
-        seen[hint].add(value.dtype)
-    return found
-
-
 def known(hint: Any, names: dict[str, Any]) -> Any:
     """A hint in quotes as what it names, or as anything where nothing of that name is there (yet) at run time."""
     try:
@@ -122,7 +71,7 @@ class Loader(importlib.machinery.SourceFileLoader):
         """Without the compiled file, which is that of the module as it stands."""
         path = self.get_filename(fullname)
         tree = Marking().visit(ast.parse(self.get_data(path), path))
-        return compile(tree, path, "exec", dont_inherit=True)
+        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)["__checked__"] = checked
@@ -143,4 +92,3 @@ class Finder:
 def install() -> None:
     """To be called before the first import of heedful."""
     sys.meta_path.insert(0, Finder)  # type: ignore[arg-type]
-    Annotation.__instancecheck__ = fits
