@@ -21,7 +21,7 @@ def compile_blocks(model: nn.Module, *, recorded: bool = True) -> None:
 
     Where a device can record what it is told to launch (CUDA graphs), passes with gradients are recorded once and then
     launched whole, which spares a small model most of its time. Without `recorded` they are not: the memory of their
-    gradients is that of the next pass too, so that nobody may add up the gradients of several passes in it.
+    gradients is that of the next pass too, so that the gradients of several passes cannot be added up in it.
     """
     device = next(model.parameters()).device
     try:

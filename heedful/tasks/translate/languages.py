@@ -78,21 +78,18 @@ class Languages:
     def direction(self, source: str, target: str, *, given: tuple[str, str]) -> tuple[str, str]:
         """The names of two languages as the model has them; "" is what it has `given`. Raises InputError for one that
         it does not have, or two between which it does not translate."""
-        asked, aimed, told = (
-            bool(source),
-            bool(target),
-            not source or self.source or self.learnt,
-        )  # a language that no token tells is any
+        asked = source, target
+        told = not source or self.source or self.learnt  # a language that no token tells is any
         source = (named(source, self.names("source"), "--from-language") if told else source) if source else given[0]
         target = named(target, self.names("target"), "--to") if target else given[1]
         if self._lacks(source, target):
-            sides = (source if asked else "", target if aimed else "")
-            found = [
-                pair for pair in self.pairs() if all(side in ("", own) for side, own in zip(sides, pair, strict=True))
+            left = [
+                (one, other)
+                for one, other in self.pairs()
+                if (one == source or not asked[0]) and (other == target or not asked[1])
             ]
-            source, target = (
-                found[0] if len(found) == 1 else (source, target)
-            )  # the only one that leads from or to there
+            if len(left) == 1:  # the only one from or to what is asked for
+                source, target = left[0]
         if self._lacks(source, target):
             what = f"it does not translate {source} to {target}"
             raise InputError(what, fix=f"it does {', '.join(each.replace(ARROW, ' to ') for each in self.learnt[:8])}")
