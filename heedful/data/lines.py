@@ -130,7 +130,7 @@ def read_beginning(path: Path, most: int) -> bytes:
     if not path.exists() and archive_of(path):
         return read_bytes(path)[:most]
     if path.is_fifo():
-        raise InputError("a pipe, which can be read once alone", where=str(path), fix="write it into a file first")
+        raise InputError("a pipe, which can be read only once", where=str(path), fix="write it into a file first")
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             return file.read(most)

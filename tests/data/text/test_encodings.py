@@ -72,7 +72,7 @@ def test_a_pipe_is_refused_where_its_beginning_would_be_lost() -> None:
     with open(writer, "w") as pipe:
         pipe.write(pairs("Die Katze", 900))
     try:
-        with pytest.raises(InputError, match="a pipe, which can be read once alone"):
+        with pytest.raises(InputError, match="a pipe, which can be read only once"):
             read_parallel(f"/dev/fd/{reader}")
     finally:
         os.close(reader)
