@@ -73,16 +73,16 @@ def table_rows(
         taken = Columns(told.source, told.target, source, target, True, described)
         return _told_rows(path, cells, first, told, (source, target)), taken
     ahead = [*islice(cells, LOOKED_INTO)]
-    filled = [row for _, row in ahead if row]
-    taken = _columns(f"{path}:{number}", first, filled[0] if filled else [], source, target, columns)
+    below = [row for _, row in ahead if row]
+    taken = _columns(f"{path}:{number}", first, below[0] if below else [], source, target, columns)
     if taken.header and _only_sides(first, source, target):
-        two = [[row[taken.left], row[taken.right]] for row in filled if len(row) == len(first)]
+        two = [[row[taken.left], row[taken.right]] for row in below if len(row) == len(first)]
         if two and columns_by_language(two, source, target):
             taken = taken._replace(left=taken.right, right=taken.left)
     rows = chain([] if taken.header else [(number, first)], ahead, cells)
     by_language = None
     if taken == FIRST_TWO._replace(source=source, target=target):  # nothing said which columns they are
-        by_language = columns_by_language([first, *filled], source, target)
+        by_language = columns_by_language([first, *below], source, target)
         taken = by_language or taken
     numbers = f"no header, columns {taken.left + 1} and {taken.right + 1}"
     numbers += f" by their languages, {taken.source} and {taken.target}" if by_language else ""
