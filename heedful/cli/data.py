@@ -1,6 +1,7 @@
 """What is wrong with data, before anything is trained on it: `heed data check`."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -42,7 +43,8 @@ def data(
         files.need_folder_for(picture)
     if out:
         refuse_out(out)
-    checked = check_data(paths if len(paths) > 1 else paths[0], source=source, target=target, keep=keep, drop=drop)
+    given = paths if len(paths) > 1 else paths[0]
+    checked = check_data(given, source=source, target=target, keep=keep, drop=drop, along=shown)
     beside = write_cleaned(checked, out) if out else None
     if picture and kind:
         from heedful.look.draw import to_bytes
@@ -61,6 +63,15 @@ def data(
             say(f"{out}: its column {TAG!r} has the tag of each pair: heed train translate --set data.tag={TAG}")
     if picture:
         say(str(picture))
+
+
+def shown(numbers: range) -> Iterable[int]:
+    """The same numbers, and on standard error, where that is a terminal, how far they are."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(numbers, "pairs looked at", console=console, transient=True, disable=not console.is_terminal)
 
 
 def kind_of_picture(picture: Path | None) -> Literal["png", "svg"] | None:

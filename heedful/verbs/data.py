@@ -1,6 +1,6 @@
 """What is wrong with somebody's pairs, before anything is trained on them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -51,15 +51,16 @@ def check_data(
     target: str | None = None,
     keep: Collection[str] = (),
     drop: Collection[str] = (),
+    along: Callable[[range], Iterable[int]] = iter,
 ) -> Checked:
-    """Looks at all pairs to train on, beside the test and validation sets of the same data. Raises InputError or
-    MissingError."""
+    """Looks at all pairs to train on, beside the test and validation sets of the same data; `along` walks their
+    numbers, and may show how far it is. Raises InputError or MissingError."""
     for name in (*keep, *drop):
         if name not in CHECKS:
             raise InputError(f"no check is called {name!r}", fix=f"there are {', '.join(CHECKS)}")
     read = read_whole(paths, source=source, target=target)
     tests = [part for part in (read.valid, *read.tests.values()) if part]
-    report = examine(read.train, tests, source=read.taken.source, target=read.taken.target)
+    report = examine(read.train, tests, source=read.taken.source, target=read.taken.target, along=along)
     if read.train.empty and len(report.examples.setdefault("empty", [])) < 1:
         report.examples["empty"] = [
             Example(read.train.line_of(line), one, other) for line, one, other in read.train.empty[:5]

@@ -1,5 +1,6 @@
 """What is found wrong with pairs, and what is not."""
 
+import json
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from heedful.data.text.quality.told import in_three_lines
 from heedful.data.text.reading import read_whole
 from heedful.errors import InputError
 from heedful.verbs.data import check_data, write_cleaned
+from tests.commands import heed
 
 GOOD = [
     ("The small cat is sleeping under the old table.", "Die kleine Katze schläft unter dem alten Tisch."),
@@ -220,3 +222,13 @@ def test_what_is_said_behind_a_path_is_in_what_is_left(tmp_path: Path, way: str)
     write_cleaned(check_data([f"{tmp_path}/a.tsv{way}#formal", f"{tmp_path}/b.tsv{way}"]), tmp_path / "clean.tsv")
     again = read_whole(tmp_path / "clean.tsv", tag="kind").train
     assert [*again.tags] == ["formal"] * len(GOOD) + [""] * len(GOOD)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_how_far_it_is_is_said_at_a_terminal_alone(tmp_path: Path, monkeypatch, capsys, terminal: bool):
+    (tmp_path / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in GOOD))
+    monkeypatch.setenv("TTY_COMPATIBLE", str(int(terminal)))
+    assert heed("data", "check", tmp_path / "pairs.tsv", "--json") == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["pairs"] == len(GOOD)
+    assert ("100%" in printed.err) is terminal

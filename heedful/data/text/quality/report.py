@@ -1,7 +1,7 @@
 """Every pair looked at: which faults it has, and how many have each."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -57,8 +57,17 @@ def leaving(keep: Collection[str] = (), drop: Collection[str] = ()) -> set[str]:
     return ({name for name, check in CHECKS.items() if check.leaves} - {*keep}) | {*drop}
 
 
-def examine(pairs: Pairs, tests: Sequence[Pairs] = (), *, source: str = "", target: str = "", step: int = 1) -> Report:
-    """All checks over all pairs, or over each `step`-th. `source` and `target` name the languages."""
+def examine(
+    pairs: Pairs,
+    tests: Sequence[Pairs] = (),
+    *,
+    source: str = "",
+    target: str = "",
+    step: int = 1,
+    along: Callable[[range], Iterable[int]] = iter,
+) -> Report:
+    """All checks over all pairs, or over each `step`-th. `source` and `target` name the languages; `along` walks the
+    numbers of the pairs, and may show how far it is."""
     kinds = _kinds(pairs, source, target)
     present = [kinds[way].codes for way in dict.fromkeys(pairs.ways)] or [one.codes for one in kinds]
     told = [", ".join(dict.fromkeys(filter(None, side))) or None for side in zip(*present, strict=True)]
@@ -68,7 +77,7 @@ def examine(pairs: Pairs, tests: Sequence[Pairs] = (), *, source: str = "", targ
     near = Overlap(text for part in tests for side in (part.source, part.target) for text in side)
     seen: set[tuple[int, str, str]] = set()
     targets: dict[tuple[int, str], set[str]] = {}
-    for i in range(0, len(pairs), step):
+    for i in along(range(0, len(pairs), step)):
         one, other = pairs.source[i], pairs.target[i]
         both = texts.plain(one), texts.plain(other)
         report.looked_at += 1
@@ -120,8 +129,8 @@ def faults_of(
     if ratio := kind.usual.too_far(one, other):
         yield "length_ratio", f"{ratio:.1f} times the usual"
     for name, read in (("numbers", texts.numbers), ("placeholders", texts.placeholders)):
-        first, second = read(one), read(other)
-        if first != second:
+        if (left := read(one)) != (right := read(other)):
+            first, second = Counter(left), Counter(right)
             told = [f"{mark}{item}" for mark, more in (("-", first - second), ("+", second - first)) for item in more]
             yield name, " ".join(told)
     if known and (both[0] in known or both[1] in known):

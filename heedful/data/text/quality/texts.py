@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections import Counter
 
 # Program text and addresses inside a sentence, which a translation has to keep.
 PLACEHOLDER = re.compile(
@@ -33,17 +32,16 @@ def has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-def numbers(text: str) -> Counter[str]:
-    """The numbers of two digits and more, without what separates thousands and decimals."""
+def numbers(text: str) -> list[str]:
+    """The numbers of two digits and more, without what separates thousands and decimals, sorted."""
     found = (re.sub(r"\D", "", number) for number in NUMBER.findall(text))
     digits = ("".join(str(unicodedata.digit(character)) for character in number) for number in found)
-    return Counter(number for number in digits if len(number) > 1)
+    return sorted(number for number in digits if len(number) > 1)
 
 
-def placeholders(text: str) -> Counter[str]:
-    """Tags lose their attributes, addresses the punctuation that a sentence puts behind them."""
-    found = (re.sub(r"^(</?\w+).*>$", r"\1>", part.rstrip(".,;:!?)")) for part in PLACEHOLDER.findall(text))
-    return Counter(found)
+def placeholders(text: str) -> list[str]:
+    """Sorted. Tags lose their attributes, addresses the punctuation that a sentence puts behind them."""
+    return sorted(re.sub(r"^(</?\w+).*>$", r"\1>", part.rstrip(".,;:!?)")) for part in PLACEHOLDER.findall(text))
 
 
 def undecoded(text: str) -> str | None:
