@@ -47,7 +47,7 @@ class Pairs:
     name: str
     others: tuple[tuple[str, ...], ...] = ()
     files: tuple[str, ...] = field(default=(), compare=False)  # that they were read from
-    places: Sequence[int] = field(default=(), compare=False)  # which of `files` each pair stands in
+    file_numbers: Sequence[int] = field(default=(), compare=False)  # which of `files` each pair stands in
     lines: Sequence[int] = field(default=(), compare=False)  # and its line or unit there
     empty: Sequence[tuple[Place, str, str]] = field(default=(), compare=False)  # left out: where, and both sides
     ways: Sequence[int] = ()  # which of `directions` each pair is, where there are several
@@ -70,7 +70,7 @@ class Pairs:
 
     def place_of(self, i: int) -> Place:
         """Where pair i stands, of those that were read from files."""
-        return Place(self.places[i], self.lines[i])
+        return Place(self.file_numbers[i], self.lines[i])
 
     def line_of(self, place: Place) -> str:
         """A place in words: the file and the line, or the unit."""
@@ -82,13 +82,13 @@ class Pairs:
         """A text for each pair, and an empty one in the place of each that was dropped."""
         if not self.empty:
             return [*texts]
-        places = map(self.place_of, range(len(self)))
-        both = [*zip(places, texts, strict=True), *((place, "") for place, *_ in self.empty)]
+        where = map(self.place_of, range(len(self)))
+        both = [*zip(where, texts, strict=True), *((place, "") for place, *_ in self.empty)]
         return [text for _, text in sorted(both, key=lambda row: row[0])]
 
     def file_of(self, i: int) -> str:
         """The file that pair i was read from."""
-        return self.files[self.places[i]] if self.places else self.name
+        return self.files[self.file_numbers[i]] if self.file_numbers else self.name
 
     def direction_of(self, i: int) -> Direction | None:
         """That of pair i, where there are several."""
@@ -117,7 +117,7 @@ class Pairs:
             self.name,
             others=tuple(self.others[i] for i in chosen) if self.others else (),
             files=self.files,
-            places=array("i", (self.places[i] for i in chosen)) if self.places else (),
+            file_numbers=array("i", (self.file_numbers[i] for i in chosen)) if self.file_numbers else (),
             lines=array("i", (self.lines[i] for i in chosen)) if self.lines else (),
             ways=array("h", (self.ways[i] for i in chosen)) if self.ways else (),
             directions=self.directions,
@@ -126,7 +126,7 @@ class Pairs:
 
     def numbered(self) -> "Pairs":
         """The same, of pairs that were not read from files, as if they had been."""
-        return replace(self, files=(self.name,), places=[0] * len(self), lines=range(1, len(self) + 1))
+        return replace(self, files=(self.name,), file_numbers=[0] * len(self), lines=range(1, len(self) + 1))
 
     def by_direction(self) -> dict[Direction, list[int]]:
         """The numbers of the pairs of each direction; none where there is one alone."""
@@ -158,9 +158,9 @@ def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
     if not kept:
         raise InputError("every pair has an empty side", where=name, fix="give text on both sides")
     others = tuple(row[2:] for _, row in kept)
-    places, lines = array("i", [0]) * len(kept), array("i", (number for number, _ in kept))
+    file_numbers, lines = array("i", [0]) * len(kept), array("i", (number for number, _ in kept))
     source, target = [row[0] for _, row in kept], [row[1] for _, row in kept]
-    return Pairs(source, target, name, others if any(others) else (), (name,), places, lines, empty)
+    return Pairs(source, target, name, others if any(others) else (), (name,), file_numbers, lines, empty)
 
 
 def told_apart(pairs: Pairs) -> Iterator[str]:
@@ -175,10 +175,10 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
     source, target = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
     others = tuple(own for part in parts for own in part.others or ((),) * len(part))
     files = {file: i for i, file in enumerate(dict.fromkeys(file for part in parts for file in part.files))}
-    places, lines, ways, empty = array("i"), array("i"), array("h"), list[tuple[Place, str, str]]()
+    file_numbers, lines, ways, empty = array("i"), array("i"), array("h"), list[tuple[Place, str, str]]()
     for part in parts:
         numbers = [files[file] for file in part.files]
-        places.extend(numbers[place] for place in part.places)
+        file_numbers.extend(numbers[place] for place in part.file_numbers)
         lines.extend(part.lines)
         ways.extend(part.ways)
         empty += [(Place(numbers[place], line), one, other) for (place, line), one, other in part.empty]
@@ -189,7 +189,7 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
         str(where),
         others=others if any(others) else (),
         files=tuple(files),
-        places=places,
+        file_numbers=file_numbers,
         lines=lines,
         empty=empty,
         ways=ways or (),
