@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from heedful.core.config import unknown_key
 from heedful.errors import InputError
 from heedful.run.folder import task_name
 from heedful.run.task import Served, Task
 from heedful.tasks import TASKS
-from heedful.tasks.shared.served import own_or_fast
+from heedful.tasks.shared.served import load_by
 
 if TYPE_CHECKING:
     from heedful.tasks.answer.use import Answerer
@@ -88,20 +87,10 @@ def load_model(
             f"a model for {row.name!r}, {_with_article(row.served().__name__)} and not {_with_article(kind.__name__)}"
         )
         raise InputError(what, where=str(run), fix=f"heedful.load(run, heedful.{row.served().__name__})")
-    engine = "own" if engine is None else engine
-    served = own_or_fast(row, run, device=device, engine=engine, weights=weights)
-    if served is not None:
-        return served
-    if weights != "float32":
-        raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix="leave out one of the two")
-    known = ["auto", "own", *sorted({name for each in TASKS.values() for name in each.engines})]
-    if engine not in known:
-        raise unknown_key(engine, known, where="engine")
-    load = row.engines[engine]().load if engine in row.engines else None
-    if load is None or device != "cpu":
-        what = f"the engine {engine!r} serves translators on a CPU, and this is a model for {row.name!r} on {device!r}"
+    if engine not in row.engines and any(engine in each.engines for each in TASKS.values()):
+        what = f"the engine {engine!r} serves translators, and this is a model for {row.name!r}"
         raise InputError(what, where=str(run), fix="leave out the engine")
-    return load(run)
+    return load_by(row, run, device=device, engine=engine, weights=weights)
 
 
 def _with_article(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from heedful.data.lines import tsv_row
 from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.directions import SIDES
-from heedful.data.text.pairs import LINES, Pairs
+from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.report import Example, Report, examine, leaving
 from heedful.data.text.reading import Read, read_whole
@@ -63,7 +63,7 @@ def check_data(
     report = examine(read.train, tests, source=read.taken.source, target=read.taken.target, along=along)
     if read.train.empty and len(report.examples.setdefault("empty", [])) < 1:
         report.examples["empty"] = [
-            Example(read.train.line_of(line), one, other) for line, one, other in read.train.empty[:5]
+            Example(read.train.line_of(place), one, other) for place, one, other in read.train.empty[:5]
         ]
     return Checked(read, report, report.left_out(leaving(keep, drop)))
 
@@ -91,9 +91,10 @@ def write_cleaned(checked: Checked, out: Path) -> Path:
     told = [*([own[0] for own in SIDES] if pairs.directions else []), *([TAG] if pairs.tags else [])]
     rows = [tsv_row(pairs.source[i], one, *_kind(pairs, i)) for i in kept for one in references[i]]
     files.write_bytes(out, "\n".join([tsv_row(*names, *told), *rows, ""]).encode())
-    gone = [(line, one, other, "empty") for line, one, other in pairs.empty]
-    gone += [_gone(pairs, i, faults) for i, faults in checked.left_out.items()]
-    lines = [tsv_row(one, other, pairs.line_of(line), why) for line, one, other, why in sorted(gone)]
+    gone = [(place, one, other, "empty") for place, one, other in pairs.empty]
+    for i, faults in checked.left_out.items():
+        gone.append((pairs.place_of(i), pairs.source[i], pairs.target[i], ", ".join(faults)))
+    lines = [tsv_row(one, other, pairs.line_of(place), why) for place, one, other, why in sorted(gone)]
     header = tsv_row(*names, "where", "why")
     files.write_bytes(beside, "\n".join([header, *lines, ""]).encode())
     return beside
@@ -108,9 +109,4 @@ def _names(read: Read) -> tuple[str, str]:
 
 def _kind(pairs: Pairs, i: int) -> list[str]:
     """Its languages, of several directions, and its tag, where some have one."""
-    return [*(pairs.directions[pairs.ways[i]] if pairs.directions else ()), *([pairs.tags[i]] if pairs.tags else ())]
-
-
-def _gone(pairs: Pairs, i: int, faults: list[str]) -> tuple[int, str, str, str]:
-    line = pairs.lines[i] if pairs.lines else i % LINES
-    return line, pairs.source[i], pairs.target[i], ", ".join(faults)
+    return [*(pairs.direction_of(i) or ()), *([pairs.tags[i]] if pairs.tags else ())]

@@ -79,3 +79,5 @@ def test_what_cannot_be_had_is_said(run: Path) -> None:
         heedful.load(run, weights="int9")
     with pytest.raises(InputError, match="int8 weights by the engine 'ctranslate2'"):
         heedful.load(run, engine="ctranslate2", weights="int8")
+    with pytest.raises(InputError, match="unknown key 'onnx'"):  # which is written for others, and not searched by
+        heedful.load(run, engine="onnx")

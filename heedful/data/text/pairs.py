@@ -15,13 +15,19 @@ from heedful.data.text.directions import Direction
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.errors import InputError
 
-LINES = 1 << 40  # more than any file has
 # What is numbered in place of lines, by the kind of the file.
 NUMBERED = {
     **dict.fromkeys((".tmx", ".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), "unit"),
     **dict.fromkeys((".xlsx", ".parquet"), "row"),
     ".json": "item",
 }
+
+
+class Place(NamedTuple):
+    """Where a pair stands: in which of the files, and its line or unit there."""
+
+    file: int
+    line: int
 
 
 class Origin(NamedTuple):
@@ -41,8 +47,9 @@ class Pairs:
     name: str
     others: tuple[tuple[str, ...], ...] = ()
     files: tuple[str, ...] = field(default=(), compare=False)  # that they were read from
-    lines: Sequence[int] = field(default=(), compare=False)  # which of them, times `LINES`, and the line or unit in it
-    empty: Sequence[tuple[int, str, str]] = field(default=(), compare=False)  # left out: line, and sides
+    file_numbers: Sequence[int] = field(default=(), compare=False)  # which of `files` each pair stands in
+    lines: Sequence[int] = field(default=(), compare=False)  # and its line or unit there
+    empty: Sequence[tuple[Place, str, str]] = field(default=(), compare=False)  # left out: where, and both sides
     ways: Sequence[int] = ()  # which of `directions` each pair is, where there are several
     directions: tuple[Direction, ...] = ()
     encoded: str = field(default="", compare=False)  # what two files are in, where that is not UTF-8
@@ -59,30 +66,36 @@ class Pairs:
     def where(self, i: int) -> str:
         """Where pair i stands: "train.tsv:1042", "memory.tmx: unit 3"; the name alone of pairs that were not read
         from files."""
-        if not self.lines:
-            return self.name
-        return self.line_of(self.lines[i])
+        return self.line_of(self.place_of(i)) if self.lines else self.name
 
-    def line_of(self, line: int) -> str:
-        """The file and the line, or the unit, of one of `lines`."""
-        place, number = divmod(line, LINES)
-        file = self.files[place]
+    def place_of(self, i: int) -> Place:
+        """Where pair i stands, of those that were read from files."""
+        return Place(self.file_numbers[i], self.lines[i])
+
+    def line_of(self, place: Place) -> str:
+        """A place in words: the file and the line, or the unit."""
+        file = self.files[place.file]
         unit = NUMBERED.get(kind_of(Path(file)))
-        return f"{file}: {unit} {number}" if unit else f"{file}:{number}"
+        return f"{file}: {unit} {place.line}" if unit else f"{file}:{place.line}"
 
     def in_place(self, texts: Sequence[str]) -> list[str]:
         """A text for each pair, and an empty one in the place of each that was dropped."""
         if not self.empty:
             return [*texts]
-        both = [*zip(self.lines, texts, strict=True), *((line, "") for line, *_ in self.empty)]
+        where = map(self.place_of, range(len(self)))
+        both = [*zip(where, texts, strict=True), *((place, "") for place, *_ in self.empty)]
         return [text for _, text in sorted(both, key=lambda row: row[0])]
 
     def file_of(self, i: int) -> str:
         """The file that pair i was read from."""
-        return self.files[self.lines[i] // LINES] if self.lines else self.name
+        return self.files[self.file_numbers[i]] if self.file_numbers else self.name
+
+    def direction_of(self, i: int) -> Direction | None:
+        """That of pair i, where there are several."""
+        return self.directions[self.ways[i]] if self.ways else None
 
     def origin_of(self, i: int) -> Origin:
-        return Origin(self.file_of(i), self.directions[self.ways[i]] if self.ways else None)
+        return Origin(self.file_of(i), self.direction_of(i))
 
     @property
     def references(self) -> list[list[str]]:
@@ -104,49 +117,50 @@ class Pairs:
             self.name,
             others=tuple(self.others[i] for i in chosen) if self.others else (),
             files=self.files,
-            lines=array("q", (self.lines[i] for i in chosen)) if self.lines else (),
-            ways=array("h", (self.ways[i] for i in chosen)) if len(self.ways) else (),
+            file_numbers=array("i", (self.file_numbers[i] for i in chosen)) if self.file_numbers else (),
+            lines=array("i", (self.lines[i] for i in chosen)) if self.lines else (),
+            ways=array("h", (self.ways[i] for i in chosen)) if self.ways else (),
             directions=self.directions,
             tags=[self.tags[i] for i in chosen] if self.tags else (),
         )
 
     def numbered(self) -> "Pairs":
         """The same, of pairs that were not read from files, as if they had been."""
-        return replace(self, files=(self.name,), lines=range(1, len(self) + 1))
+        return replace(self, files=(self.name,), file_numbers=[0] * len(self), lines=range(1, len(self) + 1))
 
     def by_direction(self) -> dict[Direction, list[int]]:
         """The numbers of the pairs of each direction; none where there is one alone."""
-        found: dict[int, list[int]] = {}
+        found: dict[Direction, list[int]] = {direction: [] for direction in self.directions}
         for i, way in enumerate(self.ways):
-            found.setdefault(way, []).append(i)
-        return {self.directions[way]: found[way] for way in sorted(found)}
+            found[self.directions[way]].append(i)
+        return {direction: own for direction, own in found.items() if own}
 
     def by_kind(self) -> dict[tuple[Direction, str], list[int]]:
         """The numbers of the pairs of each direction and tag; a direction is ("", "") where there is one alone. None
         where there is one kind alone, without a tag."""
         found: dict[tuple[Direction, str], list[int]] = {}
-        for i in range(len(self) if len(self.ways) or self.tags else 0):
-            way = self.directions[self.ways[i]] if len(self.ways) else ("", "")
-            found.setdefault((way, self.tags[i] if self.tags else ""), []).append(i)
+        for i in range(len(self) if self.ways or self.tags else 0):
+            kind = self.direction_of(i) or ("", ""), self.tags[i] if self.tags else ""
+            found.setdefault(kind, []).append(i)
         return found
 
 
 def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
     """Keep the numbered rows, a source and its references, with text on both sides, and count the others."""
-    kept, empty = list[tuple[int, tuple[str, ...]]](), list[tuple[int, str, str]]()
+    kept, empty = list[tuple[int, tuple[str, ...]]](), list[tuple[Place, str, str]]()
     for number, row in rows:
         if row[0].strip() and row[1].strip():
             kept.append((number, row))
         else:
-            empty.append((number, row[0], row[1]))
+            empty.append((Place(0, number), row[0], row[1]))
     if not kept and not empty:
         raise InputError("a header and no pair", where=name, fix="give lines below it")
     if not kept:
         raise InputError("every pair has an empty side", where=name, fix="give text on both sides")
     others = tuple(row[2:] for _, row in kept)
-    lines = array("q", (number for number, _ in kept))
+    file_numbers, lines = array("i", [0]) * len(kept), array("i", (number for number, _ in kept))
     source, target = [row[0] for _, row in kept], [row[1] for _, row in kept]
-    return Pairs(source, target, name, others if any(others) else (), (name,), lines, empty)
+    return Pairs(source, target, name, others if any(others) else (), (name,), file_numbers, lines, empty)
 
 
 def told_apart(pairs: Pairs) -> Iterator[str]:
@@ -160,23 +174,25 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
         return parts[0]
     source, target = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
     others = tuple(own for part in parts for own in part.others or ((),) * len(part))
-    files = tuple(dict.fromkeys(file for part in parts for file in part.files))
-    lines, empty, ways = array("q"), list[tuple[int, str, str]](), array("h")
+    files = {file: i for i, file in enumerate(dict.fromkeys(file for part in parts for file in part.files))}
+    file_numbers, lines, ways, empty = array("i"), array("i"), array("h"), list[tuple[Place, str, str]]()
     for part in parts:
+        numbers = [files[file] for file in part.files]
+        file_numbers.extend(numbers[place] for place in part.file_numbers)
+        lines.extend(part.lines)
         ways.extend(part.ways)
-        at = [files.index(file) * LINES for file in part.files]
-        lines.extend(at[line // LINES] + line % LINES for line in part.lines)
-        empty += [(at[line // LINES] + line % LINES, one, other) for line, one, other in part.empty]
+        empty += [(Place(numbers[place], line), one, other) for (place, line), one, other in part.empty]
     tags = [tag for part in parts for tag in part.tags or [""] * len(part)]
     return Pairs(
         source,
         target,
         str(where),
         others=others if any(others) else (),
-        files=files,
+        files=tuple(files),
+        file_numbers=file_numbers,
         lines=lines,
         empty=empty,
-        ways=ways if len(ways) else (),
+        ways=ways or (),
         directions=parts[0].directions,
         tags=tags if any(tags) else (),
     )

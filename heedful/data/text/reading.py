@@ -22,7 +22,7 @@ from heedful.data.text.formats import format_of
 from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
 from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, exact_part, language_of, layout_of
-from heedful.data.text.pairs import LINES, Origin, Pairs, joined, pairs_of, read_pairs
+from heedful.data.text.pairs import Origin, Pairs, joined, pairs_of, read_pairs
 from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, object_rows, read_rows
 from heedful.errors import InputError, MissingError, counted, pip_install
 
@@ -132,7 +132,7 @@ def tagged(read: Read, said: str, column: str) -> Read:
 
     def with_tags(part: Pairs) -> Pairs:
         rows = {} if said else {file: tags_in(Path(file), column) for file in part.files}
-        tags = [said or rows[part.file_of(i)].get(part.lines[i] % LINES, "") for i in range(len(part))]
+        tags = [said or rows[part.file_of(i)].get(part.lines[i], "") for i in range(len(part))]
         return replace(part, tags=tags)
 
     return read.each(with_tags)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 from heedful.data.lines import json_items, json_line, json_type, listed, read_beginning, sanitise
 from heedful.data.parts import kind_of
@@ -25,7 +26,6 @@ MOST_TEXT = 4000  # characters of a column that its language is told by
 NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
 TableRow = tuple[int, list[str]]  # the number of a row of a table, and its cells; a blank one has none
 BLANK: dict[str, object] = {}  # an object that stands for a line without any
-FIRST_TWO = Columns(0, 1, SOURCE, TARGET, False, turned="--source 2 --target 1")  # of a table that says no names
 ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
 
 
@@ -74,28 +74,22 @@ def table_rows(
         return _told_rows(path, cells, first, told, (source, target)), taken
     ahead = [*islice(cells, LOOKED_INTO)]
     below = [row for _, row in ahead if row]
-    taken = _columns(f"{path}:{number}", first, below[0] if below else [], source, target, columns)
-    if taken.header and _only_sides(first, source, target):
-        two = [[row[taken.left], row[taken.right]] for row in below if len(row) == len(first)]
-        if two and columns_by_language(two, source, target):
-            taken = taken._replace(left=taken.right, right=taken.left)
+    numbers, names = columns or _numbers(source, target), [cell.strip() for cell in first]
+    table = Table(f"{path}:{number}", names, below, source, target, numbers, columns is None and is_header(names))
+    rule, taken = next((rule, found) for rule in RULES if (found := rule(table)) is not None)
     rows = chain([] if taken.header else [(number, first)], ahead, cells)
-    by_language = None
-    if taken == FIRST_TWO._replace(source=source, target=target):  # nothing said which columns they are
-        by_language = columns_by_language([first, *below], source, target)
-        taken = by_language or taken
-    numbers = f"no header, columns {taken.left + 1} and {taken.right + 1}"
-    numbers += f" by their languages, {taken.source} and {taken.target}" if by_language else ""
-    which = f"{_named(first, taken)} of its header" if taken.header else numbers
+    which = f"no header, columns {taken.left + 1} and {taken.right + 1}"
+    which += f" by their languages, {taken.source} and {taken.target}" if rule is _by_language else ""
+    which = f"columns {names[taken.left]!r} and {names[taken.right]!r} of its header" if taken.header else which
     taken = taken._replace(layout=f"{described}, {which}")
     if taken.header:
         wide = _under(first, path, rows)
     else:
         least = max(taken.left, taken.right) + 1
-        by_number = by_language is not None or taken.source.startswith("column ")
+        wider = rule in (_by_number, _by_language)
         attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
-        most = sys.maxsize if by_number else 3 if attributed else 2
-        expected = f"at least {least}" if by_number else f"2 (source {between} target)"
+        most = sys.maxsize if wider else 3 if attributed else 2
+        expected = f"at least {least}" if wider else f"2 (source {between} target)"
         fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
         wide = _wide(path, rows, least, most, expected=expected, fix=fix)
     return ((number, (row[taken.left], row[taken.right]) if row else ("", "")) for number, row in wide), taken
@@ -213,10 +207,6 @@ def _directions_of(items: Iterable[tuple[str, object]]) -> list[Direction]:
     return [*dict.fromkeys(_said_languages((row.get(one), row.get(other)), where) for where, row in objects)]
 
 
-def _named(header: list[str], taken: Columns) -> str:
-    return f"columns {header[taken.left].strip()!r} and {header[taken.right].strip()!r}"
-
-
 def _parsed(path: Path, lines: list[str]) -> Iterator[tuple[str, object]]:
     """Each line of a .jsonl file; None of a blank one."""
     for number, line in enumerate(lines, 1):
@@ -276,39 +266,76 @@ def _told_objects(
     return rows, Columns(0, 1, *asked, True, f"{described} {left!r} and {right!r}")
 
 
-def _columns(
-    where: str, first: list[str], below: list[str], source: str, target: str, columns: tuple[int, int] | None
-) -> Columns:
-    """By number; or by name, where the first line names them, and the one below says what is text; or the first two."""
-    cells = [cell.strip() for cell in first]
-    header = columns is None and is_header(cells)
-    if numbers := columns or _numbers(source, target):
-        if header and max(numbers) > len(cells):
-            what = f"{counted(len(cells), 'column')}, expected at least {max(numbers)}"
-            raise InputError(what, where=where, fix=f"choose among those that the header names: {listed(cells)}")
-        one, other = (cells[number - 1] if header else f"column {number}" for number in numbers)
-        turned = f"--source {numbers[1]} --target {numbers[0]}"
-        return Columns(numbers[0] - 1, numbers[1] - 1, one, other, header, turned=turned)
-    unsaid = (source == SOURCE, target == TARGET)
-    left, right = column_of(source, cells), column_of(target, cells)
-    if header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
-        texts = ["" if _is_number(value) else cell for cell, value in zip_longest(cells, below[: len(cells)])]
+class Table(NamedTuple):
+    """What tells which two columns of a table are meant: how it begins, and what is asked for."""
+
+    where: str
+    first: list[str]
+    below: list[list[str]]
+    source: str
+    target: str
+    numbers: tuple[int, int] | None  # of columns, from 1
+    header: bool  # the first row names its columns
+
+
+def _by_number(table: Table) -> Columns | None:
+    """Those of the numbers that are asked for, whatever they hold."""
+    if table.numbers is None:
+        return None
+    numbers, names = table.numbers, table.first
+    if table.header and max(numbers) > len(names):
+        what = f"{counted(len(names), 'column')}, expected at least {max(numbers)}"
+        raise InputError(what, where=table.where, fix=f"choose among those that the header names: {listed(names)}")
+    one, other = (names[number - 1] if table.header else f"column {number}" for number in numbers)
+    turned = f"--source {numbers[1]} --target {numbers[0]}"
+    return Columns(numbers[0] - 1, numbers[1] - 1, one, other, table.header, turned=turned)
+
+
+def _by_name(table: Table) -> Columns | None:
+    """Those that a first row calls so; of a side that is not asked for, the one that it leaves, of those with text."""
+    names, unsaid = table.first, (table.source == SOURCE, table.target == TARGET)
+    left, right = column_of(table.source, names), column_of(table.target, names)
+    if table.header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
+        values = table.below[0][: len(names)] if table.below else []
+        texts = ["" if _is_number(value) else name for name, value in zip_longest(names, values)]
         known = None if unsaid[0] else left, None if unsaid[1] else right
-        found = two_of(cells, *known) or two_of(texts, *known)
+        found = two_of(names, *known) or two_of(texts, *known)
         if found is None:
             fix = "--source NAME --target NAME"
-            raise InputError(f"which two columns? the header names {listed(cells)}", where=where, fix=fix)
+            raise InputError(f"which two columns? the header names {listed(names)}", where=table.where, fix=fix)
         left, right = found
-    if left is not None and right is not None:
-        one, other = cells[left] if unsaid[0] else source, cells[right] if unsaid[1] else target
-        return Columns(left, right, one, other, True)
-    if header and (sides := _only_sides(cells, source, target)):
-        return Columns(*sides, source, target, True)
-    lower = [cell.lower() for cell in cells]
-    if header or source.lower() in lower or target.lower() in lower:
-        what = f"no column {(source if left is None else target)!r} in the header; there are {listed(lower)}"
-        raise InputError(what, where=where, fix="name two of these, or columns by number: --source 1 --target 2")
-    return FIRST_TWO._replace(source=source, target=target)
+    if left is None or right is None:
+        return None
+    one, other = names[left] if unsaid[0] else table.source, names[right] if unsaid[1] else table.target
+    return Columns(left, right, one, other, True)
+
+
+def _by_side(table: Table) -> Columns | None:
+    """Those that a header calls source and target, where languages are asked for: turned, if the texts are in these the
+    other way round. A name that no column has is refused."""
+    source, target = table.source, table.target
+    if table.header and (sides := _only_sides(table.first, source, target)):
+        two = [[row[side] for side in sides] for row in table.below if len(row) == len(table.first)]
+        left, right = sides[::-1] if two and columns_by_language(two, source, target) else sides
+        return Columns(left, right, source, target, True)
+    lower = [name.lower() for name in table.first]
+    if table.header or source.lower() in lower or target.lower() in lower:
+        unknown = source if column_of(source, table.first) is None else target
+        what = f"no column {unknown!r} in the header; there are {listed(lower)}"
+        raise InputError(what, where=table.where, fix="name two of these, or columns by number: --source 1 --target 2")
+    return None
+
+
+def _by_language(table: Table) -> Columns | None:
+    """Those in the languages that are asked for, where no row names any."""
+    return columns_by_language([table.first, *table.below], table.source, table.target)
+
+
+def _first_two(table: Table) -> Columns:
+    return Columns(0, 1, table.source, table.target, False, turned="--source 2 --target 1")
+
+
+RULES = (_by_number, _by_name, _by_side, _by_language, _first_two)  # of which the first that finds two columns counts
 
 
 def _numbers(source: str, target: str) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.apply.inference import for_inference
-from heedful.core.config import from_json
+from heedful.core.config import from_json, unknown_key
 from heedful.data.frame import Frame, Framed
 from heedful.data.images.files import ImageFile, ImageFiles, Preparation
 from heedful.data.tokenizer import Tokenizer
@@ -137,13 +137,25 @@ def by_library(row: Task, run: Path) -> tuple[Any, str]:
     return served, ""
 
 
-def own_or_fast(row: Task, run: Path, *, device: str, engine: str, weights: str) -> Any | None:
+def load_by(row: Task, run: Path, *, device: str, engine: str | None, weights: str) -> Any:
     """The model itself, which answers unless an engine is asked for, or by "auto" another library, where it can: on a
-    CPU, in float32. None where a certain library is asked for."""
+    CPU, in float32. Raises InputError for an engine that the task has not, or that does not serve this."""
     if engine == "auto" and device == "cpu" and weights == "float32":
         fast, _ = by_library(row, run)
-        return row.served().load(run) if fast is None else fast
-    return in_bits(row.served().load(run, device=device), weights) if engine in ("own", "auto") else None
+        if fast is not None:
+            return fast
+    if engine in (None, "own", "auto"):
+        return in_bits(row.served().load(run, device=device), weights)
+    load = row.engines[engine]().load if engine in row.engines else None
+    if load is None:
+        known = [name for name, lazy in row.engines.items() if lazy().load is not None]
+        raise unknown_key(engine, ["auto", "own", *known], where="engine")
+    if weights != "float32":
+        fix = f"heed export RUN --to {engine} --quantize {weights}"
+        raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix=fix)
+    if device != "cpu":
+        raise InputError(f"the engine {engine!r} serves a CPU", where=str(run), fix="leave out the engine")
+    return load(run)
 
 
 def refuse_run_of_another(run: str | Path, task: str, purpose: str) -> None:

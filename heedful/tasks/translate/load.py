@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from heedful.core.config import unknown_key
-from heedful.errors import InputError
-from heedful.tasks.shared.served import own_or_fast
+from heedful.tasks.shared.served import load_by
 from heedful.tasks.translate import TRANSLATE
 from heedful.tasks.translate.use import Translator
-
-ENGINES = ("auto", "own", "ctranslate2")
 
 
 def load_together(
@@ -28,17 +24,5 @@ def load_translator(
 ) -> Translator:
     """By "auto" CTranslate2 searches on a CPU, in float32, where it can serve the model. Raises InputError for an
     engine that is not known, or that does not serve this device or such weights."""
-    engine = "own" if engine is None else engine
-    if engine not in ENGINES:
-        raise unknown_key(engine, [*ENGINES], where="engine")
-    own: Translator | None = own_or_fast(TRANSLATE, run, device=device, engine=engine, weights=weights)
-    if own is not None:
-        return own
-    if weights != "float32":
-        fix = f"heed export RUN --to {engine} --quantize {weights}"
-        raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix=fix)
-    if device != "cpu":
-        raise InputError(f"the engine {engine!r} serves a CPU", where=str(run), fix="leave out the engine")
-    from heedful.tasks.translate.exchange.ctranslate2 import load_by_ctranslate2
-
-    return load_by_ctranslate2(run)
+    translator: Translator = load_by(TRANSLATE, run, device=device, engine=engine, weights=weights)
+    return translator

@@ -1,8 +1,8 @@
 """Training a translator: pairs of texts in, a model out. A summariser is one, of long texts and short ones."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import compress, islice
 from pathlib import Path
 from textwrap import shorten
@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from heedful.apply.inference import for_inference
 from heedful.data.parts import some_of, spread
 from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_synthetic
-from heedful.data.text.directions import Direction
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
 from heedful.data.text.pairs import Pairs, told_apart
@@ -47,14 +46,12 @@ from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.scoring import known
 from heedful.tasks.translate.training.card import card_text
 from heedful.tasks.translate.training.epochs import TranslationTask
+from heedful.tasks.translate.training.framing import ONE_WAY, Framing, Ids, Kind
 from heedful.tasks.translate.training.losses import ends_of, framed_pairs
 from heedful.tasks.translate.training.synthetic import teacher_of, with_tag
 from heedful.tasks.translate.training.variants import Variants, varies
 from heedful.tasks.translate.use import Translator
 
-Ids = list[int]
-Kind = tuple[Direction, str]  # of a pair: its direction, where there are several, and its tag
-ONE_WAY = ("", "")  # the direction of all pairs, where there are not several
 WARM = 8  # sentences that are translated before a model's speed is measured
 CALIBRATED = 400  # pairs of the validation data, at most
 
@@ -75,10 +72,11 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self._gather()
         parts = [corpus.train.apart() for corpus in self.corpora]
         tags = tags_said(parts)
-        self._choose_model(tags)
-        self._choose_around(tags)
         self.tag = tags[0] if parts[0].tags and all(parts[0].tags) else ""  # what is meant where none is said
-        self._encode(parts)
+        self.source, self.target, self.config = self._model(tags)
+        self.framing = self._framing(tags)
+        self.around = self.framing.around
+        self.task_of = self._encoded(parts)
         self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
         self.valid = self.corpus.valid.rows(some_of(len(self.corpus.valid), recipe.train.eval_sentences))
@@ -106,56 +104,56 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             self.notes += mix.corpus.notes
         self.corpora = [corpus, *(mix.corpus for mix in self.mixes)]
 
-    def _choose_model(self, tags: Sequence[str]) -> None:
+    def _model(self, tags: Sequence[str]) -> tuple[Tokenizer, Tokenizer, Any]:
         """Tokenizers and a configuration: those of the model that it starts from, or of the recipe."""
         recipe, corpus = self.recipe, self.corpus
         if self.start:
             if not corpus.directions:
                 self.start, told = directed_start(self.start, corpus.source, corpus.target)
                 self.notes += [told] if told else []
-            self.source, self.target = self.start.source, self.start.target
-            self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
-            return
+            config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
+            return self.start.source, self.start.target, config
         row, known = row_of(TRANSLATORS, recipe), None if self.begun is None else read_tokenizers(self.begun)
-        self.source, self.target = known or _train_tokenizers(recipe, corpus, [*map(tag_token, tags)])
-        sizes = {"source_vocab": self.source.size, "target_vocab": self.target.size}
-        self.config = translator_config(row, **sizes, joint=recipe.data.joint)
+        source, target = known or _train_tokenizers(recipe, corpus, [*map(tag_token, tags)])
+        sizes = {"source_vocab": source.size, "target_vocab": target.size}
+        return source, target, translator_config(row, **sizes, joint=recipe.data.joint)
 
-    def _choose_around(self, tags: Sequence[str]) -> None:
-        """The tokens that stand before and after each side, by direction and tag."""
-        where = self.recipe.start_from
+    def _framing(self, tags: Sequence[str]) -> Framing:
+        """The tokens that stand before and after each side, by direction and tag, and what a row has room for."""
+        data, where, positions = self.recipe.data, self.recipe.start_from, most_positions(self.config)
         around = self.start.around if self.start else {}
         kinds = tags_of(tags, around, self.source, where=where)
         arounds = arounds_of(self.corpus.directions, around, self.source, where=where) or {ONE_WAY: around}
-        self.arounds = {way: own | kinds for way, own in arounds.items()}
-        self.around = next(iter(self.arounds.values()))
-        self.ends = ends_of(self.target, self.around, where=where)
+        longest = data.longest if positions is None else min(data.longest, positions)
+        return Framing({way: own | kinds for way, own in arounds.items()}, longest, data.cut)
 
-    def _encode(self, parts: Sequence[Pairs]) -> None:
-        """The pairs as tokens: those that are no longer than a row can be, how often each comes, and other forms of
-        them where the recipe wants some; and what is to be known of them."""
-        data, positions = self.recipe.data, most_positions(self.config)
-        self.longest = data.longest if positions is None else min(data.longest, positions)
+    def _encoded(self, parts: Sequence[Pairs]) -> Callable[..., TranslationTask]:
+        """An epoch of a model that `packs` or not: the pairs as tokens that are no longer than a row can be, how often
+        each comes, and other forms of them where the recipe wants some. What is to be known of them is kept."""
+        data, framing, longest = self.recipe.data, self.framing, self.framing.longest
+        ends = ends_of(self.target, self.around, where=self.recipe.start_from)
         texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
-        sources, beyond = cut_at(self.source.encode(texts[0]), self._longest_source())
+        sources, beyond = cut_at(self.source.encode(texts[0]), framing.longest_source)
         if cut := sum(map(bool, beyond)):
-            self.notes.append(f"{counted(cut, 'source')} {are(cut)} cut after {self.longest} tokens")
+            self.notes.append(f"{counted(cut, 'source')} {are(cut)} cut after {longest} tokens")
         kinds = self._kinds(parts)
-        encoded = self._framed(zip(sources, self.target.encode(texts[1]), strict=True), kinds)
-        fits = [max(map(len, pair)) < self.longest for pair in encoded]
+        encoded = framing.framed(zip(sources, self.target.encode(texts[1]), strict=True), kinds)
+        fits = [max(map(len, pair)) < longest for pair in encoded]
         self.pairs = [*compress(encoded, fits)]
         if left_out := len(encoded) - len(self.pairs):
-            what = f"{counted(left_out, 'pair')} of more than {self.longest} tokens {are(left_out)} left out"
+            what = f"{counted(left_out, 'pair')} of more than {longest} tokens {are(left_out)} left out"
             self.notes.append(what)
-        self.variants = self._variants([*compress(zip(*texts, strict=True), fits)], [*compress(kinds, fits)])
-        self.weights = self._weights(parts[0], fits)
-        self.mixed = self._mixed(fits, [len(part) for part in parts])
+        variants = self._variants([*compress(zip(*texts, strict=True), fits)], [*compress(kinds, fits)])
+        weights, mixes = self._weights(parts[0], fits), self._mixed(fits, [len(part) for part in parts])
         self.lengths = length_facts([*compress(sources, fits)], self.begun)
         as_they_are = data.scores != "bleu" or self.recipe.noise.capitals > 0
         self.capitals = {} if as_they_are else capitals_facts(texts[0])
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
-        if positions is not None:
+        if (positions := most_positions(self.config)) is not None:
             self._check_lengths(positions)
+        return partial(
+            TranslationTask, self.pairs, self.recipe.train, ends=ends, weights=weights, mixes=mixes, variants=variants
+        )
 
     def read(self) -> Corpus:
         data = self.recipe.data
@@ -169,9 +167,9 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             return None
 
         def framed(pairs: Iterable[tuple[Ids, Ids]], numbers: Sequence[int]) -> list[tuple[Ids, Ids]]:
-            return self._framed(pairs, [kinds[i] for i in numbers] if kinds else ())
+            return self.framing.framed(pairs, [kinds[i] for i in numbers] if kinds else ())
 
-        return Variants(texts, (self.source, self.target), self.recipe, framed=framed, longest=self.longest)
+        return Variants(texts, (self.source, self.target), self.recipe, framed=framed, longest=self.framing.longest)
 
     def _weights(self, pairs: Pairs, fits: Sequence[bool]) -> list[float]:
         """How often each pair of the data comes that is kept; none where all come alike."""
@@ -187,7 +185,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             begin = kept[-1].stop
             kept.append(range(begin, begin + sum(islice(each, length))))
             if not kept[-1]:
-                what = f"every pair is longer than data.longest = {self.longest} tokens"
+                what = f"every pair is longer than data.longest = {self.framing.longest} tokens"
                 fix = "--set data.longest=1000, or --set data.cut=true where only the sources are long"
                 raise InputError(what, where=corpus.train.name, fix=fix)
         return [(own, mix.share) for own, mix in zip(kept[2:], self.mixes, strict=True)]
@@ -205,7 +203,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             ways = [part.directions[way] for way in part.ways if several] or alone
             kinds += zip(ways, part.tags or [""] * len(part), strict=True)
         for source, target in dict.fromkeys(way for way, _ in kinds):
-            if (source, target) not in self.arounds:
+            if (source, target) not in self.framing.arounds:
                 what = f"pairs from {source} to {target} are mixed in, a direction that is not learnt"
                 raise InputError(what, where="--mix", fix="say the direction: --mix PATH:en>de:0.2")
         return kinds if several or any(tag for _, tag in kinds) else []
@@ -319,7 +317,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         decode, data = self.recipe.decode.model_dump(exclude_none=True), self.recipe.data
         about: dict[str, Any] = {"task": "translate", "decode": decode}
         about |= {"source": self.corpus.source, "target": self.corpus.target} | self.lengths | self.capitals
-        about |= self.around | ({"longest_source": self._longest_source()} if data.cut else {})
+        about |= self.around | ({"longest_source": self.framing.longest_source} if data.cut else {})
         about |= {"scores": data.scores} if data.scores != "bleu" else {}
         return tagged(about, self.tag) if self.tag else about
 
@@ -327,15 +325,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return valid.rows(spread(len(valid), share))
 
     def task(self, model: TranslationModel) -> TranslationTask:
-        return TranslationTask(
-            self.pairs,
-            self.recipe.train,
-            packs=model.packs,
-            ends=self.ends,
-            weights=self.weights,
-            mixes=self.mixed,
-            variants=self.variants,
-        )
+        return self.task_of(packs=model.packs)
 
     def chance(self) -> float:
         return entropy(token for _, target in self.pairs for token in target)
@@ -356,27 +346,12 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         """Raises InputError where there is a text to be measured on that the model cannot read."""
         for pairs in (self.corpus.valid, *(part for _, part in self.tests())):
             sides = (
-                cut_at(self.source.encode(pairs.source), self._longest_source())[0],
+                cut_at(self.source.encode(pairs.source), self.framing.longest_source)[0],
                 self.target.encode(pairs.target),
             )
             whole = framed_pairs(zip(*sides, strict=True), self.around)
             room = positions - bool(self.around.get(TAGS))
             check_lengths([ids for pair in whole for ids in pair], room, where=pairs.name)
-
-    def _framed(self, pairs: Iterable[tuple[Ids, Ids]], kinds: Sequence[Kind]) -> list[tuple[Ids, Ids]]:
-        """As the model reads them, of these kinds where there are several: sources that are too long are cut, where
-        they may be."""
-        cut = [(source[: self._longest_source()], target) for source, target in pairs]
-        if not kinds:
-            return framed_pairs(cut, self.around)
-        arounds = self.arounds
-        around = {(way, tag): tagged(arounds[way], tag) if tag else arounds[way] for way, tag in {*kinds}}
-        return [framed for pair, kind in zip(cut, kinds, strict=True) for framed in framed_pairs([pair], around[kind])]
-
-    def _longest_source(self) -> int | None:
-        """How many tokens of a source are read; None: all."""
-        before = len(self.around.get("before", [])) + bool(self.around.get(TAGS))
-        return self.longest - 1 - before if self.recipe.data.cut else None
 
 
 def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus, tags: Sequence[str]) -> tuple[Tokenizer, Tokenizer]:

@@ -221,3 +221,15 @@ def test_files_of_one_name_in_several_folders_of_a_zip_file(tmp_path: Path) -> N
     (tmp_path / "p.zip").write_bytes(packed(files))
     with pytest.raises(InputError, match=r"two files of one name: test/data\.tsv and train/data\.tsv"):
         read_parallel(tmp_path / "p.zip")
+
+
+def test_columns_that_a_run_saved_by_number_are_those(tmp_path: Path) -> None:
+    """Also where the languages of the texts are in two others."""
+    english = ["the cat sat on the mat and looked at us", "we are going home now because it is late"]
+    german = ["die Katze sass auf der Matte und sah uns an", "wir gehen jetzt nach Hause weil es spät ist"]
+    rows = [f"{i} {i}\t{one}\t{other}\n" for i, (one, other) in enumerate(zip(english * 3, german * 3, strict=True))]
+    (tmp_path / "a.tsv").write_text("".join(rows), encoding="utf-8")
+    asked = [("1", "2"), ("column 1", "column 2")]
+    read = [read_parallel(tmp_path / "a.tsv", source=one, target=other) for one, other in asked]
+    assert read[0].held_out == read[1].held_out
+    assert read[1].train.source[0].split()[0].isdigit()

@@ -12,7 +12,7 @@ from heedful.tasks.shared.cli import Device, Json, Run, printable, say
 from heedful.tasks.shared.line_by_line import GROUP, answer_groups, answer_lines, one_each
 
 if TYPE_CHECKING:
-    from heedful.data.text.pairs import Pairs
+    from heedful.data.text.pairs import Pairs, Place
     from heedful.tasks.translate.use import Translator
 
     Asked = Callable[[Translator, Sequence[tuple[str, str]]], Iterable[Mapping[str, Any]]]
@@ -102,8 +102,9 @@ def _answer_pairs(
         return
     pairs, directed = _read(translator, source, target, data)
     tags = pairs.tags or [""] * len(pairs)
-    both: list[tuple[int, Row]] = [*zip(pairs.lines, zip(pairs.source, pairs.target, tags, strict=True), strict=True)]
-    both += [(line, (one, other, None)) for line, one, other in pairs.empty]
+    whole = enumerate(zip(pairs.source, pairs.target, tags, strict=True))
+    both: list[tuple[Place, Row]] = [(pairs.place_of(i), row) for i, row in whole]
+    both += [(place, (one, other, None)) for place, one, other in pairs.empty]
     both.sort(key=lambda row: row[0])
 
     def answered_rows(rows: list[Row], first: int) -> Iterable[Sequence[Mapping[str, Any]]]:

@@ -1,0 +1,44 @@
+"""What a translator reads of the tokens of a pair."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from heedful.data.text.directions import Direction
+from heedful.tasks.translate.languages import TAGS, tagged
+from heedful.tasks.translate.training.losses import framed_pairs
+
+Ids = list[int]
+Kind = tuple[Direction, str]  # of a pair: its direction, where there are several, and its tag
+ONE_WAY = ("", "")  # the direction of all pairs, where there are not several
+
+
+@dataclass(frozen=True)
+class Framing:
+    """What stands around the texts of each direction, as task.json says it, and how long they may be with it."""
+
+    arounds: Mapping[Direction, dict[str, Any]]
+    longest: int  # tokens of a row
+    cut: bool  # sources that are longer are cut
+
+    @property
+    def around(self) -> dict[str, Any]:
+        """That of the first direction, which is meant where none is said."""
+        return next(iter(self.arounds.values()))
+
+    @property
+    def longest_source(self) -> int | None:
+        """How many tokens of a source are read; None: all."""
+        before = len(self.around.get("before", [])) + bool(self.around.get(TAGS))
+        return self.longest - 1 - before if self.cut else None
+
+    def framed(self, pairs: Iterable[tuple[Ids, Ids]], kinds: Sequence[Kind]) -> list[tuple[Ids, Ids]]:
+        """As the model reads them, of these kinds where there are several: sources that are too long are cut, where
+        they may be."""
+        longest = self.longest_source
+        cut = [(source[:longest], target) for source, target in pairs]
+        if not kinds:
+            return framed_pairs(cut, self.around)
+        arounds = self.arounds
+        around = {(way, tag): tagged(arounds[way], tag) if tag else arounds[way] for way, tag in {*kinds}}
+        return [framed for pair, kind in zip(cut, kinds, strict=True) for framed in framed_pairs([pair], around[kind])]
