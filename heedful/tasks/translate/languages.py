@@ -100,6 +100,16 @@ class Languages:
         return bool(self.learnt) and f"{source}{ARROW}{target}" not in self.learnt
 
 
+@dataclass(frozen=True, kw_only=True)
+class DirectionOptions:
+    """Of a model of several languages, or kinds of translations, those that are asked for: as `--to`, `--from-language`
+    and `--tag` name them; "" is what the model has by default."""
+
+    to: str = ""
+    from_language: str = ""
+    tag: str = ""
+
+
 def named(name: str, among: Sequence[str], option: str) -> str:
     """The language of `among` that a name means: by its letters, or the only one that is the same language ("fr" is
     "fra_Latn"). Raises InputError."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from heedful.decode.settings import DecodingOptions
+from heedful.errors import InputError
 from heedful.run.task import Ask, Saved
 from heedful.tasks.translate.confidence import (
     Calibration,
@@ -14,7 +15,7 @@ from heedful.tasks.translate.confidence import (
     word_confidences,
 )
 from heedful.tasks.translate.documents.parts import search_in_parts
-from heedful.tasks.translate.languages import TAGGED, TAGS, in_a_line, languages_in
+from heedful.tasks.translate.languages import TAGGED, TAGS, DirectionOptions, in_a_line, languages_in
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.wishes import UsedTerm, Wishes, wishes_of
 
@@ -49,7 +50,7 @@ class Translated(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslateOptions:
+class TranslateOptions(DirectionOptions):
     """`decoding` are those keys of `Decoding` that are to be other than the model's own; `first` is the number of the
     first text, which counts where translations are drawn. With `confidence` it is told how sure each translation and
     its words are, and those less sure than `flag` are flagged. `glossary` has a term and its translation in each entry;
@@ -58,9 +59,8 @@ class TranslateOptions:
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
     prefix: str | None = None
     first: int = 0
-    source: str = ""  # the language of the texts, where the model has several
-    target: str = ""  # and the one to translate to
-    tag: str = ""  # the kind of translation, where the model has learnt several
+    source: str = ""  # another name of `from_language`
+    target: str = ""  # and of `to`
     require: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
     glossary: tuple[tuple[str, ...], ...] = ()
@@ -75,7 +75,11 @@ class TranslateOptions:
 def translate_texts(translator: "Translator", texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
     """Raises InputError."""
     settings, told = options.decoding, options.confidence or options.flag is not None
-    translator = translator.directed(options.source, options.target, options.tag)
+    for name, other in (("to", "target"), ("from_language", "source")):
+        if getattr(options, name) and getattr(options, other):
+            raise InputError("two names of the same, each with a language", where=f"{name}, {other}", fix="give one")
+    source, target = options.from_language or options.source, options.to or options.target
+    translator = translator.directed(source, target, options.tag)
     forced = None if options.prefix is None else [options.prefix] * len(texts)
     wishes = options.wishes(translator.languages)
     for found in search_in_parts(
