@@ -86,9 +86,7 @@ def test_each_verb_takes_the_language(address: str, folder: Path, verb: str) -> 
 def test_what_is_looked_at_takes_the_language(address: str, folder: Path) -> None:
     layer = "decoder.blocks.0.cross_attention"
     for path, more in (("look", {}), ("view", {}), ("walk", {"layer": layer})):
-        asked = [
-            httpx.post(f"{address}/api/{path}", json={"text": "ko", **to, **more}) for to in ({}, {"to": "fr"})
-        ]
+        asked = [httpx.post(f"{address}/api/{path}", json={"text": "ko", **to, **more}) for to in ({}, {"to": "fr"})]
         assert [answer.status_code for answer in asked] == [200, 200]
         assert asked[0].json() != asked[1].json(), path
         if path == "view":
