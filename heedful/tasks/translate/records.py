@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from heedful.decode.settings import DecodingOptions
-from heedful.errors import InputError
 from heedful.run.task import Ask, Saved
 from heedful.tasks.translate.confidence import (
     Calibration,
@@ -15,7 +14,7 @@ from heedful.tasks.translate.confidence import (
     word_confidences,
 )
 from heedful.tasks.translate.documents.parts import search_in_parts
-from heedful.tasks.translate.languages import TAGGED, TAGS, DirectionOptions, in_a_line, languages_in
+from heedful.tasks.translate.languages import TAGGED, TAGS, DirectionByEitherName, in_a_line, languages_in
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.wishes import UsedTerm, Wishes, wishes_of
 
@@ -50,7 +49,7 @@ class Translated(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslateOptions(DirectionOptions):
+class TranslateOptions(DirectionByEitherName):
     """`decoding` are those keys of `Decoding` that are to be other than the model's own; `first` is the number of the
     first text, which counts where translations are drawn. With `confidence` it is told how sure each translation and
     its words are, and those less sure than `flag` are flagged. `glossary` has a term and its translation in each entry;
@@ -59,8 +58,6 @@ class TranslateOptions(DirectionOptions):
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
     prefix: str | None = None
     first: int = 0
-    source: str = ""  # another name of `from_language`
-    target: str = ""  # and of `to`
     require: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
     glossary: tuple[tuple[str, ...], ...] = ()
@@ -75,11 +72,7 @@ class TranslateOptions(DirectionOptions):
 def translate_texts(translator: "Translator", texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
     """Raises InputError."""
     settings, told = options.decoding, options.confidence or options.flag is not None
-    for name, other in (("to", "target"), ("from_language", "source")):
-        if getattr(options, name) and getattr(options, other):
-            raise InputError("two names of the same, each with a language", where=f"{name}, {other}", fix="give one")
-    source, target = options.from_language or options.source, options.to or options.target
-    translator = translator.directed(source, target, options.tag)
+    translator = translator.directed(*options.asked())
     forced = None if options.prefix is None else [options.prefix] * len(texts)
     wishes = options.wishes(translator.languages)
     for found in search_in_parts(
