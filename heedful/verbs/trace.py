@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from heedful.errors import InputError
 from heedful.look.passes import Step, watched
 from heedful.run.folder import read_textless_run
 from heedful.tasks.load import load_model, row_of_run
+from heedful.verbs.use import Directed
 
 SAID = 5  # answers that are told
 
@@ -33,13 +34,6 @@ class Trace:
     def unused(self) -> int:
         """Parameters that no step had."""
         return self.parameters - sum(step.parameters for step in self.steps)
-
-
-@runtime_checkable
-class Directed(Protocol):
-    """What translates, maybe between several languages and in several kinds."""
-
-    def directed(self, source: str = "", target: str = "", tag: str = "") -> Any: ...
 
 
 def trace(

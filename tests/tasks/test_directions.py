@@ -290,6 +290,25 @@ def test_another_direction_is_looked_at(run: tuple[Path, Finished]) -> None:
     assert ["<|to_fr|>" in tokens[0], "<|to_fr|>" in tokens[1]] == [True, False]
 
 
+def test_python_takes_the_language(run: tuple[Path, Finished], tmp_path: Path) -> None:
+    """Where another one is meant than the model's first."""
+    ours, pairs = heedful.load(run[0], Translator), backwards(3, 5)
+    made = ours.directed(target="fr").translate(pairs.source)
+    assert made != ours.translate(pairs.source)
+    assert ours.translate(pairs.source, to="fr") == made
+    assert ours.translate(pairs.source, to="French", from_language="en") == made
+    (tmp_path / "a.txt").write_text(f"{pairs.source[0]}\n")
+    ours.translate_files(tmp_path / "a.txt", tmp_path / "b.txt", to="fr")
+    assert (tmp_path / "b.txt").read_text() == f"{made[0]}\n"
+    rows = [*zip(*sides_of(pairs), strict=True)]
+    right = {"loss": ours.directed(target="fr").loss(pairs), "chrf": ours.metric.score(made, pairs.references).chrf}
+    found = ours.evaluate(rows, {"to": "fr"})["test"]
+    assert {name: found[name] for name in right} == pytest.approx(right, rel=1e-4)
+    assert ours.evaluate(rows)["test"]["loss"] != pytest.approx(right["loss"], rel=1e-4)
+    with pytest.raises(InputError, match="no language 'it'"):
+        ours.evaluate(rows, {"to": "it"})
+
+
 def test_a_model_of_one_direction_learns_no_others(data: list[str], tmp_path: Path) -> None:
     plain = override(
         build(TRANSFORMER | {"task": "translate"}, where="test"), [f"data.path={data[0]}", "train.steps=2"]
