@@ -22,6 +22,13 @@ def trace(
     pair: Annotated[
         str | None, typer.Option(help="A second text; for a translator, what has been said already.")
     ] = None,
+    to: Annotated[
+        str, typer.Option("--to", metavar="LANGUAGE", help="Of a translator: the language to translate to, of several.")
+    ] = "",
+    from_language: Annotated[str, typer.Option(metavar="LANGUAGE", help="Likewise the language of the text.")] = "",
+    tag: Annotated[
+        str, typer.Option("--tag", metavar="NAME", help="Likewise the kind of translation, of those learnt.")
+    ] = "",
     out: Annotated[Path | None, typer.Option(help="A .html or .svg file.")] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark, for a dark slide (.svg).")] = False,
     device: Annotated[
@@ -45,7 +52,7 @@ def trace(
     from heedful.verbs.trace import trace as follow
 
     chosen_device(device, cpu_only="heed trace")
-    traced = follow(run, given, pair)
+    traced = follow(run, given, pair, to=to, from_language=from_language, tag=tag)
     if as_json:
         for record in records(traced):
             print(json.dumps(record, ensure_ascii=False))

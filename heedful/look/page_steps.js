@@ -116,8 +116,8 @@ function whatIf(word, token) {
 }
 
 async function tellSteps() {
-  const { model, text, steps } = view.live;
-  const body = { model, text, options: { chosen: told.chosen, most: 64, sampling: told.sampling, ...(told.beam ? { beam: told.beam } : {}) } };
+  const { model, text, languages, steps } = view.live;
+  const body = { model, text, ...languages, options: { chosen: told.chosen, most: 64, sampling: told.sampling, ...(told.beam ? { beam: told.beam } : {}) } };
   const headers = { "Content-Type": "application/json" };
   const response = await fetch(steps, { method: "POST", headers, body: JSON.stringify(body) });
   const found = await response.json();

@@ -10,8 +10,8 @@ function walk(picture) {
   state.q = state.q ?? texts().rows.length - 1;
   remember();
   controls();
-  const { model, text, target, pair } = view.live;
-  const asked = { model, text, ...(target ? { target } : {}), ...(pair ? { pair } : {}) };
+  const { model, text, target, pair, languages } = view.live;
+  const asked = { model, text, ...languages, ...(target ? { target } : {}), ...(pair ? { pair } : {}) };
   const body = { ...asked, layer: layers()[state.layer].name, head: state.head, query: state.q };
   const key = JSON.stringify(body);
   if (walked.key !== key) {

@@ -32,6 +32,14 @@ def routes(models: Models) -> APIRouter:
     return router
 
 
+def _targets(model: Hosted) -> dict[str, list[str]] | None:
+    """Of a model of several languages: what each is translated to."""
+    targets: dict[str, list[str]] = {}
+    for source, target in model.row.directions()(model.served.about) if model.row.directions else []:
+        targets.setdefault(source, []).append(target)
+    return targets or None
+
+
 def described(model: Hosted) -> dict[str, Any]:
     """A model's name, what it does, what can be asked of it, and how good it is."""
     row, about = model.row, model.served.about
@@ -51,6 +59,7 @@ def described(model: Hosted) -> dict[str, Any]:
         "streams": row.streams or None,
         "converses": row.converses or None,
         "languages": None if languages is None else [*languages],
+        "targets": _targets(model),
         "looks": row.inside.look is not None,
         "looks_with": [each.name for each in dataclasses.fields(row.inside.options())],
         "embeds": row.embedder is not None,

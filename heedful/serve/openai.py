@@ -30,6 +30,7 @@ from heedful.serve.public import GENERATE, TRANSLATE, body_of, body_shown, door
 from heedful.serve.refusals import Refused
 from heedful.verbs.use import embedder_in
 
+LANGUAGES = ("to", "from_language")  # keys of ours, for a translator
 MOST_TRANSLATED = 50_000  # characters of a message
 
 
@@ -91,6 +92,9 @@ def routes(models: Models) -> APIRouter:
         hosted = _hosted(models, asked.model)
         if TRANSLATE in hosted.row.asks:
             return await _translate(hosted, asked)
+        for name in LANGUAGES:
+            if getattr(asked, name):
+                raise Refused(400, f"{name} is for translators: leave it out", param=name)
         if hosted.row.converses:
             return await _converse(hosted, asked)
         what = f"this model {hosted.row.does}, and has not learnt to chat"
@@ -306,12 +310,13 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
         what = f"messages: at most {MOST_TRANSLATED:,} characters are translated at once"
         raise Refused(400, what, param="messages", code="context_length_exceeded")
     served = cast(Translator, hosted.served)
+    languages = {name: value for name in LANGUAGES if (value := getattr(asked, name))}
     if pair_of(hosted) is None:  # it writes summaries, of whole texts
-        settings = {"decoding": {"n_best": asked.n}} if (asked.n or 1) > 1 else None
-        ((best,),) = await hosted.ask(TRANSLATE, [said], settings)
+        settings = {"decoding": {"n_best": asked.n}} if (asked.n or 1) > 1 else {}
+        ((best,),) = await hosted.ask(TRANSLATE, [said], settings | languages)
         found = unique(each["text"] for each in best["hypotheses"])
     else:
-        (found,) = await translated(hosted, [said], n=asked.n or 1)
+        (found,) = await translated(hosted, [said], n=asked.n or 1, **languages)
     most = asked.max_completion_tokens or asked.max_tokens or MOST_TOKENS
     answer = Answer("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = len(served.source.encode([said])[0])

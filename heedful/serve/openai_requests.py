@@ -113,7 +113,7 @@ class Message(BaseModel):
 class Chat(Written):
     """What `/v1/chat/completions` is asked. A translator searches and draws nothing: `temperature`, `top_p` and `seed`
     are accepted, as chat programs always send them, and change nothing; `n` are its n best, and it tells no
-    `logprobs`."""
+    `logprobs`. `to` and `from_language` are ours: of a translator of several languages, those that are asked for."""
 
     IGNORED: ClassVar = NOT_SENT_ON | {
         "parallel_tool_calls": "no tools are called",
@@ -138,6 +138,8 @@ class Chat(Written):
     max_completion_tokens: Count | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MOST_TOP)] | None = None
+    to: Name | None = None
+    from_language: Name | None = None
 
 
 class Embedding(Asked):

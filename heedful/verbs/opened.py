@@ -19,7 +19,7 @@ from heedful.verbs.info import describe_run, headlines
 from heedful.verbs.look import KINDS, look_into, weights_of
 from heedful.verbs.memory import LABELLED, in_memory, no_single_path, path_in, plain, write_rows
 from heedful.verbs.saving import save_trained
-from heedful.verbs.use import ask_each
+from heedful.verbs.use import Directed, ask_each
 
 
 class Verbs:
@@ -44,6 +44,10 @@ class Verbs:
             if isinstance(data, str):
                 path_in(data, "test")
             return _scores(served, data, settings)
+        if isinstance(served, Directed):  # rows that do not say their languages are in those that are asked for
+            settings = dict(settings)
+            way = [str(settings.pop(name, "")) for name in ("from_language", "to")]
+            served = served.directed(*way)
         about = getattr(served, "about", {})
         pairs = "target" in about
         names = (about["source"], about["target"]) if pairs else LABELLED

@@ -9,6 +9,7 @@ from heedful.errors import InputError
 from heedful.look.passes import Step, watched
 from heedful.run.folder import read_textless_run
 from heedful.tasks.load import load_model, row_of_run
+from heedful.verbs.use import Directed
 
 SAID = 5  # answers that are told
 
@@ -35,13 +36,20 @@ class Trace:
         return self.parameters - sum(step.parameters for step in self.steps)
 
 
-def trace(run: Path, given: str, pair: str | None = None) -> Trace:
+def trace(
+    run: Path, given: str, pair: str | None = None, *, to: str = "", from_language: str = "", tag: str = ""
+) -> Trace:
     """A text, or the file of a picture, through the run's model on the CPU. `pair`: a second text, or what a translator
-    has said already. Raises InputError or MissingError."""
+    has said already; the others are what is asked of a translator of several languages, or kinds. Raises InputError or
+    MissingError."""
     row = row_of_run(run)
     if row.inside.feed is None:
         raise InputError(f"a model for {row.name!r} has no forward pass to trace", where=str(run))
     served = load_model(run)
+    if named := [name for name, value in (("--to", to), ("--from-language", from_language), ("--tag", tag)) if value]:
+        if not isinstance(served, Directed):
+            raise InputError(f"{named[0]} is not used by a model for {row.name!r}", where=str(run), fix="leave it out")
+        served = served.directed(from_language, to, tag)
     model, _ = read_textless_run(run)
     served.model = model.eval()  # as it was trained: what is made for use has other linear maps
     fed = row.inside.feed()(served, given, pair)

@@ -2,12 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from heedful.core.config import from_json, unknown_key
 from heedful.errors import InputError
 from heedful.run.task import Ask, Embedder, Served, Task
 from heedful.tasks.load import row_of_model, row_of_run
+
+
+@runtime_checkable
+class Directed(Protocol):
+    """What translates, maybe between several languages and in several kinds."""
+
+    def directed(self, source: str = "", target: str = "", tag: str = "") -> Any: ...
 
 
 def verbs_of(served: Served) -> list[str]:

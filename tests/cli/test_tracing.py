@@ -11,7 +11,9 @@ from commands import heed
 from heedful.errors import InputError
 from heedful.look.canvas import width_of
 from heedful.look.passes_drawn import SIZE, cut_to
+from heedful.tasks.shared.pieces import labelled_pieces
 from heedful.verbs.trace import trace
+from serving import opened, translator
 
 # Of each family that reads, and each function that feeds one.
 TRACED = {"transformer": None, "gpt": None, "fill": None, "label": None, "answer": "ba is de.", "parse": None}
@@ -112,3 +114,26 @@ def test_what_does_not_fit_is_refused(run_of: Callable[[str], Path], folder: Pat
         trace(run_of("detect"), str(folder / "a.png"), "de")
     with pytest.raises(InputError, match="a question without a text"):
         trace(run_of("answer"), "ba?")
+
+
+def test_a_translator_of_several_languages_is_followed_into_the_one_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    languages = {"tokens": {"de": 40, "fr": 91}, "target": "before", "directions": ["en>de", "en>fr"]}
+    run = translator(tmp_path / "several", "en", "de", languages=languages, before=[40])
+    whole = opened(run)
+    read = {to: whole.directed(target=to).padded(whole.encode(["ko la"])[0])[0][0].tolist() for to in ("de", "fr")}
+    for given, to in (([], "de"), (["--to", "fr"], "fr"), (["--to", "French", "--from-language", "en"], "fr")):
+        assert heed("trace", run, "ko la", "--json", *given) == 0
+        tokens = json.loads(capsys.readouterr().out.splitlines()[0])["tokens"]
+        pieces = labelled_pieces(whole.source, read[to])
+        assert tokens[: len(pieces)] == pieces
+    assert heed("trace", run, "ko la", "--to", "it") == 2
+    assert "--to: no language 'it': there are 'de', 'fr'" in capsys.readouterr().err
+
+
+def test_a_model_that_translates_nothing_has_no_language(
+    run_of: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert heed("trace", run_of("fill"), "ba de", "--to", "fr") == 2
+    assert "--to is not used by a model for 'fill'" in capsys.readouterr().err

@@ -18,6 +18,8 @@ from heedful.tasks.translate.documents.files import translate_documents
 from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
 from heedful.tasks.translate.languages import directions_of
+from heedful.tasks.translate.pairs.pharaoh import align_pairs
+from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.distil import planned_back_translation, write_pairs
@@ -25,6 +27,7 @@ from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
 from heedful.verbs.train import train
 from made import TRANSFORMER, backwards
+from saved import save_run
 
 DIRECTIONS = (("en", "de"), ("en", "fr"), ("fr", "en"))
 
@@ -206,7 +209,58 @@ def test_what_direction_was_taken_is_told_where_nothing_says_it(
         assert heed(verb, run[0], *sides) == 0
         assert "source.txt: taken as en to de; another direction is said by" in capsys.readouterr().err
     assert heed("score", run[0], f"{pairs.source[0]}\t{pairs.target[0]}") == 0
-    assert capsys.readouterr().err == "taken as en to de; another direction is said by --data PATH:SOURCE>TARGET\n"
+    assert capsys.readouterr().err == "taken as en to de; another direction is said by --to and --from-language\n"
+
+
+def test_pairs_without_languages_are_taken_in_the_direction_that_is_named(
+    run: tuple[Path, Finished], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, pairs = heedful.load(run[0], Translator), backwards(3, 5)
+    sides = [tmp_path / "source.txt", tmp_path / "reference.txt"]
+    for path, texts in zip(sides, (pairs.source, pairs.target), strict=True):
+        path.write_text("\n".join(texts) + "\n")
+    both = [*zip(pairs.source, pairs.target, strict=True)]
+    right = [one["logprob"] for one in weigh(ours.directed(target="fr"), both)]
+    files = ["--source", sides[0], "--target", sides[1]]
+    for given in ([f"{one}\t{other}" for one, other in both], files):
+        assert heed("score", run[0], *given, "--to", "French", "--from-language", "en", "--json") == 0
+        said = capsys.readouterr()
+        assert [json.loads(line)["logprob"] for line in said.out.splitlines()] == pytest.approx(right, abs=1e-4)
+        assert "taken as" not in said.err
+        assert heed("align", run[0], *given, "--to", "fr", "--json") == 0
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert found == json.loads(json.dumps([*align_pairs(ours.directed(target="fr"), both)]))
+    assert heed("eval", run[0], *files, "--to", "fr", "--out", tmp_path / "made.txt") == 0
+    assert (tmp_path / "made.txt").read_text().splitlines() == ours.directed(target="fr").translate(pairs.source)
+    for verb in ("eval", "score", "align"):
+        assert heed(verb, run[0], "--data", f"{written(tmp_path / 'a.tsv', *sides_of(pairs))}:en>fr", "--to", "de") == 2
+        assert "error: --to: " in capsys.readouterr().err
+        assert heed(verb, run[0], *files, "--to", "it") == 2
+        assert "--to: no language 'it'" in capsys.readouterr().err
+
+
+def test_a_model_of_one_direction_is_compared_and_judged_in_it(run: tuple[Path, Finished], tmp_path: Path) -> None:
+    """Where the other model has several, and another one by default."""
+    ours, pairs = heedful.load(run[0], Translator), backwards(12, 5)
+    alone = ours.directed(target="fr")
+    about = {key: value for key, value in alone.about.items() if key != "languages"}
+    one = save_run(tmp_path / "one", ours.trainable(), ours.source, ours.target, about)
+    single = heedful.load(one, Translator)
+    assert single.languages == ("en", "fr")
+    path = written(tmp_path / "pairs.tsv", *sides_of(pairs))
+    scored = single.evaluate(path, {"source": "en", "target": "fr", "against": str(run[0]), "bootstrap": 1000})
+    (found,) = scored.values()
+    assert found["against"]["chrf"] == found["chrf"], "both are the same model"
+    for judge, own in ((ours, single), (ours, ours.directed("fr", "en"))):
+        assert Judge(judge, own).translator.languages == own.languages
+    back = Judge(ours, heedful.load(one, Translator).directed())
+    (text,) = alone.translate(pairs.source[:1])
+    (logprob,) = (one["logprob"] / one["tokens"] for one in weigh(alone, [(pairs.source[0], text)]))
+    assert back.scores(pairs.source[0], [text]) == [pytest.approx(logprob, abs=1e-4)]
+
+
+def sides_of(pairs: Pairs) -> tuple[list[str], list[str]]:
+    return pairs.source, pairs.target
 
 
 def test_a_document_of_another_direction_of_the_model_tells_how_to_ask_for_it(
@@ -234,6 +288,25 @@ def test_another_direction_is_looked_at(run: tuple[Path, Finished]) -> None:
     assert ours.look(text, {"to": "fr"}).facts["text"] == ours.directed(target="fr").translate(text)
     tokens = [next(iter(ours.attention(text, {"to": to}).values())).labels["key"] for to in ("fr", "de")]
     assert ["<|to_fr|>" in tokens[0], "<|to_fr|>" in tokens[1]] == [True, False]
+
+
+def test_python_takes_the_language(run: tuple[Path, Finished], tmp_path: Path) -> None:
+    """Where another one is meant than the model's first."""
+    ours, pairs = heedful.load(run[0], Translator), backwards(3, 5)
+    made = ours.directed(target="fr").translate(pairs.source)
+    assert made != ours.translate(pairs.source)
+    assert ours.translate(pairs.source, to="fr") == made
+    assert ours.translate(pairs.source, to="French", from_language="en") == made
+    (tmp_path / "a.txt").write_text(f"{pairs.source[0]}\n")
+    ours.translate_files(tmp_path / "a.txt", tmp_path / "b.txt", to="fr")
+    assert (tmp_path / "b.txt").read_text() == f"{made[0]}\n"
+    rows = [*zip(*sides_of(pairs), strict=True)]
+    right = {"loss": ours.directed(target="fr").loss(pairs), "chrf": ours.metric.score(made, pairs.references).chrf}
+    found = ours.evaluate(rows, {"to": "fr"})["test"]
+    assert {name: found[name] for name in right} == pytest.approx(right, rel=1e-4)
+    assert ours.evaluate(rows)["test"]["loss"] != pytest.approx(right["loss"], rel=1e-4)
+    with pytest.raises(InputError, match="no language 'it'"):
+        ours.evaluate(rows, {"to": "it"})
 
 
 def test_a_model_of_one_direction_learns_no_others(data: list[str], tmp_path: Path) -> None:

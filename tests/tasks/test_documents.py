@@ -103,6 +103,28 @@ def test_a_document_that_says_other_languages_is_told(
     }
 
 
+def test_a_document_says_the_language_that_it_is_in_afterwards(tmp_path: Path) -> None:
+    """A whole page in place of its own, a PO where it says none; nothing else is changed."""
+    message = '\n\nmsgid "ba"\nmsgstr "'
+    head = 'msgid ""\nmsgstr ""\n"Language: {}\\n"'
+    begins = {
+        "page.html": ('<!doctype html>\n<HTML data-x="a lang=x" lang={0} xml:lang="{0}"><p lang="en">', "en", "fr"),
+        "bare.html": ("<html><p>", "", ""),
+        "part.html": ('<div lang="{}">', "en", "en"),
+        "open.po": (head + message, "", "fr"),
+        "told.po": (head + message, "fr_CA", "fr_CA"),
+        "none.po": ('msgid "ko"\nmsgstr ""\n"Language: {}\\n"' + message, "", ""),
+    }
+    languages = {"tokens": {"de": 40, "fr": 91}, "target": "before", "directions": ["en>de", "en>fr"]}
+    several = opened(translator(tmp_path / "several", "en", "de", languages=languages, before=[40]))
+    (tmp_path / "out").mkdir()
+    for name, (begin, before, after) in begins.items():
+        path = tmp_path / name
+        path.write_text(begin.format(before) + ('"\n' if path.suffix == ".po" else "ba"))
+        several.translate_files(path, tmp_path / "out" / name, to="fr", longest=4)
+        assert (tmp_path / "out" / name).read_text().startswith(begin.format(after)), name
+
+
 def test_terms_of_a_glossary_hold_in_documents(own: Translator, tmp_path: Path) -> None:
     path, out = tmp_path / "a.html", tmp_path / "b.html"
     path.write_text(PAGE)

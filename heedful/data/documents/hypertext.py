@@ -1,7 +1,7 @@
 """HTML, and XML of any kind: the texts between tags. Inline tags are in passages, all others are between them.
 
 What HTML says is not to be translated is kept: scripts, styles, code, and what has `translate="no"` or the class
-`notranslate`. So are attributes.
+`notranslate`. So are attributes, but for the language of a whole page.
 """
 
 import re
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from heedful.data.documents.inline import Inline, inline_of, passages_from
-from heedful.data.documents.markup import EMPTY, Token, tokens_of
+from heedful.data.documents.markup import ATTRIBUTE, EMPTY, LANGUAGE, Token, tokens_of
 from heedful.data.documents.passages import Passage
 
 Markup = Literal["xml", "html"]
@@ -88,6 +88,18 @@ def hypertext_parts(
             parts.append(token.raw)
     flush(len(text))
     return parts
+
+
+def in_language(part: str, target: str) -> str:
+    """A tag that begins a page and says a language, with this one in place of it; any other part as it is, and all
+    where the target is no code of a language."""
+    if not (LANGUAGE.fullmatch(target) and re.fullmatch(r"(?i)<html\s[^<]*>", part)):
+        return part
+    for found in reversed([*ATTRIBUTE.finditer(part, len("<html"))]):
+        if found[1].lower() in ("lang", "xml:lang"):
+            begin, end = next(found.span(group) for group in (2, 3, 4) if found[group] is not None)
+            part = f"{part[:begin]}{target}{part[end:]}"
+    return part
 
 
 def joined(

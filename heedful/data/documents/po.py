@@ -19,6 +19,8 @@ from heedful.errors import InputError, counted
 FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
 QUOTED = re.compile(r'"((?:[^"\\\r\n]|\\.)*)"')
 LINE = re.compile(rf"\s*(?:#.*|(?:{FIELD.pattern})?{QUOTED.pattern}|)\s*")
+NO_LANGUAGE = re.compile(r'(?m)^("Language:)[ \t]*(\\n")')  # as xgettext writes it
+CODE = re.compile(r"[a-z]{2,3}(_[A-Z]{2})?")
 
 
 @dataclass
@@ -47,6 +49,10 @@ def po_document(data: bytes, where: str, target: str) -> Document:
     entries = [entry for entry in _entries(text) if entry.fields.get("msgid")]
     if not entries:
         raise InputError("no message", where=where, fix="give a PO file of gettext")
+    head = text[: entries[0].begin]
+    if CODE.fullmatch(target) and (told := NO_LANGUAGE.sub(rf"\1 {target}\2", head, count=1)) != head:
+        text = told + text[len(head) :]
+        entries = [entry for entry in _entries(text) if entry.fields.get("msgid")]
     line_end = "\r\n" if "\r\n" in text else "\n"
     parts: list[Part] = []
     done = left = fuzzy = 0

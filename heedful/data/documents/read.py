@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heedful.data.documents.docx import docx_document
 from heedful.data.documents.encodings import HTML, decoded
-from heedful.data.documents.hypertext import hypertext_parts
+from heedful.data.documents.hypertext import hypertext_parts, in_language
 from heedful.data.documents.markdown import markdown_parts
 from heedful.data.documents.passages import Document, Passage
 from heedful.data.documents.plain import plain_parts
@@ -56,7 +56,8 @@ def _markdown(data: bytes, where: str, target: str) -> Document:
 
 def _html(data: bytes, where: str, target: str) -> Document:
     text, encode = decoded(data, where, says=HTML, references=True)
-    return _of_text(hypertext_parts(text, "html"), encode)
+    parts = [part if isinstance(part, Passage) else in_language(part, target) for part in hypertext_parts(text, "html")]
+    return _of_text(parts, encode)
 
 
 def _of_text(parts: list[str | Passage], encode: Callable[[str], bytes], notes: tuple[str, ...] = ()) -> Document:

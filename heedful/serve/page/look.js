@@ -2,9 +2,10 @@
 // to image.js. The address has the question before its "#", and what is chosen of the answer after it.
 import { ask, button, byId, download, make, models, reached, trouble } from "./common.js";
 import { drawImage } from "./image.js";
+import { chosenLanguages, offer } from "./languages.js";
 
 const SCRIPTS = ["page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page_walk.js", "page.js"];
-const FIELDS = ["text", "target", "pair"];
+const FIELDS = ["text", "target", "pair"], LANGUAGES = ["from_language", "to"];
 const known = await models();
 const select = byId("model");
 
@@ -35,7 +36,8 @@ async function show(question) {
   const view = await ask("view", question);
   const { model, text, target, pair } = question;
   const steps = "steps" in known[model].verbs ? "/api/steps" : null;
-  view.live = { model, text, target, pair, steps, beam: known[model].verbs.steps?.options.includes("beam") };
+  const languages = Object.fromEntries(LANGUAGES.filter((name) => name in question).map((name) => [name, question[name]]));
+  view.live = { model, text, target, pair, languages, steps, beam: known[model].verbs.steps?.options.includes("beam") };
   byId("heading").replaceChildren(make("bdi", { textContent: view.title }), ...(view.said ? [" → ", make("bdi", { textContent: view.said })] : []));
   byId("about").textContent = `${view.about ? `${view.about}. ` : ""}Attention shows where information could flow, not why.`;
   document.title = `${view.title} · heedful`;
@@ -90,9 +92,11 @@ function whole() {
 if (asked.has("model") && asked.get("model") in known) select.value = asked.get("model");
 for (const name of FIELDS) byId(name).value = asked.get(name) ?? "";
 if (!asked.has("text")) byId("text").value = known[select.value].example;
+offer(known[select.value], Object.fromEntries(asked));
 fields();
 select.addEventListener("change", () => {
   byId("text").value ||= known[select.value].example;
+  offer(known[select.value], chosenLanguages());
   fields();
   whole();
 });
@@ -105,13 +109,14 @@ byId("question").addEventListener("submit", (event) => {
     return;
   }
   const words = new URLSearchParams({ model: select.value });
+  for (const [name, value] of Object.entries(chosenLanguages())) if (value) words.set(name, value);
   for (const name of FIELDS) if (!byId(`field-${name}`).hidden && byId(name).value) words.set(name, byId(name).value);
   location.href = `/look?${words}`;
 });
 
 if (asked.has("text") && reads() === "texts") {
   const question = { model: select.value };
-  for (const name of FIELDS) if (asked.get(name)) question[name] = asked.get(name);
+  for (const name of [...FIELDS, ...LANGUAGES]) if (asked.get(name)) question[name] = asked.get(name);
   try {
     await show(question);
   } catch (error) {

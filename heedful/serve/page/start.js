@@ -9,6 +9,7 @@ const VIEWS = {
   pictures: (model) => Object.values(model.verbs).some(({ reads }) => reads === "pictures"),
   look: (model) => model.looks,
 };
+const MOST = 8; // directions that are named
 const NAMES = { translate: "Translate", write: "Write", chat: "Chat", pictures: "Pictures", look: "Look inside" };
 
 function score(name, value) {
@@ -16,9 +17,15 @@ function score(name, value) {
   return make("div", {}, make("dt", { textContent: scoreName(name) }), make("dd", { textContent: shown }));
 }
 
+function directions({ languages, targets }) {
+  const title = (name) => language(name).title;
+  const ways = Object.entries(targets ?? { [languages[0]]: [languages[1]] }).flatMap(([from, each]) => each.map((to) => `${title(from)} to ${title(to)}`));
+  return ways.length <= MOST ? ways.join(", ") : `${Object.keys(targets).length} languages`;
+}
+
 function card(model) {
   const { name, task, parameters, engine } = model;
-  const what = model.languages ? `translates ${model.languages.map((name) => language(name).title).join(" to ")}` : model.does;
+  const what = model.languages ? `translates ${directions(model)}` : model.does;
   const size = parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)} million` : parameters.toLocaleString("en");
   const node = make("article", { className: "card" },
     make("h2", { textContent: name }),
@@ -27,7 +34,8 @@ function card(model) {
   const scores = Object.entries(model.scores);
   if (scores.length) node.append(make("dl", { className: "scores" }, ...scores.map(([key, value]) => score(key, value))));
   const verb = Object.keys(model.verbs).find((each) => model.verbs[each].reads === "texts" && !model.verbs[each].options.includes("contexts"));
-  if (verb && model.example) node.append(trial(model, verb));
+  const ready = model.languages?.[1] !== ""; // it need not be told what to translate to
+  if (verb && model.example && ready) node.append(trial(model, verb));
   const views = Object.keys(VIEWS).filter((view) => VIEWS[view](model) && document.querySelector(`nav a[href="/${view}"]`));
   node.append(make("p", { className: "links" }, ...views.map((view) =>
     make("a", { href: linkTo(view, { model: name }), textContent: NAMES[view] }))));

@@ -1,5 +1,6 @@
 // Two panes: translated as one types; a word of the translation shows what it looked at, and what could stand there.
 import { ask, button, byId, chosenModel, language, later, latest, linkTo, make, models, percent, remember, state, twin } from "./common.js";
+import { chosenLanguages, offer, onLanguages } from "./languages.js";
 
 const LINES = 1, LONG = 2000; // longer texts are translated line by line, without going into words
 const AT_ONCE = 128; // lines
@@ -9,10 +10,18 @@ let shown = null; // the answer of /api/align
 let pinned = null; // the number of a word of it
 let forced = state().target ?? null; // a translation to go through in place of the model's own
 
-const select = chosenModel(() => { forced = null; languages(); translate(); });
+const select = chosenModel(() => { offer(known[select.value], chosenLanguages()); changed(); });
+onLanguages(changed);
+
+function changed() {
+  forced = null;
+  languages();
+  translate();
+}
 
 function languages() {
-  const [from, to] = known[select.value].languages ?? ["Source", "Translation"];
+  const own = known[select.value].languages ?? ["Source", "Translation"];
+  const { from_language: from = own[0], to = own[1] } = chosenLanguages();
   for (const [label, node, name] of [["from", source, from], ["to", target, to]]) {
     const { code, title } = language(name);
     node.lang = code;
@@ -26,18 +35,18 @@ const several = () => lines().length > LINES || source.value.length > LONG;
 
 const asked = latest(
   async (signal) => {
-    const model = select.value, text = source.value;
-    if (!text.trim()) return null;
+    const asked = { model: select.value, ...chosenLanguages() }, text = source.value;
+    if (!text.trim() || asked.to === "") return null;
     if (several()) {
       const inputs = lines().filter((line) => line.trim()), whole = [];
       while (whole.length < inputs.length) {
         const next = inputs.slice(whole.length, whole.length + AT_ONCE);
-        whole.push(...(await ask("translate", { model, inputs: next }, signal)).answers);
+        whole.push(...(await ask("translate", { ...asked, inputs: next }, signal)).answers);
       }
       return { whole };
     }
     const options = forced === null ? {} : { target: forced };
-    const { answers: [found] } = await ask("align", { model, text, options }, signal);
+    const { answers: [found] } = await ask("align", { ...asked, text, options }, signal);
     return { found };
   },
   (answer) => {
@@ -58,7 +67,7 @@ function byLine(answers) {
 }
 
 function translate() {
-  remember({ model: select.value, text: source.value, target: forced });
+  remember({ from_language: null, to: null, model: select.value, ...chosenLanguages(), text: source.value, target: forced });
   asked();
 }
 
@@ -116,7 +125,7 @@ function pointAt(place) {
 const alternatives = latest(
   (signal, place) => {
     const options = { word: place, top: 8, ...(forced === null ? {} : { target: forced }) };
-    return ask("align", { model: select.value, text: source.value, options }, signal);
+    return ask("align", { model: select.value, ...chosenLanguages(), text: source.value, options }, signal);
   },
   ({ answers: [{ others }] }, place) => {
     if (place !== pinned) return; // of a text that is gone by now, or let go
@@ -141,7 +150,7 @@ function choose(place) {
 }
 
 const best = latest(
-  (signal, count) => ask("translate", { model: select.value, text: source.value, options: { decoding: { n_best: count } } }, signal),
+  (signal, count) => ask("translate", { model: select.value, ...chosenLanguages(), text: source.value, options: { decoding: { n_best: count } } }, signal),
   ({ answers: [{ hypotheses }] }, count) => {
     if (!shown || count !== Number(byId("best").value)) return;
     const rows = () => [["translation", "score"], ...hypotheses.map(({ text, score }) => [text, nats(score)])];
@@ -162,7 +171,7 @@ function links() {
   const parts = [];
   if (forced !== null) parts.push(button("Back to the model's own translation", () => { forced = null; translate(); }));
   if (shown && known[select.value].looks && document.querySelector('nav a[href="/look"]')) {
-    const words = { model: select.value, text: source.value, ...(forced === null ? {} : { target: forced }) };
+    const words = { model: select.value, ...chosenLanguages(), text: source.value, ...(forced === null ? {} : { target: forced }) };
     parts.push(make("a", { href: linkTo("look", words), textContent: "Look inside this translation" }));
   }
   byId("links").replaceChildren(...parts.flatMap((part) => [part, " "]));
@@ -176,5 +185,6 @@ source.addEventListener("input", () => { forced = null; soon(); });
 byId("best").addEventListener("change", () => { remember({ best: byId("best").value }); listBest(); });
 byId("best").value = state().best ?? 1;
 source.value = state().text ?? known[select.value].example;
+offer(known[select.value], state());
 languages();
 translate();

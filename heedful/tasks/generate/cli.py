@@ -14,10 +14,12 @@ from heedful.tasks.shared.cli import (
     Command,
     DataOptions,
     Device,
+    FromLanguage,
     Json,
     Run,
     Seed,
     Temperature,
+    To,
     TopK,
     TopP,
     printable,
@@ -203,6 +205,8 @@ def score(
     source: Annotated[str | None, typer.Option(help="Of a translator: a file, a sentence a line.")] = None,
     target: Annotated[str | None, typer.Option(help="Its translations, line by line.")] = None,
     data: Annotated[str | None, typer.Option(help="Of a translator: pairs, in any file that train reads.")] = None,
+    to: To = "",
+    from_language: FromLanguage = "",
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -223,9 +227,10 @@ def score(
     if (run / "task.json").is_file() and task_name(run)[0] == "translate":
         if choice:
             raise InputError("--choice is not used by a translator", where=str(run), fix="leave it out")
-        score_pairs(run, Given(texts, source, target, data), device=device, as_json=as_json)
+        score_pairs(run, Given(texts, source, target, data, to, from_language), device=device, as_json=as_json)
         return
-    if given := [name for name, value in (("source", source), ("target", target), ("data", data)) if value]:
+    pairs = {"source": source, "target": target, "data": data, "to": to, "from-language": from_language}
+    if given := [name for name, value in pairs.items() if value]:
         raise InputError(f"--{given[0]} is not used by a language model", where=str(run), fix="leave it out")
     model = LanguageModel.load(run, device=chosen_device(device))
     options = ScoreOptions(choices=tuple(map(sanitise, choice or ())))

@@ -38,6 +38,8 @@ LengthPenalty = Annotated[float | None, typer.Option(help="Exponent of the lengt
 Temperature = Annotated[float, typer.Option(min=0.0, help="0 takes the most probable.")]
 TopK = Annotated[int, typer.Option(min=0, help="Only the so many most probable may be drawn; 0: any.")]
 TopP = Annotated[float, typer.Option(min=0.0, max=1.0, help="Only the most probable, until they sum up to this.")]
+To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
+FromLanguage = Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn at random.")]
 
 

@@ -17,6 +17,7 @@ from heedful.tasks.shared.cli import (
     Command,
     Device,
     Engine,
+    FromLanguage,
     Json,
     LayerOptions,
     LengthPenalty,
@@ -24,6 +25,7 @@ from heedful.tasks.shared.cli import (
     Seed,
     Settings,
     Temperature,
+    To,
     TopK,
     TopP,
     Weights,
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
     from heedful.tasks.translate.wishes import Wishes
 
-To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
-FromLanguage = Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")]
 Tag = Annotated[str, typer.Option("--tag", metavar="NAME", help="The kind of translation, of those learnt: formal.")]
 With = Annotated[
     list[str] | None,
@@ -62,6 +62,8 @@ class TranslationScoring:
         str | None,
         typer.Option(help="Data as for train: test sets are scored, or what was not learnt from."),
     ] = None
+    to: To = ""
+    from_language: FromLanguage = ""
     beam: Beam = None
     length_penalty: LengthPenalty = None
     together: With = None

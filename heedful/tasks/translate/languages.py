@@ -100,6 +100,32 @@ class Languages:
         return bool(self.learnt) and f"{source}{ARROW}{target}" not in self.learnt
 
 
+@dataclass(frozen=True, kw_only=True)
+class DirectionOptions:
+    """Of a model of several languages, or kinds of translations, those that are asked for: as `--to`, `--from-language`
+    and `--tag` name them; "" is what the model has by default."""
+
+    to: str = ""
+    from_language: str = ""
+    tag: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirectionByEitherName(DirectionOptions):
+    """The same, where no `target` is a translation."""
+
+    source: str = ""  # another name of `from_language`
+    target: str = ""  # and of `to`
+
+    def asked(self) -> tuple[str, str, str]:
+        """The two languages, and the tag. Raises InputError for a language that is said by both of its names."""
+        for name, other in (("to", "target"), ("from_language", "source")):
+            if getattr(self, name) and getattr(self, other):
+                what = "two names of the same, each with a language"
+                raise InputError(what, where=f"{name}, {other}", fix="give one")
+        return self.from_language or self.source, self.to or self.target, self.tag
+
+
 def named(name: str, among: Sequence[str], option: str) -> str:
     """The language of `among` that a name means: by its letters, or the only one that is the same language ("fr" is
     "fra_Latn"). Raises InputError."""

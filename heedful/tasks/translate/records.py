@@ -14,7 +14,7 @@ from heedful.tasks.translate.confidence import (
     word_confidences,
 )
 from heedful.tasks.translate.documents.parts import search_in_parts
-from heedful.tasks.translate.languages import TAGGED, TAGS, in_a_line, languages_in
+from heedful.tasks.translate.languages import TAGGED, TAGS, DirectionByEitherName, in_a_line, languages_in
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.wishes import UsedTerm, Wishes, wishes_of
 
@@ -49,7 +49,7 @@ class Translated(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslateOptions:
+class TranslateOptions(DirectionByEitherName):
     """`decoding` are those keys of `Decoding` that are to be other than the model's own; `first` is the number of the
     first text, which counts where translations are drawn. With `confidence` it is told how sure each translation and
     its words are, and those less sure than `flag` are flagged. `glossary` has a term and its translation in each entry;
@@ -58,9 +58,6 @@ class TranslateOptions:
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
     prefix: str | None = None
     first: int = 0
-    source: str = ""  # the language of the texts, where the model has several
-    target: str = ""  # and the one to translate to
-    tag: str = ""  # the kind of translation, where the model has learnt several
     require: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
     glossary: tuple[tuple[str, ...], ...] = ()
@@ -75,7 +72,7 @@ class TranslateOptions:
 def translate_texts(translator: "Translator", texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
     """Raises InputError."""
     settings, told = options.decoding, options.confidence or options.flag is not None
-    translator = translator.directed(options.source, options.target, options.tag)
+    translator = translator.directed(*options.asked())
     forced = None if options.prefix is None else [options.prefix] * len(texts)
     wishes = options.wishes(translator.languages)
     for found in search_in_parts(

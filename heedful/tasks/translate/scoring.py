@@ -25,7 +25,7 @@ from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.confidence import FEWEST, calibrated, write_calibration
 from heedful.tasks.translate.languages import KEY
 from heedful.tasks.translate.load import load_translator
-from heedful.tasks.translate.pairs.directed import directed_by_data, directed_by_files
+from heedful.tasks.translate.pairs.directed import directed_by_data, directed_by_files, refuse_named
 from heedful.tasks.translate.pairs.tagged import with_tags
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.use import Translator
@@ -38,6 +38,8 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
     tests, valid, told_of_data = _parts(translator, options)
     written = _outputs(options.out, [*tests])
     other = _other(translator, options)
+    if other is not None and KEY in other.about and KEY not in translator.about:
+        tests = {name: _in_direction(translator, part) for name, part in tests.items()}
     for run in options.together or ():
         translator.join(load_translator(Path(run), device=_device(translator)), name=run)
     settings = chosen(beam=options.beam, length_penalty=options.length_penalty)
@@ -92,6 +94,7 @@ def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping
     source, target = options.source, options.target
     runs = [one for one in (translator.run, options.against, *(options.together or ())) if one is not None]
     if options.data is not None:
+        refuse_named(options.data, to=options.to, from_language=options.from_language)
         about = translator.about
         if KEY not in about:
             source, target = source or about["source"], target or about["target"]
@@ -120,8 +123,9 @@ def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping
     if source is not None and target is not None:
         pairs = read_pairs(source, target)
         told = _warnings(runs, [Path(target), Path(source)])
+        named = options.from_language, options.to
+        directed, unsaid = directed_by_files(translator, source, target, named=named)
         if KEY in translator.about:
-            directed, unsaid = directed_by_files(translator, source, target)
             pairs, told = _in_direction(directed, pairs), (*told, *unsaid)
         return {Path(source).name: pairs}, pairs, told
     raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")

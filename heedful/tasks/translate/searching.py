@@ -191,10 +191,15 @@ def refuse_engine(
         raise InputError(what, fix="leave out the engine")
 
 
+def refuse_untold_target(translator: "Translator") -> None:
+    """Raises InputError for a model of several languages that takes none to translate to unless told."""
+    if translator.about.get("target") == "":
+        raise InputError("it has several languages: to which one?", fix='name it: --to de, or "to": "de" in options')
+
+
 def _refuse(translator: "Translator", batch: Searched) -> None:
     decoding, engine = batch.decoding, translator.engine is not None
-    if translator.about.get("target") == "":
-        raise InputError("it has several languages: to which one?", fix='name it: --to de, or target="de"')
+    refuse_untold_target(translator)
     if decoding.samples and decoding.n_best > 1:
         what = "translations are drawn, or the best of a search: not both"
         raise InputError(what, fix="leave out n_best, or samples")

@@ -79,16 +79,21 @@ class Translator(Opened):
         self,
         texts: Sequence[str],
         *,
+        to: str = "",
+        from_language: str = "",
+        tag: str = "",
         prefix: Sequence[str] | None = None,
         glossary: Terms | None = None,
         require: str | Sequence[str] = (),
         avoid: str | Sequence[str] = (),
         **settings: Unpack[DecodingOptions],
     ) -> list[str]:
-        """The best translation of each text, searched for as `Decoding` says. Warns of texts that are not read as a
+        """The best translation of each text, searched for as `Decoding` says, of the languages and the kind that are
+        asked for, as `directed` takes them. Warns of texts that are not read as a
         whole, or are longer than all that the model was trained on, and of wishes that are not met."""
-        wishes = wishes_of(require, avoid, glossary, self.languages)
-        found = search_in_parts(self, texts, prefix=prefix, wishes=wishes, **settings)
+        asked = self.directed(from_language, to, tag)
+        wishes = wishes_of(require, avoid, glossary, asked.languages)
+        found = search_in_parts(asked, texts, prefix=prefix, wishes=wishes, **settings)
         warn([translation.warning for translation in found])
         return [translation.text for translation in found]
 
@@ -98,6 +103,9 @@ class Translator(Opened):
         documents: Sequence[str | Path],
         out: str | Path,
         *,
+        to: str = "",
+        from_language: str = "",
+        tag: str = "",
         glossary: Terms | None = None,
         require: str | Sequence[str] = (),
         avoid: str | Sequence[str] = (),
@@ -109,8 +117,9 @@ class Translator(Opened):
         Raises InputError, MissingError or StorageError; what was written before stays."""
         from heedful.tasks.translate.documents.files import translate_documents
 
-        wishes, paths = wishes_of(require, avoid, glossary, self.languages), [Path(one) for one in documents]
-        return [*translate_documents(self, paths, Path(out), settings, wishes, flag=flag)]
+        asked = self.directed(from_language, to, tag)
+        wishes, paths = wishes_of(require, avoid, glossary, asked.languages), [Path(one) for one in documents]
+        return [*translate_documents(asked, paths, Path(out), settings, wishes, flag=flag)]
 
     @one_or_many("prefix")
     def search(

@@ -14,6 +14,7 @@ from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.run.task import Ask
 from heedful.tasks.translate.documents.passages import translate_passages
+from heedful.tasks.translate.languages import DirectionByEitherName
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
@@ -31,11 +32,11 @@ class Fragment(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FragmentOptions:
+class FragmentOptions(DirectionByEitherName):
     """`lines`: a line is translated apart from the next; `sentences`: so is a sentence. In what has `markup`, all that
     is inside of elements of `ignored` names is kept, and tags of `breaking` names part texts, those of `inline` names
-    do not. `n` translations of each, from `source` to `target` where the model has several languages. `glossary` has a
-    term, a TAB and its translation in each line: a text, since one is sent with every request of a tool."""
+    do not. `n` translations of each. `glossary` has a term, a TAB and its translation in each line: a text, since
+    one is sent with every request of a tool."""
 
     markup: Literal["text", "xml", "html"] = "text"
     lines: bool = True
@@ -44,8 +45,6 @@ class FragmentOptions:
     breaking: tuple[str, ...] = ()
     inline: tuple[str, ...] = ()
     n: int = 1
-    source: str = ""
-    target: str = ""
     glossary: str = ""
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
 
@@ -54,7 +53,7 @@ def translate_fragments(translator: Translator, texts: Sequence[str], options: F
     """Raises InputError for a number of translations that is out of bounds, and a glossary that is none."""
     if not 1 <= options.n <= MOST:
         raise InputError(f"{options.n:,} translations of each", where="n", fix=f"ask for 1 to {MOST}")
-    translator = translator.directed(options.source, options.target)
+    translator = translator.directed(*options.asked())
     documents = [Document(parts_of_fragment(text, options), lambda parts: "".join(parts).encode()) for text in texts]
     passages = [passage for document in documents for passage in document.passages]
     wishes = Wishes(glossary=_glossary(options.glossary, translator.languages[0])) if options.glossary else NO_WISHES

@@ -10,6 +10,7 @@ from heedful.run.task import Ask
 from heedful.tasks.shared.pieces import labelled_pieces
 from heedful.tasks.shared.steps import Stepped, StepsOptions, steps_of
 from heedful.tasks.translate.inside.look import watched
+from heedful.tasks.translate.languages import DirectionOptions
 from heedful.tasks.translate.searching import Searched, search_batch
 from heedful.tasks.translate.use import Translator
 
@@ -24,7 +25,7 @@ class SteppedTranslation(Stepped):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationSteps(StepsOptions):
+class TranslationSteps(StepsOptions, DirectionOptions):
     """With a `beam` the tree of such a search is told as well, for that many of the best beginnings."""
 
     beam: int | None = None
@@ -40,6 +41,7 @@ def steps_translating(
     options.check(translator.target)
     if options.beam is not None and not 2 <= options.beam <= WIDEST:
         raise InputError(f"a tree of beam {options.beam}", fix=f"ask for 2 to {WIDEST}")
+    translator = translator.directed(options.from_language, options.to, options.tag)
     for text in texts:
         yield _steps(translator, text, options)
 

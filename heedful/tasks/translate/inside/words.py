@@ -19,6 +19,7 @@ from heedful.errors import InputError
 from heedful.run.task import Ask
 from heedful.tasks.translate.confidence import likelihood_of, sentence_confidence, word_confidences, words_of
 from heedful.tasks.translate.inside.look import watched
+from heedful.tasks.translate.languages import DirectionOptions
 from heedful.tasks.translate.pairs.attended import crossing
 from heedful.tasks.translate.searching import Ids
 from heedful.tasks.translate.use import Translator
@@ -56,7 +57,7 @@ class Aligned(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlignOptions:
+class AlignOptions(DirectionOptions):
     """`target` is a translation to go through in place of the model's own; `word` the number, from 0, of one that
     others are wanted for, and `top` how many."""
 
@@ -76,6 +77,7 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
     library holds."""
     if translator.engine is not None:
         raise InputError("another library does not tell what was looked at", fix="leave out the engine")
+    translator = translator.directed(options.from_language, options.to, options.tag)
     ((ids,), _) = translator.encode([text])
     if not ids:
         raise InputError("there is no text to translate", fix="give one")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from heedful.errors import InputError, counted
-from heedful.tasks.shared.cli import Device, Json, Run, printable, say
+from heedful.tasks.shared.cli import Device, FromLanguage, Json, Run, To, printable, say
 from heedful.tasks.shared.line_by_line import GROUP, answer_groups, answer_lines, one_each
 
 if TYPE_CHECKING:
@@ -23,12 +23,14 @@ Row = tuple[str, str, str | None]  # a source, a target and their tag; None wher
 
 class Given(NamedTuple):
     """Where pairs are: lines of two columns, two files, or data as a training reads it; without any, on standard
-    input."""
+    input. `to` and `from_language` are languages of a model of several, where the data do not say them."""
 
     texts: Sequence[str] | None
     source: str | None
     target: str | None
     data: str | None
+    to: str = ""
+    from_language: str = ""
 
 
 def align(
@@ -40,6 +42,8 @@ def align(
     source: Annotated[str | None, typer.Option(help="A file, a sentence a line; with --data, a language.")] = None,
     target: Annotated[str | None, typer.Option(help="Its translations, line by line; likewise.")] = None,
     data: Annotated[str | None, typer.Option(help="Pairs, in any file that train reads.")] = None,
+    to: To = "",
+    from_language: FromLanguage = "",
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -55,7 +59,8 @@ def align(
     def show(found: Mapping[str, Any]) -> str:
         return pharaoh(found["alignment"])
 
-    _answer_pairs(run, Given(texts, source, target, data), align_pairs, show, device=device, as_json=as_json)
+    given = Given(texts, source, target, data, to, from_language)
+    _answer_pairs(run, given, align_pairs, show, device=device, as_json=as_json)
 
 
 def score_pairs(run: Path, given: Given, *, device: str, as_json: bool) -> None:
@@ -80,27 +85,31 @@ def _answer_pairs(
 ) -> None:
     from heedful.run.device import chosen_device
     from heedful.tasks.translate.languages import KEY
+    from heedful.tasks.translate.pairs.directed import refuse_named
     from heedful.tasks.translate.pairs.tagged import each_as_tagged
     from heedful.tasks.translate.pairs.weigh import in_a_pair
     from heedful.tasks.translate.use import Translator
 
-    texts, source, target, data = given
+    texts, source, target, data, to, from_language = given
     if data is None and (source is None) != (target is None):
         raise InputError("one side of the pairs alone", fix="give --source FILE --target FILE")
     if texts and (data or source):
         raise InputError("texts beside a file of pairs", fix="give one of the two")
+    if data is not None:
+        refuse_named(data, to=to, from_language=from_language)
     translator = Translator.load(run, device=chosen_device(device))
     translator.run = run
+    asked = translator.directed(from_language, to)
     if data is None and source is None:
 
         def answered(lines: list[str], first: int) -> Iterable[Sequence[Mapping[str, Any]]]:
-            return one_each(answers(translator, [in_a_pair(line) for line in lines]))
+            return one_each(answers(asked, [in_a_pair(line) for line in lines]))
 
-        if KEY in translator.about and all(translator.languages):
-            say(f"taken as {' to '.join(translator.languages)}; another direction is said by --data PATH:SOURCE>TARGET")
+        if KEY in asked.about and all(asked.languages) and not (to and from_language):
+            say(f"taken as {' to '.join(asked.languages)}; another direction is said by --to and --from-language")
         answer_lines(texts, answered, show, as_json=as_json)
         return
-    pairs, directed = _read(translator, source, target, data)
+    pairs, directed = _read(translator, given)
     tags = pairs.tags or [""] * len(pairs)
     whole = enumerate(zip(pairs.source, pairs.target, tags, strict=True))
     both: list[tuple[Place, Row]] = [(pairs.place_of(i), row) for i, row in whole]
@@ -128,9 +137,7 @@ def _empty(row: Row) -> Mapping[str, Any]:
     return {"source": row[0], "target": row[1], "error": "a side is empty"}
 
 
-def _read(
-    translator: "Translator", source: str | None, target: str | None, data: str | None
-) -> "tuple[Pairs, Translator]":
+def _read(translator: "Translator", given: Given) -> "tuple[Pairs, Translator]":
     """The pairs of data, or of two files, and the translator in their direction. Raises InputError for data of several
     directions."""
     from heedful.data.text.pairs import read_pairs
@@ -139,10 +146,11 @@ def _read(
     from heedful.tasks.translate.pairs.directed import directed_by_data, directed_by_files
     from heedful.tasks.translate.pairs.tagged import with_tags
 
+    _, source, target, data, to, from_language = given
     if data is None:
         assert source is not None  # else there are lines to be read
         assert target is not None
-        directed, unsaid = directed_by_files(translator, source, target)
+        directed, unsaid = directed_by_files(translator, source, target, named=(from_language, to))
         for line in unsaid:
             say(line)
         return read_pairs(source, target), directed

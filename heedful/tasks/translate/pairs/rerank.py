@@ -4,7 +4,7 @@ the other way, which is asked how well a translation tells its source (Li and Ju
 from collections.abc import Iterable, Iterator
 
 from heedful.errors import InputError
-from heedful.tasks.translate.languages import languages_of
+from heedful.tasks.translate.languages import directions_of, languages_of
 from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.records import Hypothetical, Translated
 from heedful.tasks.translate.use import Translator
@@ -16,7 +16,10 @@ class Judge:
 
     def __init__(self, translator: Translator, own: Translator, *, length_penalty: float = 1.0) -> None:
         """Raises InputError for models of other languages."""
-        theirs, ours = languages_of(translator.about), languages_of(own.about)
+        ours = languages_of(own.about)
+        if ours is not None and (ways := directions_of(translator.about)):
+            translator = translator.directed(*(ours if ours in ways else ours[::-1]))
+        theirs = languages_of(translator.about)
         self.translator, self.backwards = translator, theirs is not None and theirs[::-1] == ours
         self.as_read, self.length_penalty = own.as_read, length_penalty
         if theirs != ours and not self.backwards:

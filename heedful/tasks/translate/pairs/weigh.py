@@ -14,7 +14,8 @@ from heedful.decode.rows import refuse_nan
 from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
 from heedful.tasks.shared.lengths import cut_warning, most_positions, refuse_longer, shorten
-from heedful.tasks.translate.searching import Ids
+from heedful.tasks.translate.languages import DirectionOptions
+from heedful.tasks.translate.searching import Ids, refuse_untold_target
 from heedful.tasks.translate.use import Translator
 
 TOKENS = 2048  # in a batch on either side, padding included
@@ -34,7 +35,7 @@ class ScoredPair(TypedDict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairOptions:
+class PairOptions(DirectionOptions):
     """`targets` has one for each text, its translation; without any, each text is a source, a TAB and a target."""
 
     targets: tuple[str, ...] = ()
@@ -45,6 +46,7 @@ def weigh_texts(translator: Translator, texts: Sequence[str], options: PairOptio
     if options.targets and len(options.targets) != len(texts):
         what = f"{len(options.targets)} targets for {len(texts)} sources"
         raise InputError(what, fix="give one for each")
+    translator = translator.directed(options.from_language, options.to, options.tag)
     if options.targets:
         return weigh(translator, [*zip(texts, options.targets, strict=True)])
     return weigh(translator, [in_a_pair(text) for text in texts])
@@ -115,6 +117,7 @@ def batches_of(
 ) -> Iterator[tuple[list[int], Int[Tensor, "B S"], Int[Tensor, "B S"], Int[Tensor, "B T"], Int[Tensor, "B T"]]]:
     """Pairs of like length on the model's device: their numbers; the sources and their segments; and what is read to
     say the targets, one token before each, with its segments."""
+    refuse_untold_target(translator)
     device, own = next(translator.model.parameters()).device, translator.target
     lengths = [max(map(len, pair)) for pair in pairs]
     for group in of_like_length(lengths, TOKENS):
