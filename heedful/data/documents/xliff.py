@@ -53,7 +53,7 @@ class Unit:
 
 
 def xliff_document(data: bytes, where: str, target: str) -> Document:
-    """`target` is the language that is translated to ("fr", "French"), whose code the file is told where it lacks one."""
+    """`target` is the language that is translated to ("fr", "French"), which the file is told where it lacks it."""
     root = root_of(data, where)
     if root != "xliff":
         raise InputError(f"<{root}>, expected <xliff>", where=where, fix="give an XLIFF file")
