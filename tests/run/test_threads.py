@@ -156,7 +156,8 @@ thread = threading.Thread(target=waits.look)
 def test_an_import_that_is_interrupted_ends_in_silence(tmp_path: Path) -> None:
     """Ctrl-C while torch is imported, as the thread that watches the machine waits for it."""
     (tmp_path / "torch.py").write_text(
-        "import time, __main__\n__main__.thread.start()\n__main__.reached.wait()\ntime.sleep(0.3)\nraise KeyboardInterrupt"
+        "import time, __main__\n__main__.thread.start()\n__main__.reached.wait()\n"
+        "time.sleep(0.3)\nraise KeyboardInterrupt"
     )
     code = "from heedful.run.threads import Waits\n" + INTERRUPTED
     code += f"import sys\nassert 'torch' not in sys.modules\nsys.path.insert(0, {str(tmp_path)!r})\n"
