@@ -87,7 +87,9 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
             changes[unit.opens] = [State(_with(opening, done), _with(opening, review))]
     languages = ("", "")
     code = target if LANGUAGE.fullmatch(target) else meaning(target)
-    notes = (f"{counted(left, 'unit')} translated already, or not to be: left as before",) if left else ()
+    notes: tuple[str, ...] = ()
+    if left:
+        notes = (f"{counted(left, 'unit')} translated already, or not to be: left as before",)
     for number, token in enumerate(tokens):
         names = {"xliff": ("srcLang", "trgLang"), "file": ("source-language", "target-language")}.get(token.local)
         if token.kind != "opens" or names is None or not (source := token.attribute(names[0])):
