@@ -100,6 +100,8 @@ def _needed(cores: int) -> int:
     """So many idle teams make more threads than there are cores."""
     import torch  # whoever imports it is waited for
 
+    if sys.modules.get("torch") is not torch:
+        return 0  # that import was interrupted, and left a part of the module
     threads = torch.get_num_threads()
     return -(-(cores - threads + 1) // (threads - 1)) if threads > 1 else 0
 

@@ -135,3 +135,31 @@ def test_every_command_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
 def _falls_to(count: int) -> bool:
     """libgomp's threads end a moment after the one that they belong to."""
     return becomes(lambda: alive() <= count)
+
+
+INTERRUPTED = """
+import threading, time
+reached = threading.Event()
+class Others:
+    cores = {0, 1}
+    def busy(self):
+        reached.set()
+        return 1.0
+waits = Waits()
+waits.others = Others()
+errors = []
+threading.excepthook = errors.append
+thread = threading.Thread(target=waits.look)
+"""
+
+
+def test_an_import_that_is_interrupted_ends_in_silence(tmp_path: Path) -> None:
+    """Ctrl-C while torch is imported, as the thread that watches the machine waits for it."""
+    (tmp_path / "torch.py").write_text(
+        "import time, __main__\n__main__.thread.start()\n__main__.reached.wait()\n"
+        "time.sleep(0.3)\nraise KeyboardInterrupt"
+    )
+    code = "from heedful.run.threads import Waits\n" + INTERRUPTED
+    code += f"import sys\nassert 'torch' not in sys.modules\nsys.path.insert(0, {str(tmp_path)!r})\n"
+    code += "try:\n    import torch\nexcept KeyboardInterrupt:\n    thread.join()\nassert not errors, errors\n"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -22,6 +22,7 @@ from heedful.data.documents.messages import chooses, passages_of
 from heedful.data.documents.passages import Document, Part, Passage, State
 from heedful.data.text.formats.inline import PHRASE, breaks_line
 from heedful.data.text.formats.xliff import UNTRANSLATED
+from heedful.data.text.headers import SIDES, meaning
 from heedful.data.xml import root_of
 from heedful.errors import InputError, counted
 
@@ -51,7 +52,7 @@ class Unit:
 
 
 def xliff_document(data: bytes, where: str, target: str) -> Document:
-    """`target` is the language that is translated to, which the file is told where it lacks it."""
+    """`target` is the language that is translated to ("fr", "French"), which the file is told where it lacks it."""
     root = root_of(data, where)
     if root != "xliff":
         raise InputError(f"<{root}>, expected <xliff>", where=where, fix="give an XLIFF file")
@@ -84,19 +85,24 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
             opening = tokens[unit.opens].raw
             changes[unit.opens] = [State(_with(opening, done), _with(opening, review))]
     languages = ("", "")
+    code = target if LANGUAGE.fullmatch(target) else meaning(target)
+    notes: tuple[str, ...] = ()
+    if left:
+        notes = (f"{counted(left, 'unit')} translated already, or not to be: left as before",)
     for number, token in enumerate(tokens):
         names = {"xliff": ("srcLang", "trgLang"), "file": ("source-language", "target-language")}.get(token.local)
         if token.kind != "opens" or names is None or not (source := token.attribute(names[0])):
             continue
         languages = source, token.attribute(names[1]) or ""
-        if not languages[1] and LANGUAGE.fullmatch(target):
-            changes[number] = [_with(token.raw, {names[1]: target})]
+        if not languages[1] and code is not None and code not in SIDES:
+            changes[number] = [_with(token.raw, {names[1]: code})]
+        elif not languages[1] and token.local == "xliff":
+            notes += ("the model does not know what language it translates to: set trgLang, which XLIFF 2 requires",)
     parts: list[Part] = []
     for number, token in enumerate(tokens):
         if number not in gone:
             parts += changes.get(number, [token.raw])
         parts += after.get(number, [])
-    notes = (f"{counted(left, 'unit')} translated already, or not to be: left as before",) if left else ()
     return Document(parts, lambda whole: encode("".join(whole)), notes, languages)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from documents import BODY, BROKEN, DOCUMENTS, PO, SRT, VTT, XLIFF, XLIFF2, run, word
 from heedful.data.documents.passages import Document, Mark
+from heedful.data.documents.read import read_document
 from heedful.data.text.formats.po import read_po
 from heedful.data.text.formats.xliff import read_xliff
 from heedful.errors import InputError
@@ -86,6 +87,20 @@ def test_xliff_2_has_targets_as_the_standard_wants(read: Read) -> None:
     assert '<target>KO <sc id="3"/>LU<ec startRef="3"/>.</target>' in made
     assert made.count("<target>") == 3
     assert "<segment><source>ba</source></segment></unit></file>" in made
+
+
+@pytest.mark.parametrize(("said", "code"), [("de", "de"), ("German", "de"), ("DE", "de"), ("pt-BR", "pt-BR")])
+def test_xliff_is_told_the_code_of_its_language(tmp_path: Path, said: str, code: str) -> None:
+    for name, text, attribute in (("a.xlf", XLIFF, "target-language"), ("b.xliff", XLIFF2, "trgLang")):
+        (tmp_path / name).write_text(text)
+        assert f' {attribute}="{code}">' in shouted(read_document(tmp_path / name, said)).decode()
+
+
+def test_xliff_2_without_a_language_is_told(tmp_path: Path) -> None:
+    (tmp_path / "b.xliff").write_text(XLIFF2)
+    document = read_document(tmp_path / "b.xliff", "target")
+    assert "trgLang" not in shouted(document).decode()
+    assert [note for note in document.notes if "set trgLang, which XLIFF 2 requires" in note]
 
 
 def test_xliff_keeps_segments_lines_and_what_is_protected(read: Read) -> None:

@@ -152,7 +152,11 @@ def test_a_language_of_a_memory_is_that_of_all_its_regions(tmp_path: Path):
     assert all_pairs(read_parallel(tmp_path / "m.tmx", source="en-GB", target="de")) == dict(
         [*MANY[:20], ("colour", "Farbe")]
     )
-    with pytest.raises(InputError, match="no 'en-AU'; its languages are 'en-GB'"):
+    (tmp_path / "m.tmx").write_text(one.replace("en-GB", "EN").replace("</body>", f"{units}</body>"))
+    corpus = read_parallel(tmp_path / "m.tmx", source="en", target="de")
+    assert all_pairs(corpus) == dict([*MANY, ("color", "Farbe")])
+    assert "TMX, en (EN, en-US, en-GB) and de (de-DE, de-AT), " in corpus.taken[0]
+    with pytest.raises(InputError, match="no 'en-AU'; its languages are 'EN'"):
         read_parallel(tmp_path / "m.tmx", source="en-AU", target="de")
 
 

@@ -2,7 +2,6 @@
 
 import codecs
 import gzip
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -14,51 +13,7 @@ from heedful.data.text.corpus import read_parallel
 from heedful.data.text.pairs import read_pairs
 from heedful.data.text.reading import read_whole
 from heedful.errors import HeedError, InputError, MissingError
-
-ENGLISH = [f"the number {n}" for n in range(40)]
-GERMAN = [f"die Zahl {n}" for n in range(40)]
-PARTS = {"train": (0, 30), "valid": (30, 35), "test": (35, 38), "test_2016": (38, 40)}
-
-
-def lines(*texts: str) -> str:
-    return "".join(text + "\n" for text in texts)
-
-
-def tsv(start: int = 0, stop: int = 40) -> str:
-    return lines(*(f"{ENGLISH[n]}\t{GERMAN[n]}" for n in range(start, stop)))
-
-
-def comma(start: int, stop: int) -> str:
-    return lines("id,DE,En", *(f'{n},"{GERMAN[n]}",{ENGLISH[n]}' for n in range(start, stop)))
-
-
-def jsonl(start: int, stop: int) -> str:
-    return lines(*(json.dumps({"de": GERMAN[n], "en": ENGLISH[n]}) for n in range(start, stop)))
-
-
-def translations(start: int, stop: int) -> str:
-    rows = ({"id": n, "translation": {"en": ENGLISH[n], "de": GERMAN[n]}} for n in range(start, stop))
-    return lines(*map(json.dumps, rows))
-
-
-def sides(valid: str = "valid", ending: str = "") -> dict[str, str]:
-    return {
-        f"{stem.replace('valid', valid)}.{name}{ending}": lines(*texts[start:stop])
-        for stem, (start, stop) in PARTS.items()
-        for name, texts in (("en", ENGLISH), ("de", GERMAN))
-    }
-
-
-def tables(kind: str, table: Callable[[int, int], str]) -> dict[str, str]:
-    return {f"{stem}.{kind}": table(*part) for stem, part in PARTS.items()}
-
-
-def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
-    for name, content in files.items():
-        data = content.encode() if isinstance(content, str) else content
-        (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    return folder
-
+from parallel import ENGLISH, GERMAN, PARTS, comma, jsonl, lines, sides, tables, translations, tsv, write
 
 LAYOUTS: dict[str, Mapping[str, str | bytes]] = {
     "sides": sides(),
@@ -141,45 +96,6 @@ def test_validation_data_that_is_not_read_is_noted(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "columns"),
-    [
-        ("pairs.tsv", "Go.\tLos!\nHi.\tHallo!\nRun!\tLauf!\n", None),
-        ("pairs.tsv", "de\tid\tEN\nLos!\t1\tGo.\nHallo!\t2\tHi.\nLauf!\t3\tRun!\n", None),
-        ("pairs.tsv", "Go.\tLos!\tCC-BY\nHi.\tHallo!\nRun!\tLauf!\tCC-BY\tTom\n", (1, 2)),
-        ("pairs.txt", "9\tLos!\tGo.\n9\tHallo!\tHi.\n9\tLauf!\tRun!\n", (3, 2)),
-        ("pairs.csv", "Go.,Los!\nHi.,Hallo!\nRun!,Lauf!\n", None),
-        ("pairs.csv", '"en","de"\n"Go.","Los!"\n"Hi.","Hallo!"\n"Run!","Lauf!"\n', None),
-        ("PAIRS.TSV", "Go.\tLos!\nHi.\tHallo!\nRun!\tLauf!\n", None),
-    ],
-)
-def test_the_columns_of_a_table(tmp_path: Path, name: str, content: str, columns: tuple[int, int] | None) -> None:
-    path = write(tmp_path, {name: content}) / name
-    corpus = read_parallel(path, source="en", target="de", columns=columns)
-    parts = (corpus.train, corpus.valid, corpus.tests["test"])
-    pairs = {pair for part in parts for pair in zip(part.source, part.target, strict=True)}
-    assert pairs == {("Go.", "Los!"), ("Hi.", "Hallo!"), ("Run!", "Lauf!")}
-    assert corpus.files == (path,)
-
-
-def test_a_header_is_found_case_aside(tmp_path: Path) -> None:
-    path = write(tmp_path, {"p.tsv": "De\tEn\n" + lines(*(f"{n}\t{n} en" for n in range(9)))}) / "p.tsv"
-    corpus = read_parallel(path, source="eN", target="dE")
-    assert len(corpus.train) == 7
-    assert all(text.endswith(" en") for text in corpus.train.source)
-
-
-def test_a_quoted_cell_holds_commas_quotes_and_line_ends(tmp_path: Path) -> None:
-    rows = 'en,de\n"a, b","say ""c"""\n"two\nlines",d\ne,f\nonly one\n'
-    with pytest.raises(InputError, match=r"p\.csv:6: 1 column, expected 2 as in the header$"):
-        read_parallel(write(tmp_path, {"p.csv": rows}) / "p.csv", source="en", target="de")
-    path = write(tmp_path, {"p.csv": rows.removesuffix("only one\n")}) / "p.csv"
-    corpus = read_parallel(path, source="en", target="de")
-    parts = (corpus.train, corpus.valid, corpus.tests["test"])
-    pairs = {pair for part in parts for pair in zip(part.source, part.target, strict=True)}
-    assert pairs == {("a, b", 'say "c"'), ("two\nlines", "d"), ("e", "f")}
-
-
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     texts = ["a\u2028b", "c\x85d", "e\x0bf\x0c", "g\rh", "\x1c", " kept "]
     path = write(tmp_path, {"a.en": lines(*texts)}) / "a.en"
@@ -192,114 +108,10 @@ def test_empty_lines_are_kept_for_the_caller_of_read_lines(tmp_path: Path) -> No
     assert read_lines(write(tmp_path, {"a.en": "one\n\n\r\ntwo\n\n"}) / "a.en") == ["one", "", "", "two", ""]
 
 
-def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path: Path) -> None:
-    train = {"train.tsv": tsv(0, 30) + "\n\t\nleft\t \n\tright\n", "valid.tsv": tsv(30, 35)}
-    corpus = read_parallel(write(tmp_path, train))
-    assert corpus.train.source == ENGLISH[:30]
-    assert corpus.notes == (f"{tmp_path / 'train.tsv'}: 4 of 34 pairs dropped, a side is empty",)
-
-
 def test_sources_that_were_trained_on_are_counted(tmp_path: Path) -> None:
     test = {"test.tsv": "  THE Number 3\tx\nthe number 3\ty\nnew\tz\n"}
     corpus = read_parallel(write(tmp_path, {"train.tsv": tsv(0, 30), "valid.tsv": tsv(30, 35), **test}))
     assert corpus.notes == (f"{tmp_path / 'test.tsv'}: 2 of 3 sources are in the training text too",)
-
-
-def test_surrogates_of_json_never_come_through(tmp_path: Path) -> None:
-    row = r'{"source": "\ud83d\ude00 \ud83d", "target": "x"}'
-    pairs = read_parallel(write(tmp_path, {"train.jsonl": row, "valid.jsonl": row, "test.jsonl": row})).train
-    assert pairs.source == ["😀 \ufffd"]
-
-
-# Headers, numbers and directions
-
-
-@pytest.mark.parametrize(
-    ("header", "asked", "expected"),
-    [
-        ("English\tGerman", (None, None), ("English", "German", "--source German --target English")),
-        ("en\tde", (None, None), ("en", "de", "--source de --target en")),
-        ("en-GB\tdeu", (None, None), ("en-GB", "deu", "--source deu --target en-GB")),
-        ("English\tDeutsch", ("en", "de"), ("en", "de", "--source de --target en")),
-        ("src\ttrg", (None, None), ("src", "trg", "--source trg --target src")),
-        ("source\tgerman", (None, None), ("source", "german", "--source german --target source")),
-        ("en\tde", ("1", "2"), ("en", "de", "--source 2 --target 1")),
-        (None, ("1", "2"), ("column 1", "column 2", "--source 2 --target 1")),
-        (None, ("column 1", "column 2"), ("column 1", "column 2", "--source 2 --target 1")),
-        (None, ("en", "de"), ("en", "de", "--source 2 --target 1")),
-        (None, (None, None), ("source", "target", "--source 2 --target 1")),
-    ],
-)
-def test_a_header_is_not_learnt_and_the_direction_is_known(
-    tmp_path: Path, header: str | None, asked: tuple[str | None, str | None], expected: tuple[str, str, str]
-) -> None:
-    rows = tsv(0, 30) if header is None else f"{header}\n" + tsv(0, 30)
-    corpus = read_parallel(write(tmp_path, {"p.tsv": rows}) / "p.tsv", source=asked[0], target=asked[1])
-    texts = [text for part in (corpus.train, corpus.valid, corpus.tests["test"]) for text in part.source]
-    assert sorted(texts) == sorted(ENGLISH[:30])
-    assert (corpus.source, corpus.target, corpus.other_way) == expected
-
-
-@pytest.mark.parametrize("header", [None, "English\tGerman", "en\tde"])
-@pytest.mark.parametrize("asked", [("2", "1"), ("de", "en"), ("German", "English")])
-def test_the_other_way(tmp_path: Path, header: str | None, asked: tuple[str, str]) -> None:
-    """Numbers choose columns, and names do where a header has them: without one they are what the two are called."""
-    rows = tsv(0, 30) if header is None else f"{header}\n" + tsv(0, 30)
-    corpus = read_parallel(write(tmp_path, {"p.tsv": rows}) / "p.tsv", source=asked[0], target=asked[1])
-    turned = header is not None or asked == ("2", "1")
-    assert {*corpus.train.source} <= {*(GERMAN if turned else ENGLISH)}
-    assert {*corpus.train.target} <= {*(ENGLISH if turned else GERMAN)}
-
-
-@pytest.mark.parametrize("row", ["No\tNon", "The cat\tDie Katze", "My\tMi", "Hi\tde"])
-def test_a_pair_of_texts_is_no_header(tmp_path: Path, row: str) -> None:
-    corpus = read_parallel(write(tmp_path, {"p.tsv": f"{row}\n" + tsv(0, 30)}) / "p.tsv")
-    assert len(corpus.train) + len(corpus.valid) + len(corpus.tests["test"]) == 31
-
-
-def test_keys_that_name_languages_are_found(tmp_path: Path) -> None:
-    corpus = read_parallel(write(tmp_path, {"p.jsonl": jsonl(0, 30)}) / "p.jsonl")
-    assert (corpus.source, corpus.target, corpus.other_way) == ("de", "en", "--source en --target de")
-    assert {*corpus.train.source} <= {*GERMAN}
-
-
-@pytest.mark.parametrize("number", ["id", "nr", "no"])  # also Indonesian, South Ndebele and Norwegian
-@pytest.mark.parametrize("kind", ["jsonl", "json", "tsv", "csv"])
-def test_a_column_of_numbers_is_no_language(tmp_path: Path, number: str, kind: str) -> None:
-    path = tmp_path / f"a.{kind}"
-    names, rows = [number, "en", "de"], [[7 + i, f"a {i}", f"ein {i}"] for i in range(5)]
-    if kind.startswith("json"):
-        objects = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
-        path.write_text("\n".join(objects) if kind == "jsonl" else f"[{','.join(objects)}]")
-    else:
-        path.write_text("".join((";" if kind == "csv" else "\t").join(map(str, row)) + "\n" for row in [names, *rows]))
-    for target in [None] if kind.startswith("json") else [None, "de"]:
-        read = read_whole(path, target=target)
-        assert (read.taken.source, read.taken.target) == ("en", "de")
-        assert read.train.source == [row[1] for row in rows]
-
-
-def test_the_attributions_of_tatoeba_are_left_out(tmp_path: Path) -> None:
-    rows = lines(*(f"{ENGLISH[n]}\t{GERMAN[n]}\tCC-BY 2.0 (France) Attribution: tatoeba.org #{n}" for n in range(30)))
-    corpus = read_parallel(write(tmp_path, {"p.tsv": rows}) / "p.tsv")
-    assert {*corpus.train.target} <= {*GERMAN}
-
-
-@pytest.mark.parametrize(
-    ("header", "asked", "message"),
-    [
-        (None, ("2", "de"), "source '2' and target 'de'"),
-        (None, ("0", "1"), "source '0' and target '1'"),
-        ("en\tde\tfr", (None, None), "which two columns"),
-        ("en\tde", ("en", "fr"), "no column 'fr' in the header; there are 'en', 'de'"),
-    ],
-)
-def test_what_leaves_a_choice_is_asked_for(
-    tmp_path: Path, header: str | None, asked: tuple[str | None, str | None], message: str
-) -> None:
-    rows = (f"{header}\n" if header else "") + tsv(0, 30)
-    with pytest.raises(InputError, match=message):
-        read_parallel(write(tmp_path, {"p.tsv": rows}) / "p.tsv", source=asked[0], target=asked[1])
 
 
 # Holding out
@@ -535,62 +347,6 @@ def test_no_permission_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert caught.value.fix == "chmod u+r p.tsv"
 
 
-@pytest.mark.parametrize("columns", [(0, 1), (2, 2)])
-def test_columns_are_two_different_numbers_from_1(tmp_path: Path, columns: tuple[int, int]) -> None:
-    with pytest.raises(InputError, match="expected two different numbers from 1"):
-        read_parallel(write(tmp_path, {"p.tsv": GOOD}) / "p.tsv", columns=columns)
-
-
-def test_a_row_without_the_column_that_a_number_names(tmp_path: Path) -> None:
-    path = write(tmp_path, {"p.tsv": "a\tb\tc\nd\te\n"}) / "p.tsv"
-    with pytest.raises(InputError, match=r"p\.tsv:2: 2 columns, expected at least 3$"):
-        read_parallel(path, columns=(3, 1))
-
-
-def test_a_header_without_the_column_that_a_number_names(tmp_path: Path) -> None:
-    path = write(tmp_path, {"p.tsv": "en\tde\n" + GOOD}) / "p.tsv"
-    with pytest.raises(InputError, match=r"p\.tsv:1: 2 columns, expected at least 3$"):
-        read_parallel(path, source="1", target="3")
-    with pytest.raises(InputError, match=r"p\.tsv:1: 2 columns, expected at least 3$"):
-        read_whole(path, tag="3")
-
-
-IN_ENGLISH = [
-    "The cat is sleeping on the old chair.",
-    "We will meet at the station tomorrow.",
-    "She bought some bread.",
-]
-IN_GERMAN = ["Die Katze schläft auf dem alten Stuhl.", "Wir treffen uns morgen am Bahnhof.", "Sie kaufte etwas Brot."]
-
-
-@pytest.mark.parametrize("kind", ["tsv", "csv"])
-@pytest.mark.parametrize("order", ["eg", "ge", "#eg", "g#e", "#dge"])
-@pytest.mark.parametrize("asked", [("en", "de"), ("German", "English"), (None, None)])
-def test_columns_without_a_header_are_told_by_their_languages(
-    tmp_path: Path, kind: str, order: str, asked: tuple[str | None, str | None]
-) -> None:
-    """In any order, beside numbers and words that say of which kind a pair is."""
-    columns = {"e": IN_ENGLISH, "g": IN_GERMAN, "#": ["1", "2", "3"], "d": ["spoken", "travel", "spoken"]}
-    path, between = tmp_path / f"pairs.{kind}", "\t" if kind == "tsv" else ";"
-    path.write_text("".join(between.join(columns[key][i] for key in order) + "\n" for i in range(3)))
-    read = read_whole(path, source=asked[0], target=asked[1])
-    first = "g" if asked[0] == "German" or (asked[0] is None and order.index("g") < order.index("e")) else "e"
-    assert read.train.source == columns[first]
-    assert read.train.target == columns["e" if first == "g" else "g"]
-    if len(order) > 2:
-        assert "by their languages" in read.told[0]
-        assert f"columns {order.index(first) + 1} and " in read.told[0]
-
-
-def test_columns_that_no_language_tells_are_not_guessed(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"{i}\t{text}\t{text}\n" for i, text in enumerate(IN_ENGLISH)))
-    with pytest.raises(InputError, match="3 columns, expected 2"):
-        read_whole(path, source="en", target="de")
-    path.write_text("".join(f"{one}\t{other}\n" for one, other in zip(IN_GERMAN, IN_ENGLISH, strict=True)))
-    assert read_whole(path).train.source == IN_GERMAN  # two alone are source and target, as they stand
-
-
 def test_a_file_that_is_named_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.tsv").write_text("Go.\tLos!\n")
@@ -598,9 +354,3 @@ def test_a_file_that_is_named_twice_is_refused(tmp_path: Path, monkeypatch: pyte
         read_whole(["*.tsv", "./a.tsv:2"])
     read = read_whole(["a.tsv:en>de", "a.tsv:de>en"])
     assert len(read.train) == 2, "once in each direction"
-
-
-def test_a_tag_stands_beside_a_translation(tmp_path: Path) -> None:
-    row = {"register": "formal", "translation": {"en": "Go.", "de": "Los!"}}
-    (tmp_path / "p.jsonl").write_text(json.dumps(row))
-    assert [*read_whole(tmp_path / "p.jsonl", tag="register").train.tags] == ["formal"]

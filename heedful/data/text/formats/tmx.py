@@ -8,7 +8,7 @@ from pathlib import Path
 from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
 from heedful.data.text.formats.inline import words_of
 from heedful.data.text.formats.languages import two_languages
-from heedful.data.text.headers import column_of, meaning
+from heedful.data.text.headers import meaning
 from heedful.data.xml import elements, language_of, name_of
 from heedful.errors import InputError, counted
 
@@ -46,10 +46,11 @@ def read_tmx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
 
 
 def _regions(name: str, there: Sequence[str]) -> list[str]:
-    """What a language that is named without a region is called in a memory, where that is not by this name."""
-    if name in (SOURCE, TARGET) or column_of(name, there) is not None or re.search("[-_]", name):
+    """What a language that is named without a region is called in a memory: by this name first."""
+    if name in (SOURCE, TARGET) or re.search("[-_]", name):
         return []
-    return [one for one in there if meaning(name) and meaning(one) == meaning(name)]
+    same = (one for one in there if meaning(name) and meaning(one) == meaning(name))
+    return sorted(same, key=lambda one: one.lower() != name.lower())
 
 
 def _units(path: Path) -> Iterator[tuple[str, str | dict[str, str]]]:
