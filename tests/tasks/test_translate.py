@@ -95,6 +95,11 @@ def test_nothing_is_translated_by_nothing(model):
     assert model.translate([]) == []
 
 
+def test_blanks_around_a_text_change_nothing(model):
+    (plain, *others) = model.search(["ba de", " ba de", "\tba de \u00a0", "ba de\n"])
+    assert [(one.text, one.score) for one in others] == [(plain.text, pytest.approx(plain.score, abs=1e-5))] * 3
+
+
 def test_n_best_are_sorted_and_distinct(model):
     found = model.search(["ba de"], beam=4, n_best=4)[0]
     scores = [score for _, score in found.hypotheses]

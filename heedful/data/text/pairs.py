@@ -146,11 +146,12 @@ class Pairs:
 
 
 def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
-    """Keep the numbered rows, a source and its references, with text on both sides, and count the others."""
+    """Keep the numbered rows, a source and its references, with text on both sides, and the others apart. Blanks around
+    a text are none of it."""
     kept, empty = list[tuple[int, tuple[str, ...]]](), list[tuple[Place, str, str]]()
     for number, row in rows:
         if row[0].strip() and row[1].strip():
-            kept.append((number, row))
+            kept.append((number, tuple(map(str.strip, row))))
         else:
             empty.append((Place(0, number), row[0], row[1]))
     if not kept and not empty:

@@ -191,7 +191,9 @@ class Translator(Opened):
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
         """Each source's tokens, as many as were read in training where those were cut, and how many there are
-        beyond. One of blanks has none."""
+        beyond. One of blanks has none, and blanks around a text are not read by a vocabulary that was made here."""
+        if self.source.ours:
+            texts = [text.strip() for text in texts]
         texts = [self.as_read(text) if text.strip() else "" for text in texts]
         ids = self.source.encode_marked(texts) if self.marked else self.source.encode(texts)
         return cut_at(ids, self.about.get("longest_source"))

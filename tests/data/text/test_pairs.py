@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -101,7 +102,22 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     path = write(tmp_path, {"a.en": lines(*texts)}) / "a.en"
     assert read_lines(path) == texts
     pairs = read_pairs(path, path)
-    assert (pairs.source, pairs.dropped) == ([*texts[:4], " kept "], 1)
+    assert (pairs.source, pairs.dropped) == ([*(text.strip() for text in texts[:4]), "kept"], 1)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
+def test_blanks_around_a_text_are_none_of_it(tmp_path: Path, name: str) -> None:
+    rows = [(" one  two ", "eins\u00a0"), ("three", "  drei"), ("  ", "vier")]
+    made = {
+        "a.tsv": lines(*("\t".join(row) for row in rows)),
+        "a.csv": lines(*(f"{one} ; {other} " for one, other in rows)),
+        "a.jsonl": lines(*(json.dumps({"source": one, "target": other}) for one, other in rows)),
+    }
+    read = read_whole(write(tmp_path, {name: made[name]}) / name).train
+    assert ([*zip(read.source, read.target, strict=True)], read.dropped) == (
+        [("one  two", "eins"), ("three", "drei")],
+        1,
+    )
 
 
 def test_empty_lines_are_kept_for_the_caller_of_read_lines(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commands import heed
 from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.overlap import Overlap
@@ -16,7 +17,6 @@ from heedful.data.text.quality.told import in_three_lines
 from heedful.data.text.reading import read_whole
 from heedful.errors import InputError
 from heedful.verbs.data import check_data, write_cleaned
-from tests.commands import heed
 
 GOOD = [
     ("The small cat is sleeping under the old table.", "Die kleine Katze schläft unter dem alten Tisch."),

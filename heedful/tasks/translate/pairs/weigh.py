@@ -58,7 +58,7 @@ def in_a_pair(line: str) -> tuple[str, str]:
     if len(cells) != 2:
         what = f"{len(cells)} column{'s' * (len(cells) > 1)}, expected 2 (source TAB target)"
         raise TextError(what, where=shorten(line), fix="give a source, a TAB and its translation")
-    return cells[0], cells[1]
+    return cells[0].strip(), cells[1].strip()
 
 
 def weigh(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[ScoredPair]:
