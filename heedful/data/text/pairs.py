@@ -146,8 +146,8 @@ class Pairs:
 
 
 def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
-    """Keep the numbered rows, a source and its references, with text on both sides, and the others apart. Blanks around
-    a text are none of it."""
+    """Keep the numbered rows, a source and its references, with text on both sides, and the others apart. White space
+    around a text is none of it."""
     kept, empty = list[tuple[int, tuple[str, ...]]](), list[tuple[Place, str, str]]()
     for number, row in rows:
         if row[0].strip() and row[1].strip():
