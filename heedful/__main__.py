@@ -1,6 +1,11 @@
-"""Lets `python -m heedful` do what the command `heed` does."""
+"""The command `heed`, and `python -m heedful`."""
 
-from heedful.cli import main
+import sys
+
+try:
+    from heedful.cli import main
+except KeyboardInterrupt:  # Ctrl-C before a command has begun
+    sys.exit(130)
 
 if __name__ == "__main__":
     main()

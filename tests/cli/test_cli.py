@@ -1,15 +1,18 @@
 """The command line as a person and a program use it: results on standard output, words for people on standard error."""
 
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
 
+import heedful
 from commands import heed, standard_input
 from heedful import cli
 
@@ -454,3 +457,11 @@ for words in (["info", {str(run)!r}], ["translate", {str(run)!r}, "ba de"]):
 """
     found = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
+
+
+def test_an_interrupt_before_a_command_begins_is_no_traceback(tmp_path):
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(heedful.__file__).parent.parent}"}
+    words = [sys.executable, "-m", "heedful", "info"]
+    found = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (130, "", "")
