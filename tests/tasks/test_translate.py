@@ -16,6 +16,8 @@ from heedful.models import make_model
 from heedful.models.presets import DecoderOnlySize, TransformerSize, translator_config
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate import searching as translate
+from heedful.tasks.translate.inside.words import AlignOptions, align
+from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.training.losses import cross_entropy
 from heedful.tasks.translate.use import Translator
@@ -96,8 +98,11 @@ def test_nothing_is_translated_by_nothing(model):
 
 
 def test_blanks_around_a_text_change_nothing(model):
-    (plain, *others) = model.search(["ba de", " ba de", "\tba de \u00a0", "ba de\n"])
-    assert [(one.text, one.score) for one in others] == [(plain.text, pytest.approx(plain.score, abs=1e-5))] * 3
+    texts = ["ba de", " ba de", "\tba de \u00a0", "ba de\n"]
+    said = [(made["source"], made["text"]) for made in translate_texts(model, texts, TranslateOptions())]
+    assert said == said[:1] * 4
+    looked = [align(model, text, AlignOptions()) for text in texts]
+    assert looked == looked[:1] * 4
 
 
 def test_n_best_are_sorted_and_distinct(model):

@@ -71,6 +71,7 @@ class TranslateOptions(DirectionByEitherName):
 
 def translate_texts(translator: "Translator", texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
     """Raises InputError."""
+    texts = [*map(translator.trimmed, texts)]
     settings, told = options.decoding, options.confidence or options.flag is not None
     translator = translator.directed(*options.asked())
     forced = None if options.prefix is None else [options.prefix] * len(texts)

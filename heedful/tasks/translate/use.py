@@ -191,12 +191,14 @@ class Translator(Opened):
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
         """Each source's tokens, as many as were read in training where those were cut, and how many there are
-        beyond. One of blanks has none, and blanks around a text are not read by a vocabulary that was made here."""
-        if self.source.ours:
-            texts = [text.strip() for text in texts]
+        beyond. One of blanks has none."""
         texts = [self.as_read(text) if text.strip() else "" for text in texts]
         ids = self.source.encode_marked(texts) if self.marked else self.source.encode(texts)
         return cut_at(ids, self.about.get("longest_source"))
+
+    def trimmed(self, text: str) -> str:
+        """A text as a person gives it, without white space around it, which a vocabulary made here has not learnt."""
+        return text.strip() if self.source.ours else text
 
     def as_read(self, text: str) -> str:
         """A source, of as many characters: one in capitals in small letters, where the model has learnt no others."""

@@ -78,7 +78,7 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
     if translator.engine is not None:
         raise InputError("another library does not tell what was looked at", fix="leave out the engine")
     translator = translator.directed(options.from_language, options.to, options.tag)
-    ((ids,), _) = translator.encode([text])
+    ((ids,), _) = translator.encode([translator.trimmed(text)])
     if not ids:
         raise InputError("there is no text to translate", fix="give one")
     translator.refuse_too_long([text], [ids])
