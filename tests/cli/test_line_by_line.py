@@ -18,7 +18,7 @@ from heedful.tasks.shared.embed import TextEncoder
 from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.line_by_line import answer_lines, byte_groups, one_each, text_groups
 
-LONG = "ba de gi ko " * 12  # more tokens than any text that the models have learnt from, or can read
+LONG = "ba de" + " gi ko ba de" * 12  # more tokens than any text that the models have learnt from, or can read
 
 
 def answers(texts: list[str], first: int):
