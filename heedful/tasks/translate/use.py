@@ -88,9 +88,9 @@ class Translator(Opened):
         avoid: str | Sequence[str] = (),
         **settings: Unpack[DecodingOptions],
     ) -> list[str]:
-        """The best translation of each text, searched for as `Decoding` says, of the languages and the kind that are
-        asked for, as `directed` takes them. Warns of texts that are not read as a
-        whole, or are longer than all that the model was trained on, and of wishes that are not met."""
+        """The best translation of each text, searched for as `Decoding` says, in the languages and of the kind that are
+        asked for, as `directed` takes them. Warns of texts that are not read as a whole, or are longer than all that
+        the model was trained on, and of wishes that are not met."""
         asked = self.directed(from_language, to, tag)
         wishes = wishes_of(require, avoid, glossary, asked.languages)
         found = search_in_parts(asked, texts, prefix=prefix, wishes=wishes, **settings)
