@@ -49,31 +49,51 @@ for config, count in ((gpt, 1), (both, 2)):
 print(torch._dynamo.utils.counters["stats"]["unique_graphs"])
 """
 
-# What is asked of the compiler by a device that records, without one: the graphs run as they were traced.
+# What is asked of the compiler by a device that records, without one: the graphs run as they were traced. Each batch is
+# told with the number of what ran it, one for each of its blocks, and whether that is recorded.
 RECORDED = """
 import torch
 from heedful.apply import compiled
 from heedful.models import make_model
-from heedful.models.presets import LMSize, lm_config
+from heedful.models.presets import LMSize, Seq2SeqSize, lm_config, translator_config
 from torch._inductor import compile_fx
 
-asked = []
+made, used = [], []
 
-def traced(graph, inputs, config_patches):
-    asked.append((torch.is_grad_enabled(), config_patches))
-    return graph.forward
+def traced(graph, inputs, config_patches=None):
+    number = len(made)
+    made.append(config_patches)
 
-compile_fx.compile_fx = traced
-compiled.BACKEND, compiled.records_launches = "eager", lambda device: True
+    def ran(*given):
+        used.append((number, made[number] == {"triton.cudagraphs": True}))
+        return graph.forward(*given)
+
+    return ran
+
+compile_fx.compile_fx = compiled.BACKEND = traced
+compiled.records_launches = lambda device: True
+gpt = lm_config(LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context_length=24))
+row = Seq2SeqSize(style="marian", d_model=32, n_heads=4, d_ff=64, encoder_layers=2, decoder_layers=2, dropout=0)
+both = translator_config(row, source_vocab=37, target_vocab=37, joint=True)
+FULL, LAST, ODD = 6, 3, 4
 for recorded in (True, False):
-    torch._dynamo.reset()
-    model = make_model(lm_config(LMSize(n_layers=2, d_model=32, n_heads=4, vocab_size=37, context_length=24)))
-    compiled.compile_blocks(model, recorded=recorded)
-    for enabled in (True, False):
-        with torch.set_grad_enabled(enabled):
-            model(torch.randint(37, (3, 11)))
-never = {"triton.cudagraph_skip_dynamic_graphs": True}
-assert asked == [(True, {"triton.cudagraphs": True} | never), (False, {"triton.cudagraphs": False} | never)], asked
+    for config, kinds in ((gpt, 1), (both, 2)):
+        torch._dynamo.reset()
+        model = make_model(config)
+        compiled.compile_blocks(model, recorded=recorded)
+        used.clear()
+        ran = []
+        for rows in (FULL, FULL, -FULL, LAST, FULL, ODD, -ODD, FULL):  # below 0: without gradients
+            learns, rows = rows > 0, abs(rows)
+            used.clear()
+            with torch.set_grad_enabled(learns):
+                model(*[torch.randint(37, (rows, 11)) for _ in range(kinds)])
+            assert len(used) == 2 * kinds, used
+            whole = recorded and learns and rows == FULL
+            assert {was for _, was in used} == {whole}, (rows, learns, used)
+            ran.append({number for number, _ in used})
+            if whole:
+                assert ran[-1] == ran[0], ran  # and nothing is compiled for it again
 """
 
 
@@ -95,7 +115,7 @@ def test_passes_with_gradients_are_recorded_where_a_device_can() -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_a_training_that_is_recorded_has_the_losses_of_one_that_is_not(precision, accumulate, tmp_path) -> None:
-    (tmp_path / "text.txt").write_text("".join(f"The {n} of {n + 1} is {n * n}.\n" for n in range(400)))
+    (tmp_path / "text.txt").write_text("".join(f"The {n} of {n + 1} is {n * n}.\n" for n in range(60)))
     settings = f"precision={precision} accumulate={accumulate} steps=12 eval_every=4 tokens=128 lr=0.01".split()
     found = []
     for compiles in ("false", "true"):
