@@ -19,6 +19,7 @@ from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.folder import parameters
 from heedful.run.recipe import override
+from heedful.store import files
 from heedful.tasks.shared.cli import CONTROL
 from heedful.tasks.translate.load import load_together, load_translator
 from heedful.tasks.translate.recipe import TranslateRecipe
@@ -82,6 +83,29 @@ def test_nothing_is_written_twice(translators: tuple[Path, Path], tmp_path: Path
     assert broken.out.read_bytes() == whole.out.read_bytes()
     assert broken.written() is None
     assert [*broken.write(translator)] == []
+
+
+@pytest.mark.parametrize("last", ["write_json", "write_text"])
+def test_interrupted_at_its_end_it_is_continued_too(
+    translators: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """Between its last two files, and after both."""
+    made = Synthetic(texts=TEXTS, models=translators[:1], out=tmp_path / "x.tsv", writes="target")
+    translator, whole = load_translator(translators[0]), getattr(files, last)
+
+    def interrupted(*given: object) -> None:
+        whole(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, last, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            list(made.write(translator))
+    again = replace(made)
+    list(again.write(translator))
+    assert again.written() is None
+    assert len(rows(made.out)) == 1 + len(TEXTS)
+    assert written_by(made.out) is not None
 
 
 def test_it_is_bound_to_its_models_texts_and_search(translators: tuple[Path, Path], tmp_path: Path) -> None:

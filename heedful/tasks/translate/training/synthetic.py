@@ -114,8 +114,8 @@ class Synthetic:
                 rows.append(tsv_row(*((made, text) if self.writes == SOURCE else (text, made))))
                 files.append_line(self.part, rows[-1])
             yield len(rows), sum(bool(one.warning) for one in found)
-        files.write_text(self.out, "\n".join([tsv_row(*self.languages), *rows, ""]))
         files.write_json(self.out.with_suffix(".json"), self.facts)
+        files.write_text(self.out, "\n".join([tsv_row(*self.languages), *rows, ""]))  # last: it says that all is there
         files.remove_tree(self.part)
 
 
