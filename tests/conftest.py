@@ -141,7 +141,9 @@ def root() -> Path:
 def seeded() -> None:
     random.seed(0)
     numpy.random.seed(0)
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
+    if torch.cuda.is_available():  # without a GPU `torch.manual_seed` notes down the whole stack, for the day of one
+        torch.cuda.manual_seed_all(0)
     shapes.called.clear()
 
 

@@ -71,7 +71,7 @@ class Loader(importlib.machinery.SourceFileLoader):
         """Without the compiled file, which is that of the module as it stands."""
         path = self.get_filename(fullname)
         tree = Marking().visit(ast.parse(self.get_data(path), path))
-        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+        return compile(tree, path, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)["__checked__"] = checked

@@ -257,12 +257,20 @@ def test_any_paragraph_stays_well_formed(pieces: list[str]) -> None:
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_broken_is_refused_in_one_line(read: Read, name: str) -> None:
-    file, data = BROKEN[name]
+    refused_in_one_line(read, *BROKEN[name])
+
+
+def refused_in_one_line(read: Read, file: str, data: bytes) -> None:
     with pytest.raises(InputError) as raised:
         read(file, data)
     assert file in str(raised.value)
     assert "\n" not in f"{raised.value} {raised.value.fix}"
     assert raised.value.fix
+
+
+def test_what_unpacks_into_much_is_refused_in_one_line(read: Read) -> None:
+    """Packed here alone: it takes a second."""
+    refused_in_one_line(read, "a.docx", word(**{"word/media/x": bytes(300_000_000)}))
 
 
 def test_there_are_forty_of_them() -> None:
