@@ -63,13 +63,15 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def __getattr__(name: str) -> object:
-    """The classes of finished models are imported when they are asked for, and torch with them."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from heedful.tasks.load import CLASSES
+if not TYPE_CHECKING:  # so that a misspelt name is told before it runs
 
-    return CLASSES[name]()
+    def __getattr__(name: str) -> object:
+        """The classes of finished models are imported when they are asked for, and torch with them."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from heedful.tasks.load import CLASSES
+
+        return CLASSES[name]()
 
 
 @overload

@@ -37,12 +37,16 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def __getattr__(name: str) -> object:
-    """Each is imported when it is asked for: not all modules here need torch."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from heedful.core import attention, block, cache, embed, mask, position
+if not TYPE_CHECKING:  # so that a misspelt name is told before it runs
 
-    return next(
-        getattr(module, name) for module in (attention, block, cache, embed, mask, position) if hasattr(module, name)
-    )
+    def __getattr__(name: str) -> object:
+        """Each is imported when it is asked for: not all modules here need torch."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from heedful.core import attention, block, cache, embed, mask, position
+
+        return next(
+            getattr(module, name)
+            for module in (attention, block, cache, embed, mask, position)
+            if hasattr(module, name)
+        )

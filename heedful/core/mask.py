@@ -45,6 +45,8 @@ class Mask:
                 _refuse_numbers(given)
         if self.allowed is not None and not 2 <= self.allowed.dim() <= 4:
             raise InputError(f"a mask of the shape {tuple(self.allowed.shape)}", fix=SHAPES)
+        if self.window is not None and self.window < 1:
+            raise InputError(f"a window of {self.window} keys", fix="give 1 or more; 1 is a token itself")
         if self.prefix is not None and not self.causal and self.window is None:
             raise InputError("a prefix of keys where all are seen already", fix="say causal=True too")
 

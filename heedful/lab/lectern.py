@@ -1,6 +1,7 @@
 """From an exhibit's id to what it shows: deck.yaml read, settings checked, the function called."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +20,7 @@ from heedful.lab.exhibit import Exhibit, Says, Shown, Value, leaves
 
 FINITE = ConfigDict(allow_inf_nan=False)
 LONGEST = 1000  # characters of a setting
+EMPTY = ("Attempting to set identical low and high", "Initializing zero-element")  # warnings that there is nothing
 SHORT = "short"  # the setting of exhibits that have a shorter form
 
 
@@ -102,8 +104,11 @@ def _drawn(draw: Callable[[], Any], name: str, settings: Mapping[str, object]) -
 def _told(name: str, settings: Mapping[str, object], done: str) -> Iterator[None]:
     """Raises InputError where settings of an exhibit lead to nothing."""
     try:
-        yield
-    except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+        with warnings.catch_warnings():
+            for empty in EMPTY:
+                warnings.filterwarnings("error", empty)
+            yield
+    except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError, UserWarning, ValueError) as error:
         words = " ".join(f"{key}={value}" for key, value in settings.items())
         what = f"nothing can be {done} with {words} ({str(error).partition(chr(10))[0]})"
         raise InputError(what, where=f"--set of {name}", fix=f"heed lecture {name} tells its own settings") from error

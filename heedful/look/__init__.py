@@ -25,10 +25,12 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def __getattr__(name: str) -> object:
-    """Each is imported when it is asked for: to record needs no matplotlib."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from heedful.look import draw, labels, page, record
+if not TYPE_CHECKING:  # so that a misspelt name is told before it runs
 
-    return next(getattr(module, name) for module in (record, labels, page, draw) if hasattr(module, name))
+    def __getattr__(name: str) -> object:
+        """Each is imported when it is asked for: to record needs no matplotlib."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from heedful.look import draw, labels, page, record
+
+        return next(getattr(module, name) for module in (record, labels, page, draw) if hasattr(module, name))

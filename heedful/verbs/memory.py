@@ -172,5 +172,5 @@ def _numbers(value: Any) -> object:
 
 
 def _refused(part: str, number: int, row: object, what: str) -> InputError:
-    fix = "two texts are a tuple, and so are a sentence's words and their labels: (words, labels)"
+    fix = "two texts are a tuple, and so are a sentence's words and their labels; of two lists: zip(sources, targets)"
     return InputError(f"{what}, found {str(row)[:60]!r}", where=f"data: {part} {number + 1}", fix=fix)

@@ -85,6 +85,12 @@ def test_a_prefix_of_what_all_see_is_refused() -> None:
         Mask(prefix=torch.tensor([2]))
 
 
+@pytest.mark.parametrize("window", [0, -1])
+def test_a_window_of_nothing_is_refused(window: int) -> None:
+    with pytest.raises(InputError, match=f"a window of {window} keys"):
+        Mask(causal=True, window=window)
+
+
 def test_everyone_needs_no_tensor() -> None:
     assert EVERYONE.dense(4, 4, CPU) is None
 

@@ -5,9 +5,11 @@ from random import Random
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from heedful.core import AttentionConfig, BlockConfig
 from heedful.core.block import MLP
+from heedful.errors import InputError
 from heedful.lab.alone.experts import mixed, routed
 from heedful.lab.alone.repeated import repeated
 from heedful.lab.beyond.decisions import GOAL, LONGEST, SIDE, moved, walks
@@ -17,10 +19,12 @@ from heedful.lab.language.book import any_text, book, references
 from heedful.lab.language.exam import score
 from heedful.lab.language.scaling import fitted
 from heedful.lab.lectern import show
+from heedful.lab.paper import picture
 from heedful.lab.recurrent.lists import things
+from heedful.lab.toys import evened
 from heedful.lab.toys.evened import on_pair
 from heedful.lab.toys.reader import about_it
-from heedful.lab.toys.shapes_1d import LENGTH, NOISE, Net, Pairs, pictures
+from heedful.lab.toys.shapes_1d import LENGTH, NOISE, Learnt, Net, Pairs, pictures
 from heedful.lab.toys.street import crossing, feeling
 from heedful.lab.whole_words import BEGIN, END, Words, parameters
 
@@ -170,3 +174,77 @@ def test_what_is_learnt_in_a_second_agrees(name: str) -> None:
 
 def test_a_class_that_was_never_shown_is_found_by_its_text() -> None:
     assert show("K1").verdict == "agrees"
+
+
+def test_all_words_of_the_database_are_drawn_or_counted() -> None:
+    for words, last in ((12, b">value 12<"), (20, b">8 more<")):
+        drawn = picture(show("E13", {"words": words}), "svg")
+        assert b">key 12<" in drawn
+        assert last in drawn
+
+
+def test_a_sum_of_both_orders_is_not_said_of_choices() -> None:
+    """A softmax over the answers chooses one (Radford et al. 2018, figure 1): their scores are not summed."""
+    drawn = picture(show("G1b"), "svg")
+    assert b">Both orders are summed; a softmax is over the choices<" in drawn
+
+
+def test_what_is_cut_off_says_so() -> None:
+    assert b"In 1840 Britain sold a ...<" in picture(show("G1c"), "svg")
+
+
+def test_both_looks_of_the_cues_are_drawn() -> None:
+    drawn = picture(show("A15"), "svg")
+    assert b">without a query<" in drawn
+    assert b">with one for a book<" in drawn
+
+
+def test_a_temperature_that_is_set_is_shown() -> None:
+    lines = {line.claim: line.computed for line in show("A1", {"temperature": 0.5}).lines}
+    assert sum(lines["weights at temperature 0.5"]) == pytest.approx(1)
+    with pytest.raises(InputError, match="nothing can be computed with temperature=-1"):
+        show("A1", {"temperature": -1})
+
+
+def test_an_apostrophe_within_a_name_is_no_clitic() -> None:
+    lines = {line.claim: line.computed for line in show("T2", {"words": "O'Neill aren't dog's"}).lines}
+    assert lines["clitics apart"] == "O'Neill | are | n't | dog | 's"
+    assert lines["apostrophes dropped"] == "ONeill | arent | dogs"
+
+
+def test_gradients_vanish_along_a_sentence() -> None:
+    lines = {line.claim: line.computed for line in show("C1").lines}
+    thought, looking = (
+        lines[f"gradient of the first word over the last's, {kind}"] for kind in ("thought vector", "attention")
+    )
+    assert thought == sorted(thought, reverse=True)
+    assert thought[-1] < 1e-3 < 0.5 < min(looking)
+
+
+def test_the_shorter_form_does_not_say_solved_of_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, many = Net(attention=True), pictures(1, "side", torch.Generator().manual_seed(0))
+    left = {True: 0.24, False: 0.5}  # with positions, and without
+    monkeypatch.setattr(
+        evened, "toy", lambda pairs, attention, positions, *_: Learnt(net, [1.0] * 40, left[positions], many)
+    )
+    (line,) = (line for line in show("D3", short=True).lines if line.claim == "with positions it is solved")
+    assert line.computed == "not in so few steps, but better than without"
+    assert line.verdict == "agrees"
+    (line,) = (line for line in show("D3").lines if line.claim == "with positions it is solved")
+    assert (line.computed, line.verdict) == (False, "wrong")
+
+
+def test_vectors_of_all_signs_are_in_the_picture() -> None:
+    shown = show("P19", {"query": "[-3, 1]", "key": "[1, 2]"})
+    assert shown.draw is not None
+    figure = shown.draw()
+    assert isinstance(figure, Figure)
+    low, high = figure.axes[0].get_xlim()
+    assert low < -3 < 1 < high
+    with pytest.raises(InputError, match="nothing can be computed with query=\\[1, 2, 3\\]"):
+        show("P19", {"query": "[1, 2, 3]"})
+
+
+def test_t5_is_counted_with_its_own_vocabulary() -> None:
+    computed = {line.claim: line.computed for line in show("P17").lines}
+    assert computed["T5-large, millions"] == 737.668096  # of the published weights

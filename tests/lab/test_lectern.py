@@ -99,6 +99,7 @@ def test_settings_are_checked_by_their_annotations():
         ("B6", "positions", "3", "nothing can be computed with positions=3"),
         ("B8", "side", "1", "nothing can be computed with side=1"),
         ("E9", "warmup", "-1", "nothing can be computed with warmup=-1"),
+        ("A5", "d_key", "0", "nothing can be computed with d_key=0"),
     ],
 )
 def test_of_settings_that_cannot_be_nothing_is_computed(name: str, key: str, value: str, what: str):
@@ -106,7 +107,7 @@ def test_of_settings_that_cannot_be_nothing_is_computed(name: str, key: str, val
         show(name, {key: value})
 
 
-@pytest.mark.parametrize(("name", "key"), [("A11", "tokens"), ("B2", "digits")])
+@pytest.mark.parametrize(("name", "key"), [("A11", "tokens"), ("B2", "digits"), ("A2", "keys"), ("B5", "width")])
 def test_of_settings_that_cannot_be_nothing_is_drawn(name: str, key: str) -> None:
     shown = show(name, {key: "0"})
     with pytest.raises(InputError, match=f"--set of {name}: nothing can be drawn with {key}=0"):

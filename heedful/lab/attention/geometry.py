@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def drawn_product(says: Says, *, query: list[float] = [2.0, 1.0], key: list[float] = [1.0, 2.5]) -> Shown:  # noqa: B006  # no one changes them
     """q.k is the length of q times that of k's shadow on it."""
+    if (len(query), len(key)) != (2, 2):
+        raise ValueError("a plane has two numbers of each")
     q, k = table([query])[0], table([key])[0]
     shadow = float(q @ k / q.norm())
     foot = (q / q.norm() * shadow).tolist()
@@ -35,7 +37,8 @@ def drawn_product(says: Says, *, query: list[float] = [2.0, 1.0], key: list[floa
         )
         axes.set_aspect("equal")
         axes.margins(0.15)
-        axes.set(xlim=(-0.2, 1.2 * max(query[0], key[0])))
+        ends = [0.0, query[0], key[0], foot[0]]
+        axes.set(xlim=(min(ends) - 0.2, max(ends) + 0.2))
         named(axes, "first", "second", "A dot product")
         axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False)
 

@@ -16,7 +16,7 @@ from heedful.core import (
     StackConfig,
     attention_weights,
 )
-from heedful.lab.drawn import bars, curves, weights_of
+from heedful.lab.drawn import curves, weights_of
 from heedful.lab.exhibit import Rows, Says, Shown, Width, beside, holds, unsaid
 from heedful.lab.sizes.rows import transformer
 from heedful.look.record import record
@@ -161,7 +161,8 @@ def cues(says: Says, *, sharp: float = 4.0) -> Shown:
         holds(says, "non-volitional cues are", "keys", right=changed),
         *unsaid({f"looked at {name}": thing for name, thing in found.items()}),
     ]
-    return Shown(lines, bars(dict(zip(things, weights.tolist(), strict=True)), y="weight, looking for a book"))
+    both = torch.stack([non_volitional.double(), weights])
+    return Shown(lines, weights_of(both, [*found], things, "A red cup among papers, and a book"))
 
 
 def leaks(says: Says, *, tokens: Rows = 6) -> Shown:

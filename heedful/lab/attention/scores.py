@@ -38,20 +38,23 @@ def looked_up(query: str, database: Mapping[str, str], temperature: float) -> Te
 
 def database(says: Says, *, query: str = "Barros", temperature: float = 0.01) -> Shown:
     """The value of the likest key, of all keys by likeness, or none: one temperature goes from one to the other."""
+    if temperature < 0:
+        raise ValueError("a temperature is above 0")
     names, values = [*DATABASE], [*DATABASE.values()]
+    temperatures = sorted({*TEMPERATURES, temperature})
     absent = {name: value for name, value in DATABASE.items() if name != "Barros"}
     found = values[int(looked_up(query, DATABASE, temperature).argmax())]
     nearest = [*absent.values()][int(looked_up("Barros", absent, temperature).argmax())]
     exact = bool((looked_up("Nguyen", DATABASE, temperature).max() < 1) and "Nguyen" not in DATABASE)
     lines = beside(
         says.but("Barros", "nearest of Barclay"),
-        {f"weights at temperature {t:g}": looked_up(query, DATABASE, t) for t in TEMPERATURES},
+        {f"weights at temperature {t:g}": looked_up(query, DATABASE, t) for t in temperatures},
     )
     lines.append(holds(says, "Barros", found, right=found == DATABASE.get(query, "Luis")))
     lines.append(holds(says, "nearest of Barclay", nearest, right=nearest == "Andrew"))
     lines.extend(unsaid({"a name that is not there has no exact value": exact}))
     soft = {
-        name: (TEMPERATURES, [float(looked_up(query, DATABASE, t)[i]) for t in TEMPERATURES])
+        name: (temperatures, [float(looked_up(query, DATABASE, t)[i]) for t in temperatures])
         for i, name in enumerate(names)
     }
     return Shown(lines, curves(soft, x="temperature", y="weight", title=f"Looking for {query}", logarithmic="x"))

@@ -54,5 +54,5 @@ def task_heads(says: Says) -> Shown:
     named = [row.name for row in rows if row.name]
     return Shown(
         beside(says, {"tasks": named}),
-        strips(rows, title="One sequence a task; both orders, or one a choice, are summed"),
+        strips(rows, title="Both orders are summed; a softmax is over the choices"),
     )

@@ -1,5 +1,7 @@
 """A passage with questions, laid out as one prompt whose answer is a letter a question, and scored."""
 
+from textwrap import shorten
+
 from heedful.lab.drawn_words import Strip, strips
 from heedful.lab.exhibit import Says, Shown, beside, unsaid
 from heedful.tasks.generate.in_context import exam
@@ -32,7 +34,7 @@ def penny_black(says: Says, *, said: str = "") -> Shown:
             "",
             [
                 (
-                    line[:72],
+                    shorten(line, 72, placeholder=" ..."),
                     "passage"
                     if number == 0
                     else "question"

@@ -40,6 +40,7 @@ def similar(says: Says, *, scale: float = 2**-0.5) -> Shown:
             [near, cosine("Apple", "Phone"), cosine("And", "An")]
         ),
         "shares of 1 and 0.71": torch.stack([1 / (1 + printed), printed / (1 + printed)]),
+        "sum of 1 and -1, by which shares would be divided": table([[1, -1]]).sum(),
         "softmax of 1 and 0.71": torch.stack([torch.ones_like(near), near]).softmax(-1),
         "softmax of 1 and -1": table([[1, -1]])[0].softmax(-1),
         "softmax of 1, 0.71, 0, 0": cosines(sentence[1:2], sentence)[0].sort(descending=True).values.softmax(-1),

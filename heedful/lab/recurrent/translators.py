@@ -25,7 +25,7 @@ def untrained(kind: Kind) -> Any:  # an RNN, or a Seq2Seq
 
 def thought_vector(says: Says) -> Shown:
     """How many numbers the decoder is given of a sentence; and whether two sentences can be told apart by anything else
-    than the encoder's last state."""
+    than the encoder's last state. And how much of a gradient is left at the first word, before training."""
     plain, looking = untrained("thought vector"), untrained("attention")
     rows = {n: vocabulary().rows([tests(1, n)[0][0]])[0] for n in range(1, MOST + 1)}
     with torch.no_grad():
@@ -42,9 +42,26 @@ def thought_vector(says: Says) -> Shown:
     claim = "all that the decoder knows of the source is"
     lines = [holds(says, claim, "h_T" if same and constant else "more than h_T", right=same and constant)]
     lines += unsaid({f"numbers known of 1 to {MOST} things, {name}": each for name, each in known.items()})
+    back = {
+        "thought vector": [first_word(plain, row, slice(-1, None)) for row in rows.values()],
+        "attention": [first_word(looking, row, slice(None)) for row in rows.values()],
+    }
+    lost, left = (each[-1] / each[0] for each in back.values())
+    lines.append(holds(says, "gradients vanish along a sentence", lost < 0.01 < 0.5 < left))
+    name = "gradient of the first word over the last's"
+    lines += unsaid({f"{name}, {kind}": each for kind, each in back.items()})
     words = [row.shape[1] for row in rows.values()]
     drawn = {name: (words, each) for name, each in known.items()}
     return Shown(lines, curves(drawn, x="words of the source", y="numbers that the decoder is given"))
+
+
+def first_word(model: Any, row: Tensor, given: slice) -> float:
+    """How large the gradient is by the first word of a source, beside that by the last, of the states that a decoder is
+    `given`."""
+    entered = model.source(row).detach().requires_grad_()
+    states = model.encoder(entered)[0][:, given]
+    sizes = torch.autograd.grad(states.sum(), entered)[0][0].norm(dim=-1)
+    return float(sizes[0] / sizes[-1])
 
 
 def steps_of_attention(says: Says) -> Shown:

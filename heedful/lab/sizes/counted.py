@@ -1,14 +1,16 @@
 """How large the models of the papers are, by the same counts that `heed info` tells."""
 
+from heedful.lab.claims.facts import fact
 from heedful.lab.drawn import bars, plane
-from heedful.lab.exhibit import Says, Shown, beside, holds, near, unsaid
+from heedful.lab.exhibit import Line, Says, Shown, beside, holds, near, unsaid
 from heedful.lab.sizes.rows import transformer
-from heedful.models.counts import PARAMETERS
-from heedful.models.presets import ENCODERS, LANGUAGE_MODELS
+from heedful.models.counts import PARAMETERS, VOCABULARY
+from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, Seq2SeqSize
 from heedful.models.vision_presets import VISION_TRANSFORMERS
 
 GPT3 = ("Small", "Medium", "Large", "XL", "2.7B", "6.7B", "13B", "175B")
-# When each was published, and its parameters in millions, as its paper says.
+T5_VOCABULARY = 32_128  # where the preset is counted with that of the other translators
+# When each was published, and its preset.
 PUBLISHED = {
     "Transformer, big": (2017.4, "transformer-big"),
     "GPT-1": (2018.4, "gpt-1"),
@@ -22,6 +24,11 @@ PUBLISHED = {
 
 def millions(preset: str) -> float:
     return PARAMETERS[preset] / 1e6
+
+
+def facts_of(says: Says, *computed: str) -> dict[str, Line]:
+    """What a deck says beside what is computed here, as it has it."""
+    return {claim: fact(says, claim) for claim in says.values if claim not in computed}
 
 
 def base_transformer(says: Says) -> Shown:
@@ -52,19 +59,24 @@ def half_the_parameters(says: Says) -> Shown:
 
 
 def gpt1(says: Says) -> Shown:
-    lines = beside(says.but("parameters, millions"), {"blocks": LANGUAGE_MODELS["gpt-1"].n_layers})
-    return Shown([*lines, near(says, "parameters, millions", millions("gpt-1"))])
+    computed = {"blocks": LANGUAGE_MODELS["gpt-1"].n_layers}
+    size = near(says, "parameters, millions", millions("gpt-1"))
+    facts = facts_of(says, size.claim, *computed)
+    return Shown([*beside(says.but(size.claim, *facts), computed), size, *facts.values()])
 
 
 def gpt2(says: Says) -> Shown:
     row = LANGUAGE_MODELS["gpt2-xl"]
-    lines = beside(
-        says.but("Reddit pages", "parameters, billions"),
-        {"blocks": row.n_layers, "width": row.d_model},
-    )
-    billions = PARAMETERS["gpt2-xl"] / 1e9
-    lines.append(near(says, "parameters, billions", billions))
-    lines.append(holds(says, "Reddit pages", "8 million documents of other sites", right=False))
+    computed = {"blocks": row.n_layers, "width": row.d_model}
+    times = PARAMETERS["gpt2-xl"] / PARAMETERS["gpt-1"]
+    judged = [
+        near(says, "parameters, billions", PARAMETERS["gpt2-xl"] / 1e9),
+        holds(says, "more than ten times GPT-1", f"{times:.1f} times", right=times > 10),
+        holds(says, "Reddit pages", "8 million documents of other sites", right=False),
+    ]
+    own = [line.claim for line in judged]
+    facts = facts_of(says, *own, *computed)
+    lines = [*beside(says.but(*own, *facts), computed), *judged, *facts.values()]
     sizes = {name: millions(name) for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")}
     return Shown(lines, bars(sizes, y="parameters, millions"))
 
@@ -89,9 +101,13 @@ def gpt3_slide(says: Says) -> Shown:
         "heads": row.n_heads,
         "width of a head": row.d_model // row.n_heads,
     }
-    lines = beside(says.but("P of GPT", "parameters, billions"), computed)
-    lines.append(near(says, "parameters, billions", PARAMETERS["gpt3-175b"] / 1e9))
-    return Shown([*lines, holds(says, "P of GPT", "pre-trained", right=False)])
+    judged = [
+        near(says, "parameters, billions", PARAMETERS["gpt3-175b"] / 1e9),
+        holds(says, "P of GPT", "pre-trained", right=False),
+    ]
+    own = [line.claim for line in judged]
+    facts = facts_of(says, *own, *computed)
+    return Shown([*beside(says.but(*own, *facts), computed), *judged, *facts.values()])
 
 
 def bert_large(says: Says) -> Shown:
@@ -110,8 +126,12 @@ def bert_large(says: Says) -> Shown:
 
 def over_time(says: Says) -> Shown:
     """Parameters of published models by the date of their papers, counted here."""
-    computed = {f"{name}, millions": millions(preset) for name, (_, preset) in PUBLISHED.items()}
-    points = {name: (when, millions(preset)) for name, (when, preset) in PUBLISHED.items()}
+    counts = {name: millions(preset) for name, (_, preset) in PUBLISHED.items()}
+    t5 = TRANSLATORS["t5-large"]
+    assert isinstance(t5, Seq2SeqSize)
+    counts["T5-large"] -= (VOCABULARY - T5_VOCABULARY) * t5.d_model / 1e6
+    computed = {f"{name}, millions": size for name, size in counts.items()}
+    points = {name: (when, counts[name]) for name, (when, _) in PUBLISHED.items()}
     return Shown(beside(says, computed), plane(points, x="year", y="millions of parameters", logarithmic="y"))
 
 

@@ -130,7 +130,7 @@ def interest(says: Says, *, steps: Steps = READS) -> Shown:
 
 
 def cross_attention(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """From each French word to the English ones, in the last block, the mean over its heads."""
+    """From each French word to the English ones, in the first block, the mean over its heads."""
     found, (source, target) = street.learnt(steps), street.crossing("giraffe", "bridge", "tired")
     with record(found.model, "decoder*cross_attention") as recording:
         found.given(source, target)

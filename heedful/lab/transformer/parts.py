@@ -19,6 +19,7 @@ from heedful.look.architecture import Repeat, Residual
 from heedful.models.named import preset as configured
 from heedful.training.optim import OptimConfig, schedule
 
+MOST = 12  # words that are drawn
 TREE = "(S (NP (DT the) (NN child)) (VP (VBD was) (ADJP (JJ scared))))"
 
 
@@ -109,8 +110,9 @@ def handed_over(says: Says, *, words: Rows = 12, seed: int = 0) -> Shown:
     rows = [Strip("query", [("s", "asked")])]
     rows += [
         Strip(f"word {number}", [(f"key {number}", "key"), (f"value {number}", "value")])
-        for number in range(1, min(words, 5) + 1)
+        for number in range(1, min(words, MOST) + 1)
     ]
+    rows += [Strip(f"{words - MOST} more", [])] if words > MOST else []
     return Shown(lines + unsaid(facts), strips(rows, title="The encoder's output as a database"))
 
 

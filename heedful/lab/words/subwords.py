@@ -11,6 +11,7 @@ from heedful.lab.exhibit import Draws, Says, Shown, beside, holds, unsaid
 from heedful.lab.words.rhymes import SAILOR, symbols
 
 Word = tuple[str, ...]
+CLITIC = r"'(?:s|m|d|re|ve|ll)\b"
 SHAKESPEARE = "Friends, Romans, Countrymen, lend me your ears;"
 
 
@@ -69,8 +70,9 @@ def sailor(says: Says, *, count: int = 8, across: bool = False, tie: Literal["fi
     after = {f"after merge {i}": told(counts) for i, (_, _, counts) in enumerate(steps[:2], 1)}
     pair, times, _ = merges(SAILOR, 1, across=not across)[0]
     after[f"the first merge {'within' if across else 'across'} words"] = f"{''.join(pair)} {times}"
+    title = f"Symbols after {len(steps)} merges"
     text = "\n".join(f"  merge {i}: {a} + {b}, {times} times" for i, ((a, b), times, _) in enumerate(steps, 1))
-    return Shown(lines + unsaid(after), bars(dict(steps[-1][2].most_common()), y="how often"), text)
+    return Shown(lines + unsaid(after), bars(dict(steps[-1][2].most_common()), y="how often", title=title), text)
 
 
 RULES: dict[str, Callable[[str], list[str]]] = {
@@ -78,12 +80,13 @@ RULES: dict[str, Callable[[str], list[str]]] = {
     "words, punctuation dropped": lambda text: re.findall(r"\w+(?:'\w+)*", text),
     "at each apostrophe": lambda text: re.findall(r"\w+", text),
     "words and punctuation": lambda text: re.findall(r"\w+|[^\w\s]", text),
-    "clitics apart": lambda text: re.findall(r"\w+(?=n't)|n't|'\w+|\w+|[^\w\s]", text),
+    "clitics apart": lambda text: re.findall(rf"\w+(?=n't)|n't|{CLITIC}|\w+(?:(?!{CLITIC})'\w+)*|[^\w\s]", text),
+    "apostrophes dropped": lambda text: re.findall(r"\w+", text.replace("'", "")),
 }
 
 
 def awkward(says: Says, *, words: str = "O'Neill aren't") -> Shown:
-    """The same words by five tokenizers; and Mark Antony's line, punctuation dropped."""
+    """The same words by six tokenizers; and Mark Antony's line, punctuation dropped."""
     antony = RULES["words, punctuation dropped"](SHAKESPEARE)
     lines = beside(says, {f'tokens of "{SHAKESPEARE}"': len(antony)})
     cut = {name: " | ".join(rule(words)) for name, rule in RULES.items()}
