@@ -167,6 +167,11 @@ def _kept(markup: Markup, ignored: Collection[str], token: Token) -> bool:
     )
 
 
+def is_kept(tag: str) -> bool:
+    """Whether HTML does not translate the element that begins with this tag."""
+    return _kept("html", (), next(iter(tokens_of(tag, "html"))))
+
+
 def _mixed(tokens: Sequence[Token]) -> set[int]:
     """The numbers of the tags that are inline: their parent has text of its own. The fragment is the first parent."""
     stack, children, texts = [-1], dict[int, list[int]](), set[int]()

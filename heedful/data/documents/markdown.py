@@ -9,12 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from heedful.data.documents.hypertext import hypertext_parts
+from heedful.data.documents.hypertext import hypertext_parts, is_kept
 from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Mark, Passage, Placed, Role
 from heedful.data.documents.plain import rewrapped
 
-FRONT = re.compile(r"---[ \t]*\r?\n(?![ \t]*\r?\n).*?^(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", re.DOTALL | re.MULTILINE)
+FRONT = re.compile(
+    r"(?:---[ \t]*\r?\n(?![ \t]*\r?\n).*?^(?:---|\.\.\.)|\+{3}[ \t]*\r?\n.*?^\+{3})[ \t]*(?:\r?\n|$)",
+    re.DOTALL | re.MULTILINE,
+)
 TAIL = re.compile(
     r"""\]\(\s*(?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)
         (?:\s+(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\((?:\\.|[^()\\])*\)))?\s*\)
@@ -26,11 +29,12 @@ BREAK = re.compile(r"(?:\\| *)\n *")
 PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^>]*>"), "link_close": TAIL}
 KEPT = re.compile(
     r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\}"
-    r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A(?::{3,}|!{3}[ ])[^\n]*|\ue000+|\ue001+)"
+    r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A(?::{3,}|!{3}[ ]|\?{3}\+?[ ]|={3}[ ]\x22)[^\n]*|\ue000+|\ue001+)"
 )
 # Formulas as GitHub has them: a character that stands for nothing is in their place while signs are looked for.
 FORMULA = re.compile(r"\$\$(?:(?!\n[ \t]*\r?\n)[^$`])+\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n`]*(?<=[^\s$\\])\$(?![\w${])")
 EMOJI = re.compile(r"(?<![\w:]):(?=[+_-]*[a-z0-9])[a-z0-9_+-]+:(?![\w:])")
+TAG = re.compile(r"<([a-zA-Z][\w-]*)(?:\s[^<>\n]*)?>")
 DEFINES = re.compile(r"^(?:[ \t]*>)*[ \t]*(:[ \t]+)(?=\S)", re.MULTILINE)  # what stands before a definition
 BY_WORDS = ("]", "][]")  # how a link ends whose words say which of the addresses below is meant
 SIGNS = "\\`*_[]<~"
@@ -50,7 +54,8 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     front = FRONT.match(text)
     body = re.sub(r"[^\r\n]", " ", front[0]) + text[front.end() :] if front else text
     for kept in (FORMULA, EMOJI):
-        body = kept.sub(lambda found: re.sub(r"[^\r\n]", "\ue000", found[0]), body)
+        body = kept.sub(_hidden, body)
+    body = _without_kept(body)
     body = DEFINES.sub(lambda found: found[0].removesuffix(found[1]) + "\ue001" * len(found[1]), body)
     starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", body)), len(body)]
     edits, notes = list[Edit](), list[str]()
@@ -75,6 +80,22 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
         edits.append(found)
         after = found[1]
     return [*_spliced(text, edits)], notes
+
+
+def _hidden(found: re.Match[str]) -> str:
+    return re.sub(r"[^\r\n]", "\ue000", found[0])
+
+
+def _without_kept(body: str) -> str:
+    """Without the elements on one line that HTML does not translate."""
+    parts, done = list[str](), 0
+    for tag in TAG.finditer(body):
+        if tag.start() >= done and is_kept(tag[0]):
+            rest = re.compile(rf"(?:(?!<{tag[1]}\b)[^\n])*?</{tag[1]}\s*>", re.IGNORECASE).match(body, tag.end())
+            if rest:
+                parts += [body[done : tag.start()], "\ue000" * (rest.end() - tag.start())]
+                done = rest.end()
+    return "".join([*parts, body[done:]])
 
 
 def _spliced(text: str, edits: Sequence[Edit]) -> Iterator[str | Passage]:
@@ -113,7 +134,9 @@ def _edit(token: Any, text: str, body: str, starts: Sequence[int], after: int, c
     if runs is None:
         return None
     several = token.map[1] - first > 1 and "\n" in content
-    lead = text[starts[first + content.count("\n")] : offsets[content.rfind("\n") + 1]] if several else ""
+    last = content[content.rfind("\n") + 1 :]
+    begin = len(content) - len(last.lstrip(" \t"))  # or a line would not be of its note any more
+    lead = text[starts[first + content.count("\n")] : offsets[begin]] if several else ""
     width = max(len(line) for line in text[starts[first] : starts[token.map[1]]].splitlines())
     parts: list[str | Passage] = []
     for run in runs:
