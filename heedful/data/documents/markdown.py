@@ -35,6 +35,9 @@ KEPT = re.compile(
 FORMULA = re.compile(r"\$\$(?:(?!\n[ \t]*\r?\n)[^$`])+\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n`]*(?<=[^\s$\\])\$(?![\w${])")
 EMOJI = re.compile(r"(?<![\w:]):(?=[+_-]*[a-z0-9])[a-z0-9_+-]+:(?![\w:])")
 TAG = re.compile(r"<([a-zA-Z][\w-]*)(?:\s[^<>\n]*)?>")
+NOTE = re.compile(  # what begins a footnote, a note of MkDocs or a tab
+    r'^((?:[ \t]*>)*[ \t]*)(\[\^[^\[\]\s]+\]:|(?:!{3}|\?{3}\+?)[ ][^\r\n]*|={3}[ ]"[^\r\n]*)', re.MULTILINE
+)
 DEFINES = re.compile(r"^(?:[ \t]*>)*[ \t]*(:[ \t]+)(?=\S)", re.MULTILINE)  # what stands before a definition
 BY_WORDS = ("]", "][]")  # how a link ends whose words say which of the addresses below is meant
 SIGNS = "\\`*_[]<~"
@@ -56,6 +59,8 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     for kept in (FORMULA, EMOJI):
         body = kept.sub(_hidden, body)
     body = _without_kept(body)
+    # As an item of a list, which holds all that is indented below it: a footnote of one word would be a link's address.
+    body = NOTE.sub(lambda found: found[1] + "+   ".ljust(len(found[2]), "\ue001"), body)
     body = DEFINES.sub(lambda found: found[0].removesuffix(found[1]) + "\ue001" * len(found[1]), body)
     starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", body)), len(body)]
     edits, notes = list[Edit](), list[str]()

@@ -46,6 +46,26 @@ def test_what_begins_a_note_that_folds_is_kept(read: Read, text: str, expected: 
     assert shouted(read("a.md", text)) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("one[^1] two[^b].\n\n[^1]: Two\n[^b]: Three.\n", "ONE[^1] TWO[^b].\n\n[^1]: TWO\n[^b]: THREE.\n"),
+        ("one[^1]\n\n[^1]: <https://a.b/c>\n", "ONE[^1]\n\n[^1]: <https://a.b/c>\n"),
+        ("[^1]: a\n\n    b *c*\n\n        d\n\ne\n", "[^1]: A\n\n    B *C*\n\n        d\n\nE\n"),
+        ("> [^1]: one\n>\n>     two\n", "> [^1]: ONE\n>\n>     TWO\n"),
+        ("!!! note\n\n    a\n\n    - b\n\n        c\n", "!!! note\n\n    A\n\n    - B\n\n        C\n"),
+        ("??? tip\n\n    a\n\n    ```\n    b\n    ```\n", "??? tip\n\n    A\n\n    ```\n    b\n    ```\n"),
+        ('!!! x\n\n    a\n\n    !!! y "z"\n\n        b\n', '!!! x\n\n    A\n\n    !!! y "z"\n\n        B\n'),
+        ('=== "a"\n\n    b\n\n=== "c"\n\n    d\n', '=== "a"\n\n    B\n\n=== "c"\n\n    D\n'),
+        ("```\n!!! note\n    one\n```\n\n    [^1]: two\n", "```\n!!! note\n    one\n```\n\n    [^1]: two\n"),
+        ("one!!! two ??? three\n\n    four\n", "ONE!!! TWO ??? THREE\n\n    four\n"),
+    ],
+)
+def test_notes_are_translated_with_all_that_is_indented_below_them(read: Read, text: str, expected: str) -> None:
+    """It is no code."""
+    assert shouted(read("a.md", text)) == expected
+
+
 @pytest.mark.parametrize("head", ["!!! note\n    ", '??? tip "one"\n    ', "- ", "> ", ""])
 def test_lines_that_are_broken_again_stay_indented(read: Read, head: str) -> None:
     """Else a note of MkDocs ends at its first line."""
