@@ -4,6 +4,8 @@ import io
 import zipfile
 from collections.abc import Mapping
 
+from heedful.data.documents.passages import Document, Mark
+
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 XLIFF = """<?xml version="1.0" encoding="UTF-8"?>
 <xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
@@ -173,3 +175,14 @@ BROKEN: dict[str, tuple[str, bytes]] = {
     "docx: a file outside": ("a.docx", word(BODY.replace("<w:document", f"{OUTSIDE}<w:document"))),
     "docx: a bomb in a header": ("a.docx", word(**{"word/header1.xml": f"{BOMB}<x>&b;</x>"})),
 }  # fmt: skip
+
+
+def shouted(document: Document) -> bytes:
+    """In capitals, with the marks where they are."""
+    return document.written(
+        [part if isinstance(part, Mark) else part.upper() for part in each.placed] for each in document.passages
+    )
+
+
+def shouted_text(document: Document) -> str:
+    return shouted(document).decode()

@@ -29,14 +29,16 @@ BREAK = re.compile(r"(?:\\| *)\n *")
 PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^>]*>"), "link_close": TAIL}
 KEPT = re.compile(
     r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\}"
-    r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A(?::{3,}|!{3}[ ]|\?{3}\+?[ ]|={3}[ ]\x22)[^\n]*|\ue000+|\ue001+)"
+    r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A:{3,}[^\n]*|\ue000+|\ue001+)"
 )
 # Formulas as GitHub has them: a character that stands for nothing is in their place while signs are looked for.
 FORMULA = re.compile(r"\$\$(?:(?!\n[ \t]*\r?\n)[^$`])+\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n`]*(?<=[^\s$\\])\$(?![\w${])")
 EMOJI = re.compile(r"(?<![\w:]):(?=[+_-]*[a-z0-9])[a-z0-9_+-]+:(?![\w:])")
 TAG = re.compile(r"<([a-zA-Z][\w-]*)(?:\s[^<>\n]*)?>")
-NOTE = re.compile(  # what begins a footnote, a note of MkDocs or a tab
-    r'^((?:[ \t]*>)*[ \t]*)(\[\^[^\[\]\s]+\]:|(?:!{3}|\?{3}\+?)[ ][^\r\n]*|={3}[ ]"[^\r\n]*)', re.MULTILINE
+NOTE = re.compile(  # what begins a footnote, a note of MkDocs or a tab, behind signs of quotes and lists
+    r"^((?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t])))*[ \t]*)"
+    r'(\[\^[^\[\]\s]+\]:|(?:!{3}|\?{3}\+?)[ ][^\r\n]*|={3}[ ]"[^\r\n]*)',
+    re.MULTILINE,
 )
 DEFINES = re.compile(r"^(?:[ \t]*>)*[ \t]*(:[ \t]+)(?=\S)", re.MULTILINE)  # what stands before a definition
 BY_WORDS = ("]", "][]")  # how a link ends whose words say which of the addresses below is meant
@@ -58,7 +60,7 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     body = re.sub(r"[^\r\n]", " ", front[0]) + text[front.end() :] if front else text
     for kept in (FORMULA, EMOJI):
         body = kept.sub(_hidden, body)
-    body = _without_kept(body)
+    body = _hide_kept(body)
     # As an item of a list, which holds all that is indented below it: a footnote of one word would be a link's address.
     body = NOTE.sub(lambda found: found[1] + "+   ".ljust(len(found[2]), "\ue001"), body)
     body = DEFINES.sub(lambda found: found[0].removesuffix(found[1]) + "\ue001" * len(found[1]), body)
@@ -91,12 +93,12 @@ def _hidden(found: re.Match[str]) -> str:
     return re.sub(r"[^\r\n]", "\ue000", found[0])
 
 
-def _without_kept(body: str) -> str:
-    """Without the elements on one line that HTML does not translate."""
+def _hide_kept(body: str) -> str:
+    """With signs that stand for nothing in place of elements on one line that HTML does not translate."""
     parts, done = list[str](), 0
     for tag in TAG.finditer(body):
         if tag.start() >= done and is_kept(tag[0]):
-            rest = re.compile(rf"(?:(?!<{tag[1]}\b)[^\n])*?</{tag[1]}\s*>", re.IGNORECASE).match(body, tag.end())
+            rest = re.compile(rf"(?:(?!<{tag[1]}\b)[^\n`])*?</{tag[1]}\s*>", re.IGNORECASE).match(body, tag.end())
             if rest:
                 parts += [body[done : tag.start()], "\ue000" * (rest.end() - tag.start())]
                 done = rest.end()

@@ -11,21 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from documents import BODY, BROKEN, DOCUMENTS, PO, SRT, VTT, XLIFF, XLIFF2, run, word
-from heedful.data.documents.passages import Document, Mark
+from documents import BODY, BROKEN, DOCUMENTS, PO, SRT, VTT, XLIFF, XLIFF2, run, shouted, word
+from heedful.data.documents.passages import Document
 from heedful.data.documents.read import read_document
 from heedful.data.text.formats.po import read_po
 from heedful.data.text.formats.xliff import read_xliff
 from heedful.errors import InputError
 
 Read = Callable[[str, bytes | str], Document]
-
-
-def shouted(document: Document) -> bytes:
-    """In capitals, with the marks where they are."""
-    return document.written(
-        [part if isinstance(part, Mark) else part.upper() for part in each.placed] for each in document.passages
-    )
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

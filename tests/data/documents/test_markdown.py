@@ -4,15 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from heedful.data.documents.passages import Document, Mark
+from documents import shouted_text
+from heedful.data.documents.passages import Document
 
 Read = Callable[[str, str | bytes], Document]
-
-
-def shouted(document: Document) -> str:
-    """In capitals, with the marks where they are."""
-    placed = ([part if isinstance(part, Mark) else part.upper() for part in each.placed] for each in document.passages)
-    return document.written(placed).decode()
 
 
 @pytest.mark.parametrize(
@@ -25,11 +20,12 @@ def shouted(document: Document) -> str:
         ("a <kbd>b *c* d", "A <kbd>B *C* D"),
         ("a <b>b <code>c</code></b> d", "A <b>B <code>c</code></b> D"),
         ("`<kbd>a</kbd>` b", "`<kbd>a</kbd>` B"),
+        ("`<code>` and `</code>` c", "`<code>` AND `</code>` C"),
         ("| <kbd>a</kbd> b |\n|---|\n| <var>c</var> |", "| <kbd>a</kbd> B |\n|---|\n| <var>c</var> |"),
     ],
 )
 def test_what_html_does_not_translate_stays(read: Read, text: str, expected: str) -> None:
-    assert shouted(read("a.md", text)) == expected
+    assert shouted_text(read("a.md", text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -38,12 +34,14 @@ def test_what_html_does_not_translate_stays(read: Read, text: str, expected: str
         ('??? tip "one"\n    two\n', '??? tip "one"\n    TWO\n'),
         ("???+ tip\n    two\n", "???+ tip\n    TWO\n"),
         ('=== "one"\n    two\n', '=== "one"\n    TWO\n'),
+        ("- !!! note\n  one\n", "- !!! note\n  ONE\n"),
+        ("1. > ??? tip\n   >     one\n", "1. > ??? tip\n   >     ONE\n"),
         ("one!!! two ??? three\n", "ONE!!! TWO ??? THREE\n"),
         ("one\n===\n\ntwo\n", "ONE\n===\n\nTWO\n"),
     ],
 )
 def test_what_begins_a_note_that_folds_is_kept(read: Read, text: str, expected: str) -> None:
-    assert shouted(read("a.md", text)) == expected
+    assert shouted_text(read("a.md", text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,7 +61,7 @@ def test_what_begins_a_note_that_folds_is_kept(read: Read, text: str, expected: 
 )
 def test_notes_are_translated_with_all_that_is_indented_below_them(read: Read, text: str, expected: str) -> None:
     """It is no code."""
-    assert shouted(read("a.md", text)) == expected
+    assert shouted_text(read("a.md", text)) == expected
 
 
 @pytest.mark.parametrize("head", ["!!! note\n    ", '??? tip "one"\n    ', "- ", "> ", ""])
@@ -81,4 +79,4 @@ def test_lines_that_are_broken_again_stay_indented(read: Read, head: str) -> Non
 
 @pytest.mark.parametrize("text", ['+++\ntitle = "one"\n+++\n', "---\ntitle: one\n---\n", "+++\r\none = 1\r\n+++\r\n"])
 def test_front_matter_stays(read: Read, text: str) -> None:
-    assert shouted(read("a.md", f"{text}\ntwo\n")) == f"{text}\nTWO\n"
+    assert shouted_text(read("a.md", f"{text}\ntwo\n")) == f"{text}\nTWO\n"

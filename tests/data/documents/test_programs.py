@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from documents import BODY, XLIFF, run, word
-from heedful.data.documents.passages import Document, Mark
+from documents import BODY, XLIFF, run, shouted_text, word
+from heedful.data.documents.passages import Document
 from heedful.errors import InputError
 
 Read = Callable[[str, str | bytes], Document]
@@ -22,12 +22,6 @@ def said(document: Document, others: Sequence[str]) -> str:
     """The file with these in place of its passages, the marks of each at its end."""
     each = zip(others, document.passages, strict=True)
     return document.written([other, *passage.marks] for other, passage in each).decode()
-
-
-def shouted(document: Document) -> str:
-    """In capitals, with the marks where they are."""
-    placed = ([part if isinstance(part, Mark) else part.upper() for part in each.placed] for each in document.passages)
-    return document.written(placed).decode()
 
 
 def body_of(data: bytes) -> str:
@@ -71,7 +65,7 @@ HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset={}\\n"\n\n'
 def test_a_backslash_before_an_n_is_no_line_end_of_a_catalogue(read: Read) -> None:
     document = read("a.po", HEAD.format("UTF-8") + 'msgid "ba \\\\\\nlu C:\\\\de\\\\n"\nmsgstr ""\n')
     assert texts(document) == ["ba \\", "lu C:\\de\\n"]
-    assert shouted(document).endswith('\nmsgstr ""\n"BA \\\\\\n"\n"LU C:\\\\DE\\\\N"\n')
+    assert shouted_text(document).endswith('\nmsgstr ""\n"BA \\\\\\n"\n"LU C:\\\\DE\\\\N"\n')
 
 
 def test_a_catalogue_as_xgettext_leaves_it_says_what_is_to_be_written_there(read: Read) -> None:
@@ -119,7 +113,7 @@ def test_the_items_of_a_list_are_passages_without_their_signs(read: Read) -> Non
     document = read("a.txt", text)
     assert texts(document) == [long, f"{long} ne pi {long}", long, "Ba", "De", "gi", "ko", "lu", "ma"]
     assert [passage.line for passage in document.passages] == [1, 2, 4, 6, 7, 8, 9, 10, 11]
-    assert shouted(document) == text.upper().replace("A) GI", "a) GI")
+    assert shouted_text(document) == text.upper().replace("A) GI", "a) GI")
     letter = f"3. Ba de\n{long}\n\u2013 {long} \u2013 gi\nko"
     assert texts(read("a.txt", letter)) == letter.split("\n")
     broken = f"{long} lu\n\u2013 {long} \u2013 gi\nko"
@@ -142,7 +136,7 @@ def test_a_code_that_breaks_a_line_parts_passages(read: Read, code: str) -> None
     text = XLIFF.replace("ma &amp; ne", f"ma{code}ne <x id='2'/>pi")
     document = read("a.xlf", text)
     assert texts(document)[1:3] == ["ma", "ne pi"]
-    assert f">MA{code}NE <x id='2'/>PI</target>" in shouted(document)
+    assert f">MA{code}NE <x id='2'/>PI</target>" in shouted_text(document)
 
 
 def test_tags_that_angular_has_as_codes_are_pairs(read: Read) -> None:
@@ -166,11 +160,11 @@ def test_a_message_that_chooses_its_words_is_translated_case_by_case(read: Read)
         document = read("a.xlf", XLIFF.replace("<source>ma &amp; ne", f"<source{space}>{message}"))
         assert [text.strip() for text in texts(document)[1:7]] == found
         made = re.sub(r"(Ba|no|de|gi|ko|lu|ma)\b", lambda own: own[0].upper(), message)
-        assert f">{made}</target>" in shouted(document)
+        assert f">{made}</target>" in shouted_text(document)
     catalogue = 'msgid "{n, plural, one {# \\"ba\\"}\\n other {# de}}"\nmsgstr ""\n'
     document = read("a.po", catalogue)
     assert texts(document) == ['"ba"', "de"]
-    assert 'msgstr "{n, plural, one {# \\"BA\\"}\\n other {# DE}}"' in shouted(document)
+    assert 'msgstr "{n, plural, one {# \\"BA\\"}\\n other {# DE}}"' in shouted_text(document)
     broken = "{n, plural, one {ba} other {de} gi"
     assert texts(read("a.xlf", XLIFF.replace("ma &amp; ne", broken)))[1] == broken
 
@@ -192,7 +186,7 @@ ne $pi
     document = read("a.md", text)
     found = ["ba  de  $5 or $10-$20 in $HOME/$x,  $d", "gi", "ko", "lu", "ma  ne $pi"]
     assert texts(document) == found
-    made = shouted(document)
+    made = shouted_text(document)
     kept = ("$x_1^2 + y_{*}$", "**$a*b$**", "`$c`", "$$\nE = mc^2 * f_a\n$$", "$|x|$", "$y$", "$$F = ma$$")
     assert all(made.count(part) == 1 for part in kept)
     assert made.lower() == text.lower()
@@ -220,7 +214,7 @@ def test_a_unit_that_is_translated_in_part_gets_the_segments_that_it_lacks(read:
         )
         document = read("a.xlf", text)
         assert [passage for passage in texts(document) if passage in ("De gi.", "Ko.", "Ba.")] == found
-        made = shouted(document)
+        made = shouted_text(document)
         assert fixed in made
         if found:
             assert f"<target>{one}AB</mrk> {two}DE <x id='1'/>GI.</mrk> {three}KO.</mrk></target>" in made
@@ -240,7 +234,7 @@ def test_what_a_program_has_beside_its_units_stays(name: str, read: Read) -> Non
     document = read(name, text.format('<target xml:space="preserve"></target>', "/>"))
     state = ' state="translated" state-qualifier="mt-suggestion"'
     made = f'<target xml:space="preserve"{state}>BA <bpt id="1">&lt;b&gt;</bpt>DE<ept id="1"/></target>'
-    assert shouted(document) == text.format(made, ">GI.</mrk>")
+    assert shouted_text(document) == text.format(made, ">GI.</mrk>")
 
 
 @pytest.mark.parametrize("space", ["", ' xml:space="preserve"'])
@@ -252,7 +246,7 @@ def test_tags_that_phrase_has_as_words_are_tags(read: Read, space: str) -> None:
     assert passage.text == "Ba de {2} gi & ko."
     assert [mark.raw for mark in passage.marks] == ["{1&gt;", "{b>", "&lt;b}", "&lt;1}", "&lt;2}"]
     assert [mark.role for mark in passage.marks] == ["opens", "opens", "closes", "closes", "alone"]
-    assert "{1&gt;BA {b>DE&lt;b} {2} GI&lt;1}&lt;2} &amp; KO.</target>" in shouted(document)
+    assert "{1&gt;BA {b>DE&lt;b} {2} GI&lt;1}&lt;2} &amp; KO.</target>" in shouted_text(document)
 
 
 @pytest.mark.parametrize("name", ['mq:locked="locked"', 'm:locked="true"'])
@@ -274,7 +268,7 @@ def test_what_trados_has_locked_stays(read: Read) -> None:
             )
             document = read("a.sdlxliff", f"{unit}</trans-unit></body></file></xliff>")
             assert texts(document) == said
-            made = shouted(document)
+            made = shouted_text(document)
             assert [("BA." in made), ("DE." in made)] == ["Ba." in said, "De." in said]
             assert ("<target" in made) == bool(targets or said)
             if "1" in locked and said:

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from documents import shouted_text
 from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.markdown import markdown_parts
-from heedful.data.documents.passages import Document, Mark, Passage
+from heedful.data.documents.passages import Document, Passage
 from heedful.data.documents.plain import plain_parts
 from heedful.data.documents.read import READERS, read_document
 from heedful.errors import InputError
@@ -29,13 +30,6 @@ def whole(parts: list[str | Passage]) -> Document:
 
 def passages(kind: str, text: str) -> list[str]:
     return [passage.text for passage in whole(READ[kind](text)).passages]
-
-
-def shouted(parts: list[str | Passage]) -> str:
-    """In capitals, with the marks where they are."""
-    made = whole(parts)
-    said = [[part if isinstance(part, Mark) else part.upper() for part in each.placed] for each in made.passages]
-    return made.written(said).decode()
 
 
 BROKEN = """This is a paragraph that was broken at some width by hand,
@@ -169,7 +163,7 @@ def test_what_is_read(kind: str, text: str, expected: list[str]) -> None:
     ],
 )
 def test_other_words_take_their_place(kind: str, text: str, expected: str) -> None:
-    assert shouted(READ[kind](text)) == expected
+    assert shouted_text(whole(READ[kind](text))) == expected
 
 
 @pytest.mark.parametrize(
@@ -192,7 +186,7 @@ def test_an_element_without_an_end_tag_ends_where_html_ends_it(page: str, expect
 
 def test_lines_that_were_broken_are_broken_again() -> None:
     text = "  This paragraph was broken by hand at\r\n  fifty characters or so, like this one,\r\n  and ends.\r\n"
-    made = shouted(plain_parts(text))
+    made = shouted_text(whole(plain_parts(text)))
     assert made.split() == text.upper().split()
     assert all(len(line) <= 42 and line.startswith("  ") for line in made.splitlines())
     assert made.count("\r\n") == made.count("\n") == 3
