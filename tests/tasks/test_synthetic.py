@@ -13,6 +13,7 @@ import torch
 
 from commands import heed
 from heedful.data.text.corpus import read_parallel, with_synthetic
+from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.metrics.texts import METRICS
 from heedful.models import make_model
@@ -22,6 +23,8 @@ from heedful.run.recipe import override
 from heedful.store import files
 from heedful.tasks.shared.cli import CONTROL
 from heedful.tasks.translate.load import load_together, load_translator
+from heedful.tasks.translate.pairs.rerank import Judge
+from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training import synthetic
@@ -62,6 +65,34 @@ def test_what_is_written_is_what_the_model_says(translators: tuple[Path, Path], 
     assert known is not None
     assert [own["run"] for own in known["models"]] == [str(translators[0])]
     assert known | {"models": one.facts["models"]} == one.facts
+
+
+@pytest.mark.parametrize("judged_by", [1, 2])
+def test_what_is_written_is_what_all_models_find_best(
+    translators: tuple[Path, Path], tmp_path: Path, judged_by: int
+) -> None:
+    """The mean of their nats a token, each on its own, over the beam."""
+    judges = (translators[1], translators[0])[:judged_by]
+    settings: DecodingOptions = {"beam": 4}
+    one = Synthetic(
+        texts=TEXTS, models=translators[:1], judges=judges, out=tmp_path / "a.tsv", writes="target", settings=settings
+    )
+    own, *others = map(Translator.load, (translators[0], *judges))
+    assert [*one.write(own, [Judge(other, own) for other in others])] == [(6, 0)]
+    wanted, first = [], []
+    for made in own.search(TEXTS, beam=4, n_best=4):
+        sums = {text: score for text, score in made.hypotheses if text.strip()}
+        for other in others:
+            for record in weigh(other, [(made.source, text) for text in sums]):
+                sums[record["target"]] += record["per_token"]
+        wanted.append(max(sums, key=lambda text: sums[text]))
+        first.append(made.text)
+    assert rows(one.out) == [("source", "target"), *zip(TEXTS, wanted, strict=True)]
+    assert wanted != first
+    with pytest.raises(InputError, match="written with other judges"):
+        replace(one, judges=()).written()
+    with pytest.raises(InputError, match="nothing to choose among"):
+        replace(one, settings={"beam": 1})
 
 
 def test_nothing_is_written_twice(translators: tuple[Path, Path], tmp_path: Path, monkeypatch) -> None:
@@ -221,10 +252,12 @@ def test_a_student_is_a_run_that_tells_of_its_teacher(
     monkeypatch.setattr("heedful.tasks.translate.train.time", clock)
     out = tmp_path / "student"
     words = ["distil", translators[0], "--with", translators[1], "--data", pairs, "--preset", "transformer-tiny"]
-    words += ["--out", out, "--source", "1", "--target", "2", "--json", "--device", "cpu"]
+    words += ["--rerank", translators[1], "--beam", "4", "--out", out, "--source", "1", "--target", "2", "--json", "--device", "cpu"]
     words += [word for setting in [*TINY, "train.steps=2", "decode.longest=9"] for word in ("--set", setting)]
     assert heed(*words) == 0
-    scores = json.loads(capsys.readouterr().out.splitlines()[-1])["scores"]["test"]
+    told = capsys.readouterr()
+    assert f"and the best of 4 chosen with {translators[1]}" in told.err
+    scores = json.loads(told.out.splitlines()[-1])["scores"]["test"]
     assert {"bleu", "bleu_teacher"} <= scores.keys()
     assert min(scores["sentences_per_second"], scores["sentences_per_second_teacher"]) > 1
     taught = tmp_path / "student.taught.tsv"

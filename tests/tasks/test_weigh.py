@@ -79,7 +79,7 @@ def test_the_best_of_two_models_comes_first(translators: tuple[Path, Path], back
     before = [*translate_texts(own, TEXTS, options)]
     judge = Judge(other, own)
     assert judge.backwards == backwards
-    after = [*reranked(before, judge, n_best=2)]
+    after = [*reranked(before, [judge], n_best=2)]
     for one, wanted in zip(after, before, strict=True):
         texts = [each["text"] for each in wanted["hypotheses"]]
         pairs = [(text, wanted["source"])[:: 1 if backwards else -1] for text in texts if text.strip()]
@@ -119,7 +119,7 @@ def test_an_empty_translation_is_not_chosen_and_every_score_is_a_number(translat
     (made,) = translate_texts(own, TEXTS[:1], TranslateOptions(decoding={"beam": 2, "n_best": 2}))
     filled, empty = ({**made["hypotheses"][0], "text": text} for text in ("BA DE", " "))
     for listed, texts in (([empty, filled], ["BA DE"]), ([empty, empty], [" ", " "])):
-        (found,) = reranked([{**made, "hypotheses": listed}], Judge(other, own), n_best=2)
+        (found,) = reranked([{**made, "hypotheses": listed}], [Judge(other, own)], n_best=2)
         assert [one["text"] for one in found["hypotheses"]] == texts
         assert all(math.isfinite(one["score"]) for one in found["hypotheses"])
 

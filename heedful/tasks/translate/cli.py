@@ -183,8 +183,11 @@ class ModelOptions:
     tag: Tag = ""
     together: With = None
     rerank: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Choose among the beam by this run too, of the same or the other direction."),
+        list[str] | None,
+        typer.Option(
+            metavar="RUN",
+            help="Choose among the beam by this run too, of the same or the other direction; may be given again.",
+        ),
     ] = None
     engine: Engine = None
     processes: Annotated[
@@ -256,12 +259,12 @@ def write_texts(
     from heedful.tasks.translate.pairs.rerank import Judge, reranked
     from heedful.tasks.translate.records import TranslateOptions, flagged, translate_texts
 
-    judge, n_best = None, settings["n_best"]
-    several = n_best if model.rerank is not None else max(n_best, settings["samples"])
-    if model.rerank is not None:
-        device = str(next(translator.model.parameters()).device)
-        other, decoding = load_translator(model.rerank, device=device), translator.decoding(**settings)
-        judge = Judge(other, translator, length_penalty=decoding.length_penalty)
+    judges, n_best = [], settings["n_best"]
+    several = n_best if model.rerank else max(n_best, settings["samples"])
+    if model.rerank:
+        decoding, device = translator.decoding(**settings), str(next(translator.model.parameters()).device)
+        others = [load_translator(Path(run), device=device) for run in model.rerank]
+        judges = [Judge(other, translator, length_penalty=decoding.length_penalty) for other in others]
         settings["n_best"] = 1 if settings["samples"] else max(n_best, decoding.beam)
         if max(settings["n_best"], settings["samples"]) < 2:
             raise InputError("one translation of each, and nothing to choose among", fix="give --beam 5, or more")
@@ -277,7 +280,7 @@ def write_texts(
 
     def answers(lines: list[str], first: int) -> Iterator[Sequence["Translated"]]:
         made = translate_texts(translator, lines, replace(options, first=first))
-        made = made if judge is None else reranked(made, judge, n_best=n_best)
+        made = reranked(made, judges, n_best=n_best) if judges else made
         made = made if answer.flag is None else (flagged(one, answer.flag) for one in made)
         return one_each(with_alignments(translator, [*made]) if answer.aligned else made)
 

@@ -1,7 +1,7 @@
-"""Choosing among a model's best translations by what another model says of them too: one of the same direction, or of
-the other way, which is asked how well a translation tells its source (Li and Jurafsky 2016; Yee et al. 2019)."""
+"""Choosing among a model's best translations by what other models say of them too: of the same direction, or of the
+other way, which are asked how well a translation tells its source (Li and Jurafsky 2016; Yee et al. 2019)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from heedful.errors import InputError
 from heedful.tasks.translate.languages import directions_of, languages_of
@@ -11,7 +11,7 @@ from heedful.tasks.translate.use import Translator
 
 
 class Judge:
-    """The other model, and whether it reads what is to be judged, in place of saying it: it then says the source as the
+    """Another model, and whether it reads what is to be judged, in place of saying it: it then says the source as the
     first one read it. Its scores are made as those of the first: by the length to the power `length_penalty`."""
 
     def __init__(self, translator: Translator, own: Translator, *, length_penalty: float = 1.0) -> None:
@@ -27,26 +27,43 @@ class Judge:
             what = "the second model is for {}, the first for {}".format(*both)
             raise InputError(what, where="--rerank", fix="take one of the same two languages")
 
-    def scores(self, source: str, texts: list[str]) -> list[float | None]:
-        """Of each translation, or of the source given each; None of an empty one."""
-        filled = [text for text in texts if text.strip()] if source.strip() else []
-        pairs = [(text, self.as_read(source)) if self.backwards else (source, text) for text in filled]
-        weighed = weigh(self.translator, pairs)
-        found = iter([one["logprob"] / one["tokens"] ** self.length_penalty for one in weighed])
-        return [next(found) if text in filled else None for text in texts]
+    def scores(self, sources: Sequence[str], listed: Sequence[Sequence[str]]) -> list[list[float | None]]:
+        """Of each translation of each source, or of the source given each; None of an empty one."""
+        pairs: dict[tuple[int, int], tuple[str, str]] = {}
+        for row, (source, texts) in enumerate(zip(sources, listed, strict=True)):
+            read = self.as_read(source) if self.backwards else source
+            for column, text in enumerate(texts):
+                if source.strip() and text.strip():
+                    pairs[row, column] = (text, read) if self.backwards else (read, text)
+        weighed = weigh(self.translator, [*pairs.values()])
+        scores = (one["logprob"] / one["tokens"] ** self.length_penalty for one in weighed)
+        found = dict(zip(pairs, scores, strict=True))
+        return [[found.get((row, column)) for column in range(len(texts))] for row, texts in enumerate(listed)]
 
 
-def reranked(records: Iterable[Translated], judge: Judge, *, n_best: int) -> Iterator[Translated]:
-    """Each record with its translations in the order of the mean of both models' scores, the `n_best` of them; without
-    empty ones, unless all are."""
-    for record in records:
-        listed = record["hypotheses"]
-        if len(listed) > 1:
-            theirs = judge.scores(record["source"], [one["text"] for one in listed])
-            both: list[Hypothetical] = [
-                {**one, "score": (one["score"] + score) / 2}
-                for one, score in zip(listed, theirs, strict=True)
-                if score is not None
-            ]
-            listed = sorted(both or listed, key=lambda one: -one["score"])[:n_best]
-        yield {**record, **listed[0], "hypotheses": listed}
+def ranked(
+    sources: Sequence[str], listed: Sequence[Sequence[tuple[str, float]]], judges: Sequence[Judge]
+) -> list[list[tuple[int, float]]]:
+    """Of each source the translations, by their numbers in its list, in the order of the mean of all models' scores,
+    the list's own and the judges', and these means; without empty ones, unless all are, which keep their scores."""
+    texts = [[text for text, _ in own] for own in listed]
+    scores = [[[score] for _, score in own] for own in listed]
+    for judge in judges:
+        for own, given in zip(scores, judge.scores(sources, texts), strict=True):
+            for each, score in zip(own, given, strict=True):
+                each.extend([] if score is None else [score])
+    found = []
+    for own in scores:
+        means = [(number, sum(each) / len(each)) for number, each in enumerate(own) if len(each) > len(judges)]
+        means = means or [(number, score) for number, (score,) in enumerate(own)]
+        found.append(sorted(means, key=lambda one: -one[1]))
+    return found
+
+
+def reranked(records: Iterable[Translated], judges: Sequence[Judge], *, n_best: int) -> Iterator[Translated]:
+    """Each record with its translations as `ranked` orders them, the `n_best` of them."""
+    records = [*records]
+    listed = [[(one["text"], one["score"]) for one in record["hypotheses"]] for record in records]
+    for record, order in zip(records, ranked([record["source"] for record in records], listed, judges), strict=True):
+        chosen: list[Hypothetical] = [{**record["hypotheses"][number], "score": score} for number, score in order]
+        yield {**record, **chosen[0], "hypotheses": chosen[:n_best]}

@@ -35,6 +35,13 @@ class TeachingOptions:
         list[str] | None,
         typer.Option("--with", metavar="RUN", help="Let this run teach too, as one model; may be given again."),
     ] = None
+    rerank: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RUN",
+            help="Choose among the beam by this run too, of the same or the other direction; may be given again.",
+        ),
+    ] = None
     taught: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where the teacher's translations are kept.", show_default="OUT.taught.tsv"),
@@ -111,6 +118,7 @@ def distil(
         start=student.start,
         taught=teaching.taught or out.with_name(f"{out.name}.taught.tsv"),
         together=[Path(run) for run in teaching.together or ()],
+        judges=[Path(run) for run in teaching.rerank or ()],
         originals=student.originals,
         source=teaching.source,
         target=teaching.target,

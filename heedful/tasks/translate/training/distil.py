@@ -16,6 +16,8 @@ from heedful.run.folder import task_name
 from heedful.run.recipe import override, validated
 from heedful.run.resume import plain_recipe
 from heedful.tasks.translate.languages import KEY, languages_in, languages_of, only_direction, refuse_untold
+from heedful.tasks.translate.load import load_translator
+from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, fastest, texts_in
 from heedful.tasks.translate.use import Translator
@@ -39,6 +41,7 @@ def planned_distillation(
     start: str = "",
     taught: Path,
     together: Sequence[Path] = (),
+    judges: Sequence[Path] = (),
     originals: float = 1.0,
     source: str | None = None,
     target: str | None = None,
@@ -47,8 +50,8 @@ def planned_distillation(
     decoding: DecodingOptions | None = None,
 ) -> Distillation:
     """The student is a `preset`, or begins with the model of the run `start`. `taught` is the .tsv file of what the
-    teacher says; `originals` how often an epoch has each pair as it was beside them. Raises InputError or
-    MissingError."""
+    teacher says, as one model with the runs `together`, chosen among its beam with `judges`; `originals` how often an
+    epoch has each pair as it was beside them. Raises InputError or MissingError."""
     path = data[0] if len(data) == 1 else list(data)
     about = task_name(teacher)[1]
     if about.get("task") != "translate" or "noise" in about:
@@ -72,6 +75,7 @@ def planned_distillation(
     teaching = Synthetic(
         texts=[*dict.fromkeys(corpus.train.source)],
         models=(teacher, *together),
+        judges=tuple(judges),
         out=taught,
         writes="target",
         languages=columns_called(corpus.source, corpus.target),
@@ -112,13 +116,17 @@ def write_pairs(writing: Synthetic, device: str) -> Iterator[str]:
         return
     translator, how = fastest(writing.models, device, draws=bool(writing.settings.get("samples")))
     translator = translator.directed(*writing.direction)
+    by = translator.decoding(**writing.settings).length_penalty
+    judges = [Judge(load_translator(run, device=device), translator, length_penalty=by) for run in writing.judges]
     runs = " and ".join(map(str, writing.models))
     if languages_in(translator.about) is not None:
         how = f"{how}, from {' to '.join(translator.languages)}"
+    if judges:
+        how = f"{how}, and the best of {writing.decoding.beam} chosen with {' and '.join(map(str, writing.judges))}"
     yield f"{counted(count, 'text')} {are(count)} translated by {runs}, {how}"
     begin, last, doubted = perf_counter(), 0.0, 0
     with translator.in_processes(torch.get_num_threads()):
-        for done, warnings in writing.write(translator):
+        for done, warnings in writing.write(translator, judges):
             doubted += warnings
             seconds = perf_counter() - begin
             if done == count or seconds - last >= EVERY:

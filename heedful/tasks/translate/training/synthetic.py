@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -30,11 +30,13 @@ from heedful.store import files
 from heedful.tasks.shared.cli import CONTROL
 from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.load import load_together, load_translator
+from heedful.tasks.translate.pairs.rerank import Judge, ranked
 from heedful.tasks.translate.searching import refuse_engine
 from heedful.tasks.translate.use import Translator
 
 AT_ONCE = 2048  # texts that are translated before they are written down
 ENGINE = "ctranslate2"
+RUNS = ("models", "judges")  # of the facts: by their files, wherever they are
 BACK = "back"  # the tag of back-translations
 
 
@@ -47,6 +49,7 @@ class Synthetic:
     models: tuple[Path, ...]
     out: Path
     writes: Literal["source", "target"]
+    judges: tuple[Path, ...] = ()  # models that choose among the beam too
     languages: tuple[str, str] = (SOURCE, TARGET)
     direction: tuple[str, str] = ("", "")  # that models of several languages are asked for
     settings: DecodingOptions = field(default_factory=DecodingOptions)
@@ -54,6 +57,15 @@ class Synthetic:
     def __post_init__(self) -> None:
         if self.out.suffix != ".tsv":
             raise InputError("pairs are written into a .tsv file", where=str(self.out), fix="name one")
+        if self.judges and self.decoding.n_best < 2:
+            raise InputError("one translation of each, and nothing to choose among", fix="give --beam 5, or more")
+
+    @cached_property
+    def decoding(self) -> Decoding:
+        """How the models search, for as many translations as there are to choose among."""
+        about = task_name(self.models[0])[1]
+        decoding = Decoding(**{**about.get("decode", {}), **self.settings})
+        return replace(decoding, n_best=decoding.beam) if self.judges else decoding
 
     @property
     def part(self) -> Path:
@@ -62,16 +74,19 @@ class Synthetic:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """Who writes what, and how: what the file is bound to. Raises MissingError or InputError."""
-        about = task_name(self.models[0])[1]
-        decoding = Decoding(**{**about.get("decode", {}), **self.settings})
+        judges = {"judges": self._told(self.judges)} if self.judges else {}
         return {
             "writes": self.writes,
-            "models": [{"run": os.path.relpath(run, self.out.parent), "files": made_of(run)} for run in self.models],
+            "models": self._told(self.models),
+            **judges,
             "direction": list(self.direction),
-            "decode": asdict(decoding),
+            "decode": asdict(self.decoding),
             "texts": fingerprint(self.texts),
             "pairs": len(self.texts),
         }
+
+    def _told(self, runs: Sequence[Path]) -> list[dict[str, Any]]:
+        return [{"run": os.path.relpath(run, self.out.parent), "files": made_of(run)} for run in runs]
 
     def written(self) -> list[str] | None:
         """The rows that an earlier call has left; None of what is whole. Raises InputError for those of other models or
@@ -91,26 +106,30 @@ class Synthetic:
             raise InputError(f"was begun with {changed}", where=str(self.part), fix=fix)
         return lines[1:]
 
-    def write(self, translator: Translator) -> Iterator[tuple[int, int]]:
-        """Translates what is not yet translated, and yields how many texts are, and of how many since the last time
-        there is a warning. Raises StorageError, InputError where no text becomes a word, and as a search does."""
+    def write(self, translator: Translator, judges: Sequence[Judge] = ()) -> Iterator[tuple[int, int]]:
+        """Translates what is not yet translated, chooses with the judges, and yields how many texts are, and of how
+        many since the last time there is a warning. Raises StorageError, InputError where no text becomes a word, and
+        as a search does."""
         rows = self.written()
         if rows is None:
             return
         if not self.part.is_file():
             files.make_folder(self.part.parent)
             files.append_line(self.part, json.dumps(self.facts))
+        asked: DecodingOptions = {**self.settings, "n_best": self.decoding.n_best}
         for begin in range(len(rows), len(self.texts), AT_ONCE):
             own = self.texts[begin : begin + AT_ONCE]
-            found = search_in_parts(translator, own, first=begin, **self.settings)
-            if not rows and not any(one.text.strip() for one in found):
+            found = search_in_parts(translator, own, first=begin, **asked)
+            orders = ranked(own, [one.hypotheses for one in found], judges)
+            said = [one.hypotheses[order[0][0]][0] for one, order in zip(found, orders, strict=True)]
+            if not rows and not any(text.strip() for text in said):
                 files.remove_tree(self.part)
                 runs = " and ".join(map(str, self.models))
                 what = f"{len(own):,} texts were translated, and to none of them it says a word"
                 fix = "train it longer; heed eval RUN tells what it is worth"
                 raise InputError(what, where=runs, fix=fix)
-            for text, one in zip(own, found, strict=True):
-                made = CONTROL.sub(" ", one.text)
+            for text, made in zip(own, said, strict=True):
+                made = CONTROL.sub(" ", made)
                 rows.append(tsv_row(*((made, text) if self.writes == SOURCE else (text, made))))
                 files.append_line(self.part, rows[-1])
             yield len(rows), sum(bool(one.warning) for one in found)
@@ -121,10 +140,11 @@ class Synthetic:
 
 def _changed(known: Mapping[str, Any], facts: Mapping[str, Any]) -> str | None:
     """What of it is another one now."""
-    if [one["files"] for one in known["models"]] != [one["files"] for one in facts["models"]]:
-        return "other models"
+    for key in RUNS:
+        if [one["files"] for one in known.get(key, [])] != [one["files"] for one in facts.get(key, [])]:
+            return f"other {key}"
     names = {"texts": "other texts", "pairs": "other texts", "decode": "another search"}
-    differing = [key for key in facts if key != "models" and known.get(key) != facts[key]]
+    differing = [key for key in facts if key not in RUNS and known.get(key) != facts[key]]
     return names.get(differing[0], "other settings") if differing else None
 
 
