@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from importlib.util import find_spec
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def heedful(root: Path, how: str) -> Translate:
         model.model.bfloat16()
     for_inference(model.model, how if how in WEIGHTS else "float32")
     KEPT.enter_context(model.in_processes(torch.get_num_threads()))
+    Finalize(None, KEPT.close, exitpriority=0)  # before this process waits for those that it made
     return lambda texts, beam: model.translate(texts, beam=beam)
 
 
