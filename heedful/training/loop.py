@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.core import dropout
+from heedful.core.kernels import seed_numbers
 from heedful.core.seeds import counter_seed
 from heedful.errors import NonFiniteError
 from heedful.training.loss import Loss, Sum, added
@@ -213,8 +214,9 @@ def _gradients(
     """Adds up the gradients of this rank's rows of the batches; their loss, what of it is extra, how many it is a sum
     over, and what it tells beside."""
     beside: dict[str, Sum] = {}
-    (total, extra), count = torch.zeros(2, device=next(state.model.parameters()).device), 0
-    torch.manual_seed(counter_seed(state.seed, "step", state.step, ranks.rank))
+    device = next(state.model.parameters()).device
+    (total, extra), count = torch.zeros(2, device=device), 0
+    seed_numbers(counter_seed(state.seed, "step", state.step, ranks.rank), device)
     for number, batch in enumerate(group, state.batch):
         own = range(ranks.rank, row_count(batch), ranks.size)
         if not own:
