@@ -72,12 +72,14 @@ def rates(says: Says, *, warmup: int = 4000, steps: int = 20_000) -> Shown:
     """The learning rate of the paper (equation 3): up along a line, and down with the root of the step."""
     config = OptimConfig(schedule="inverse_sqrt", warmup=warmup)
     at = [*range(1, steps, max(1, steps // 200))]
-    width = transformer("transformer-base").d_model
+    base = transformer("transformer-base")
+    width = base.d_model
     peak = width**-0.5 * warmup**-0.5
     rate = [peak * schedule(config, step, 0.0) for step in at]
     by_hand = [width**-0.5 * min(step**-0.5, step * warmup**-1.5) for step in at]
     beta1, beta2 = config.betas
     computed = {"warm-up steps": at[max(range(len(at)), key=rate.__getitem__)], "beta 1": beta1, "beta 2": beta2}
+    computed |= {"epsilon": config.eps, "residual dropout": base.dropout}
     if abs(int(computed["warm-up steps"]) - warmup) <= steps // 200:  # the highest of those that were drawn
         computed["warm-up steps"] = warmup
     same = max(abs(one - other) for one, other in zip(rate, by_hand, strict=True)) < 1e-12

@@ -1,4 +1,4 @@
-"""Word vectors, learnt: skip-gram with negative samples (Mikolov et al. 2013) on made sentences, in seconds."""
+"""Word vectors, learnt by skip-gram and by CBOW, with negative samples (Mikolov et al. 2013), of made sentences."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -6,7 +6,7 @@ from random import Random
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, logsigmoid, normalize
+from torch.nn.functional import embedding_bag, logsigmoid, normalize
 
 from heedful.lab.drawn import plane
 from heedful.lab.exhibit import Says, Shown, Steps, holds, unsaid
@@ -14,63 +14,68 @@ from heedful.lab.toys.street import ANIMALS, OF_ANIMALS, OF_SPOTS, SPOTS, any_se
 from heedful.lab.whole_words import Words
 
 WIDTH, WINDOW, NEGATIVE, STEPS = 16, 4, 5, 600
+METHODS = ("skip-gram", "CBOW")
 GROUPS: dict[str, Iterable[str]] = {"animal": ANIMALS, "where": SPOTS, "of animals": OF_ANIMALS, "of streets": OF_SPOTS}
 
 
 @cache
-def vectors(steps: int, seed: int = 0) -> tuple[Words, Tensor]:
-    """The vocabulary and a vector a word, of length 1."""
+def vectors(steps: int, method: str, seed: int = 0) -> tuple[Words, Tensor]:
+    """The vocabulary and a vector a word, of length 1. By skip-gram a word is to tell each of its neighbours, by CBOW
+    the mean of its neighbours is to tell the word."""
     draw = Random(seed)
     sentences = [any_sentence(draw)[0] for _ in range(1500)]
     words = Words(sentences)
-    pairs = []
+    nothing = len(words)
+    given: list[list[int]] = []
+    told: list[int] = []
     for sentence in sentences:
         ids = words.ids(sentence)
-        pairs += [
-            (ids[at], ids[near])
-            for at in range(len(ids))
-            for near in range(max(0, at - WINDOW), min(len(ids), at + WINDOW + 1))
-            if near != at
-        ]
-    both = torch.tensor(pairs)
-    often = torch.bincount(both[:, 1], minlength=len(words)).float() ** 0.75
+        for at, one in enumerate(ids):
+            near = ids[max(0, at - WINDOW) : at] + ids[at + 1 : at + 1 + WINDOW]
+            if method == "CBOW":
+                given.append(near + [nothing] * (2 * WINDOW - len(near)))
+                told.append(one)
+            else:
+                given += [[one]] * len(near)
+                told += near
+    inputs, outputs = torch.tensor(given), torch.tensor(told)
+    often = torch.bincount(outputs, minlength=len(words)).float() ** 0.75
     torch.manual_seed(seed)
-    inner, outer = (torch.randn(len(words), WIDTH).mul_(0.1).requires_grad_() for _ in range(2))
+    inner, outer = (torch.randn(len(words) + 1, WIDTH).mul_(0.1).requires_grad_() for _ in range(2))
     optimizer = torch.optim.Adam([inner, outer], lr=0.02)
     for _ in range(steps):
-        rows = both[torch.randint(len(both), (512,))]
+        rows = torch.randint(len(outputs), (512,))
         others = torch.multinomial(often, 512 * NEGATIVE, replacement=True).view(512, NEGATIVE)
-        word = embedding(rows[:, 0], inner)
-        near, far = (word * embedding(rows[:, 1], outer)).sum(-1), (word[:, None] * embedding(others, outer)).sum(-1)
+        word = embedding_bag(inputs[rows], inner, mode="mean", padding_idx=nothing)
+        near, far = (word * outer[outputs[rows]]).sum(-1), (word[:, None] * outer[others]).sum(-1)
         loss = -(logsigmoid(near) + logsigmoid(-far).sum(-1)).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return words, normalize(inner.detach(), dim=-1)
+    return words, normalize(inner.detach()[:nothing], dim=-1)
 
 
 def alike(says: Says, *, word: str = "lion", steps: Steps = STEPS) -> Shown:
-    """Words that stand in like company: is a word's nearest one of its own kind?"""
-    words, found = vectors(steps)
-    kinds = {name: kind for kind, group in GROUPS.items() for name in group if name in words.numbers}
-    names = [*kinds]
-    points = found[[words.numbers[name] for name in names]]
-    cosines = points @ points.T
-    cosines.fill_diagonal_(-1)
-    nearest = [names[at] for at in cosines.argmax(1).tolist()]
-    own = sum(kinds[one] == kinds[other] for one, other in zip(names, nearest, strict=True)) / len(names)
-    good = own > 0.8
-    near = (
-        [words.words[at] for at in (found @ found[words.numbers[word]]).topk(4).indices.tolist()[1:]]
-        if word in words.numbers
-        else []
-    )
-    lines = [holds(says, "like words have like vectors", good)]
-    lines += unsaid({"words whose nearest is of their kind": own, f"nearest to {word}": near})
-    centred = points - points.mean(0)
-    _, _, axes = torch.linalg.svd(centred, full_matrices=False)
-    flat = (centred @ axes[:2].T).tolist()
+    """Words that stand in like company: is a word's nearest one of its own kind? The picture is of skip-gram."""
+    shares: dict[str, float] = {}
+    nearest: dict[str, list[str]] = {}
+    for method in METHODS:
+        words, found = vectors(steps, method)
+        kinds = {name: kind for kind, group in GROUPS.items() for name in group if name in words.numbers}
+        names = [*kinds]
+        points = found[[words.numbers[name] for name in names]]
+        cosines = (points @ points.T).fill_diagonal_(-1)
+        next_to = [names[at] for at in cosines.argmax(1).tolist()]
+        own = [kinds[one] == kinds[other] for one, other in zip(names, next_to, strict=True)]
+        shares[f"words whose nearest is of their kind, {method}"] = sum(own) / len(own)
+        if word in words.numbers:
+            closest = (found @ found[words.numbers[word]]).topk(4).indices.tolist()[1:]
+            nearest[f"nearest to {word}, {method}"] = [words.words[at] for at in closest]
+        if method == METHODS[0]:
+            centred = points - points.mean(0)
+            _, _, axes = torch.linalg.svd(centred, full_matrices=False)
+            flat = dict(zip(names, (centred @ axes[:2].T).tolist(), strict=True))
     return Shown(
-        lines,
-        plane(dict(zip(names, flat, strict=True)), x="first principal axis", y="second", title="Words in a plane"),
+        [holds(says, "like words have like vectors", min(shares.values()) > 0.8), *unsaid(shares | nearest)],
+        plane(flat, x="first principal axis", y="second", title="Words in a plane"),
     )
