@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
+
+from heedful.training.optimizers import Adam
 
 
 def learn(
@@ -17,7 +18,7 @@ def learn(
 ) -> list[float]:
     """Adam on what `loss` gives for each step, warmed up and brought down to zero; the losses of all steps. The model
     is in use afterwards (`eval`)."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
+    optimizer = Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
     losses = []
     model.train()
     for step in range(steps):

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.core.kernels import onednn_knows
+from heedful.training.optimizers import add_param_group
 
 MOMENTUM = 0.95
 TURNS = 5
@@ -21,6 +22,8 @@ LEAST = 1e-7  # keeps a gradient of zeros from being divided by zero
 
 class Muon(torch.optim.Optimizer):
     """For matrices alone."""
+
+    add_param_group = add_param_group
 
     def __init__(self, params: Iterable[Tensor], *, lr: float, weight_decay: float = 0.0) -> None:
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay})

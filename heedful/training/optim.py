@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from heedful.core.init import NORMS
 from heedful.training.muon import Muon
+from heedful.training.optimizers import AdamW
 from heedful.training.ranks import Ranks
 
 
@@ -66,7 +67,7 @@ class Optimizer:
             )
             if own
         ]
-        adam = torch.optim.AdamW(
+        adam = AdamW(
             groups, lr=config.lr, betas=(beta1, beta2), eps=config.eps, weight_decay=config.weight_decay, fused=True
         )
         self.parts: list[tuple[torch.optim.Optimizer, float]] = [(adam, config.lr)]

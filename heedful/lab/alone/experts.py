@@ -9,6 +9,7 @@ from heedful.lab.complexity.measured import operations
 from heedful.lab.drawn import curves
 from heedful.lab.exhibit import NOTHING_SAID, Draws, Rows, Says, Shown, beside, unsaid
 from heedful.lab.whole_words import parameters
+from heedful.training.optimizers import Adam
 
 USED = 2  # experts of a token
 RATE = 0.02  # at which a gate learns balance
@@ -33,7 +34,7 @@ def balanced(x: Tensor, gate: Tensor, steps: int) -> Tensor:
     """The gate, taught by the loss of balance alone (their equation 6, of noisy choices as in section 2.1): the squared
     variation of how much each expert is asked for over all tokens."""
     gate = gate.clone().requires_grad_()
-    optimizer = torch.optim.Adam([gate], lr=RATE)
+    optimizer = Adam([gate], lr=RATE)
     for _ in range(steps):
         chosen, shares = routed(x, gate, noise=1.0)
         asked = torch.zeros(gate.shape[1]).index_add(0, chosen.flatten(), shares.flatten())

@@ -12,6 +12,7 @@ from heedful.lab.drawn import plane
 from heedful.lab.exhibit import Says, Shown, Steps, holds, unsaid
 from heedful.lab.toys.street import ANIMALS, OF_ANIMALS, OF_SPOTS, SPOTS, any_sentence
 from heedful.lab.whole_words import Words
+from heedful.training.optimizers import Adam
 
 WIDTH, WINDOW, NEGATIVE, STEPS = 16, 4, 5, 600
 METHODS = ("skip-gram", "CBOW")
@@ -31,18 +32,18 @@ def vectors(steps: int, method: str, seed: int = 0) -> tuple[Words, Tensor]:
     for sentence in sentences:
         ids = words.ids(sentence)
         for at, one in enumerate(ids):
-            near = ids[max(0, at - WINDOW) : at] + ids[at + 1 : at + 1 + WINDOW]
+            beside = ids[max(0, at - WINDOW) : at] + ids[at + 1 : at + 1 + WINDOW]
             if method == "CBOW":
-                given.append(near + [nothing] * (2 * WINDOW - len(near)))
+                given.append(beside + [nothing] * (2 * WINDOW - len(beside)))
                 told.append(one)
             else:
-                given += [[one]] * len(near)
-                told += near
+                given += [[one]] * len(beside)
+                told += beside
     inputs, outputs = torch.tensor(given), torch.tensor(told)
     often = torch.bincount(outputs, minlength=len(words)).float() ** 0.75
     torch.manual_seed(seed)
     inner, outer = (torch.randn(len(words) + 1, WIDTH).mul_(0.1).requires_grad_() for _ in range(2))
-    optimizer = torch.optim.Adam([inner, outer], lr=0.02)
+    optimizer = Adam([inner, outer], lr=0.02)
     for _ in range(steps):
         rows = torch.randint(len(outputs), (512,))
         others = torch.multinomial(often, 512 * NEGATIVE, replacement=True).view(512, NEGATIVE)
@@ -76,6 +77,6 @@ def alike(says: Says, *, word: str = "lion", steps: Steps = STEPS) -> Shown:
             _, _, axes = torch.linalg.svd(centred, full_matrices=False)
             flat = dict(zip(names, (centred @ axes[:2].T).tolist(), strict=True))
     return Shown(
-        [holds(says, "like words have like vectors", min(shares.values()) > 0.8), *unsaid(shares | nearest)],
+        [holds(says, "like words have like vectors", min(shares.values()) > 0.8), *unsaid({**shares, **nearest})],
         plane(flat, x="first principal axis", y="second", title="Words in a plane"),
     )

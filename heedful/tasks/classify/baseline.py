@@ -17,6 +17,7 @@ from torch import Tensor
 
 from heedful.data.parts import spread
 from heedful.metrics.labels import accuracy
+from heedful.training.optimizers import LBFGS
 
 Ids = Sequence[int]
 Part = tuple[Sequence[Ids], Sequence[int]]  # texts, and their labels
@@ -50,7 +51,7 @@ class BagOfWords:
     def fit(self, bag: Bag, labels: Int[Tensor, "B"], strength: float) -> None:
         """Logistic regression, from the weights as they are."""
         learnt = [self.weight.requires_grad_(), self.bias.requires_grad_()]
-        optimizer = torch.optim.LBFGS(learnt, max_iter=ITERATIONS, line_search_fn="strong_wolfe")
+        optimizer = LBFGS(learnt, max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
         def loss() -> float:
             optimizer.zero_grad()

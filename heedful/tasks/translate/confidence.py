@@ -32,6 +32,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.metrics.nats import MOST
 from heedful.metrics.texts import chrf_of_each
 from heedful.store import files
+from heedful.training.optimizers import LBFGS
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
@@ -235,7 +236,7 @@ def _fitted(odds: Float[Tensor, "N"], right: Bool[Tensor, "N"]) -> Float[Tensor,
     yes, no = int(right.sum()), int((~right).sum())
     target = torch.where(right, (yes + 1) / (yes + 2), 1 / (no + 2)).double()
     weights = torch.tensor([1.0, 0.0], dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([weights], max_iter=200, line_search_fn="strong_wolfe")
+    optimizer = LBFGS([weights], max_iter=200, line_search_fn="strong_wolfe")
 
     def loss() -> float:
         optimizer.zero_grad()

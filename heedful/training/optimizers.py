@@ -1,0 +1,28 @@
+"""torch's optimizers without its compiler, which they load when they are made, for being compiled themselves: it takes
+as long to load as torch. These are for steps that are not compiled, and not `differentiable`."""
+
+from inspect import unwrap
+from typing import Any
+
+import torch
+
+add_param_group: Any = unwrap(torch.optim.Optimizer.add_param_group)
+
+
+def _plain(step: Any) -> Any:
+    return torch.no_grad()(unwrap(step))
+
+
+class Adam(torch.optim.Adam):
+    add_param_group = add_param_group
+    step = _plain(torch.optim.Adam.step)
+
+
+class AdamW(torch.optim.AdamW):
+    add_param_group = add_param_group
+    step = _plain(torch.optim.AdamW.step)
+
+
+class LBFGS(torch.optim.LBFGS):
+    add_param_group = add_param_group
+    step = _plain(torch.optim.LBFGS.step)
