@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commands import heed
-from documents import BROKEN
+from documents import BROKEN, W, run, word
 from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.passages import Mark, Passage, plain
 from heedful.data.documents.protected import lost, masked, protected_in, unmasked, without
@@ -143,6 +143,21 @@ def test_what_is_to_be_read_first_is_told_with_its_line(own: Translator, tmp_pat
     assert written.flagged == 0
     (written,) = translate_documents(own, [path], tmp_path / "b.txt", DecodingOptions())
     assert written.flagged is None
+
+
+def test_a_paragraph_of_word_is_told_by_its_number_and_its_beginning(own: Translator, tmp_path: Path) -> None:
+    """Lines of the XML inside are nothing that a person sees."""
+    path = tmp_path / "a.docx"
+    note = f'<w:footnotes {W}><w:footnote w:id="2"><w:p>{run("Ba ko.")}</w:p></w:footnote></w:footnotes>'
+    path.write_bytes(word(**{"word/footnotes.xml": note}))
+    (written,) = translate_documents(own, [path], tmp_path / "b.docx", DecodingOptions(), flag=1.0)
+    told = [line.split(": confidence")[0] for line in written.warnings if "confidence 0." in line]
+    assert [*dict.fromkeys(told)] == [
+        f"{path}: paragraph 1, 'ba de'",
+        f"{path}: paragraph 2, 'gi ko lu & ma'",
+        f"{path}: paragraph 2, 'ne pi ro. Su 12 ba'",
+        f"{path}: footnotes, paragraph 1, 'Ba ko.'",
+    ]
 
 
 def test_words_of_a_document_are_linked(own: Translator, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

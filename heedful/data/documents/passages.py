@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 Role = Literal["alone", "opens", "closes"]
@@ -37,6 +38,11 @@ class Passage:
     raw: str = ""
     write: Callable[[Placed], str] = field(default=plain, repr=False)
     line: int = 0  # of the file, from 1; 0: not known
+    place: str = ""  # in words, of a kind of document that has no lines
+
+    def where(self, file: str | Path) -> str:
+        """The file and where in it the passage stands, for a message."""
+        return f"{file}: {self.place}" if self.place else f"{file}:{self.line}" if self.line else str(file)
 
     @property
     def placed(self) -> list[str | Mark]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from documents import BODY, XLIFF, run, shouted_text, word
+from documents import BODY, XLIFF, W, relationships_of, run, shouted_text, word, zipped
 from heedful.data.documents.passages import Document
 from heedful.errors import InputError
 
@@ -44,6 +44,30 @@ def test_a_line_of_a_table_of_contents_is_parted_at_its_tab(read: Read) -> None:
     assert re.sub(' xml:space="preserve"', "", made) == re.sub(
         ">(Ba de|ko |lu|ma| ne)<", lambda found: found[0].upper(), re.sub(' xml:space="preserve"', "", own)
     )
+
+
+def test_the_parts_of_word_are_those_that_its_relationships_name(read: Read) -> None:
+    """As some programs name them; what a glossary of blocks has is none of the text."""
+    others = {"word/header7.xml": header("ba"), "word/glossary/document.xml": header("de")}
+    made = word(main="word/document2.xml", **others)
+    document = read("a.docx", made)
+    assert texts(document) == ["ba de", "gi ko lu & ma ", "ne pi ro. Su 12 ba", "ba"]
+    shouted = zipfile.ZipFile(io.BytesIO(document.written([each.text.upper()] for each in document.passages)))
+    assert "BA DE" in shouted.read("word/document2.xml").decode()
+    absolute = relationships_of([("officeDocument", "/word/document2.xml")])
+    assert texts(read("a.docx", with_member(made, "_rels/.rels", absolute))) == texts(document)
+    nowhere = relationships_of([("officeDocument", "word/document.xml")])
+    with pytest.raises(InputError, match=r"no Word document: its main part, 'word/document\.xml', is not in it"):
+        read("a.docx", with_member(made, "_rels/.rels", nowhere))
+
+
+def header(text: str) -> str:
+    return f"<w:hdr {W}><w:p>{run(text)}</w:p></w:hdr>"
+
+
+def with_member(data: bytes, name: str, content: str) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return zipped({each: archive.read(each) for each in archive.namelist()} | {name: content.encode()})
 
 
 def test_the_language_that_word_has_found_for_some_letters_is_no_format(read: Read) -> None:

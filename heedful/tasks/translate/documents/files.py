@@ -71,9 +71,7 @@ def translate_documents(
         asked = translate_passages(translator, passages, decoding, wishes=wishes, flag=flag, align=align)
         said = [best for (best,) in asked]
         told = [
-            f"{name}:{passage.line}: {what}" if passage.line else f"{name}: {what}"
-            for passage, own in zip(passages, said, strict=True)
-            for what in own.told
+            f"{passage.where(name)}: {what}" for passage, own in zip(passages, said, strict=True) for what in own.told
         ]
         data = document.written([own.placed for own in said], [own.flagged for own in said])
         files.make_folder(place.parent)
