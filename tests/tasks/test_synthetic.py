@@ -252,21 +252,7 @@ def test_a_student_is_a_run_that_tells_of_its_teacher(
     monkeypatch.setattr("heedful.tasks.translate.train.time", clock)
     out = tmp_path / "student"
     words = ["distil", translators[0], "--with", translators[1], "--data", pairs, "--preset", "transformer-tiny"]
-    words += [
-        "--rerank",
-        translators[1],
-        "--beam",
-        "4",
-        "--out",
-        out,
-        "--source",
-        "1",
-        "--target",
-        "2",
-        "--json",
-        "--device",
-        "cpu",
-    ]
+    words += ["--rerank", translators[1], "--beam", "4", "--out", out, "--source", "1", "--target", "2", "--json", "--device", "cpu"]
     words += [word for setting in [*TINY, "train.steps=2", "decode.longest=9"] for word in ("--set", setting)]
     assert heed(*words) == 0
     told = capsys.readouterr()

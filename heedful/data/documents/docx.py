@@ -121,7 +121,7 @@ def _members(data: bytes, where: str) -> dict[str, bytes]:
 
 def _texts(members: Mapping[str, bytes], where: str) -> dict[str, str]:
     """The parts that have texts, and what each is: "" for the main one. Raises InputError where that is not there."""
-    main = next((name for kind, name in _related(members, "", where) if kind == MAIN), None)
+    main = next((name for kind, name in _related(members, "", where) if kind == MAIN), "")
     if main not in members:
         what = f"its main part, {main!r}, is not in it" if main else "it names no main part"
         raise InputError(f"no Word document: {what}", where=where, fix="save it again with Word or LibreOffice")

@@ -31,6 +31,7 @@ CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", 
 OPENS, CLOSES = frozenset(["bpt", "bx", "sc"]), frozenset(["ept", "ex", "ec"])
 # How a mark says that it is not to be translated: in XLIFF 2, in 1.2, and by ITS 2.0.
 KEPT = (("translate", "no"), ("mtype", "protected"), ("mtype", "x-its-translate-no"), ("its:translate", "no"))
+SAID = (("translate", "yes"), ("mtype", "x-its-translate-yes"), ("its:translate", "yes"))  # and that it is
 REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
 LOCKED = (("mq:locked", "locked"), ("m:locked", "true"))  # of memoQ and of Phrase
 UNITS = ("trans-unit", "segment")
@@ -57,7 +58,7 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
     if root != "xliff":
         raise InputError(f"<{root}>, expected <xliff>", where=where, fix="give an XLIFF file")
     text, encode = decoded(data, where, says=XML, references=True)
-    tokens = [*joined(tokens_of(text, "xml"), _code)]
+    tokens = [*joined(tokens_of(text, "xml"), _code, _said)]
     units = [*_units(tokens)]
     if not units:
         raise InputError("no unit with a source", where=where, fix="export it again from the tool that made it")
@@ -109,6 +110,10 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
 def _code(token: Token) -> bool:
     kept = any(token.attribute(name) == word for name, word in KEPT)
     return token.local in CODES or (token.local == "mrk" and kept)
+
+
+def _said(token: Token) -> bool:
+    return token.local == "mrk" and any(token.attribute(name) == word for name, word in SAID)
 
 
 def _units(tokens: Sequence[Token]) -> Iterator[Unit]:

@@ -108,6 +108,9 @@ def test_xliff_keeps_segments_lines_and_what_is_protected(read: Read) -> None:
     for said in ('mtype="protected"', 'mtype="x-its-translate-no"', 'mtype="x-its" its:translate="no"'):
         protected = f"<mrk {said}>de</mrk>"
         assert target(f"<source>ba {protected} gi</source>") == f"BA {protected} GI"
+    for said in ('its:translate="yes"', 'mtype="x-its-translate-yes"'):
+        within = f'<mrk mtype="protected">de <mrk {said}>gi <mrk mtype="protected">ko</mrk></mrk> lu</mrk>'
+        assert target(f"<source>ba {within} ma</source>") == f"BA {within.replace('gi', 'GI')} MA"
     two = '<mrk mtype="seg" mid="1">ba <mrk mtype="x-t">de</mrk>,</mrk> <mrk mtype="seg" mid="2">gi.</mrk>'
     segmented = f"<source>ba de, gi.</source><seg-source>{two}</seg-source>"
     assert len(read("a.xlf", f'{head}<trans-unit id="1">{segmented}{tail}').passages) == 2
