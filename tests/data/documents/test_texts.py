@@ -184,7 +184,7 @@ def test_other_words_take_their_place(kind: str, text: str, expected: str) -> No
         ("<select><option translate=no>one<option>two</select>", ["two"]),
         ("<ruby>one<rt translate=no>x</ruby> two", ["one two"]),
         ("<body translate=no><p>one<p translate=yes>two<p>three</body>", ["two"]),
-        ('<div translate="no">x<ul translate="yes">two<li translate=no>x</li>three</ul>x</div>5', ["two", "three", "5"]),
+        ('<div translate="no">x<ul translate="yes">2<li translate=no>x</li>3</ul>x</div>5', ["2", "3", "5"]),
         ("<p>one <i translate=no>two <b translate=''>three</b> x</i> four", ["one three four"]),
         ("<p class=notranslate>one <b translate>two</b> <b>three</b> <b translate=yes>four</b>.", ["two", "four"]),
         ("<div translate=no><span translate=yes>one</div>two", ["one", "two"]),
