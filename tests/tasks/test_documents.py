@@ -160,6 +160,13 @@ def test_a_paragraph_of_word_is_told_by_its_number_and_its_beginning(own: Transl
     ]
 
 
+def test_what_is_told_of_two_forms_is_told_once(own: Translator, tmp_path: Path) -> None:
+    (tmp_path / "a.po").write_text('msgid "ba"\nmsgid_plural "ba"\nmsgstr[0] ""\nmsgstr[1] ""\n')
+    (written,) = translate_documents(own, [tmp_path / "a.po"], tmp_path / "b.po", DecodingOptions(), flag=1.0)
+    assert written.flagged == 2
+    assert len(written.warnings) == 1
+
+
 def test_words_of_a_document_are_linked(own: Translator, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.md"
     path.write_text("ba **de** gi. Ko\n\n- 12\n")

@@ -26,6 +26,7 @@ from heedful.data.xml import elements_of, name_of, root_of
 from heedful.errors import InputError
 
 MOST_UNPACKED = 1 << 28  # bytes of all that is in the file
+PREFIX = "w:"
 SHOWN = 40  # characters of a paragraph, by which it is found
 MAIN = "officeDocument"  # what the main part is to the file
 TEXTS = frozenset(["header", "footer", "footnotes", "endnotes", "comments"])  # and what these are to the main part
@@ -76,6 +77,7 @@ def docx_document(data: bytes, where: str) -> Document:
             continue
         root_of(content, f"{where}/{name}")
         read = decoded(content, f"{where}/{name}", says=XML, references=True)
+        _refuse_other_prefix(read.text, f"{where}/{name}")
         own = [*_parts(read.text, texts[name])]
         boxes += read.text.count("<w:txbxContent>") // max(1, read.text.count("<mc:Fallback>") and 2)
         counts.append((name, read, len(own)))
@@ -136,6 +138,13 @@ def _related(members: Mapping[str, bytes], part: str, where: str) -> Iterator[tu
         if event == "start" and name_of(element) == "Relationship" and element.get("TargetMode") != "External":
             target = posixpath.normpath(posixpath.join("/", folder, element.get("Target", "")))
             yield element.get("Type", "").rpartition("/")[2], target.lstrip("/")
+
+
+def _refuse_other_prefix(text: str, where: str) -> None:
+    root = next(token for token in tokens_of(text, "xml") if token.name)
+    if not root.name.startswith(PREFIX):
+        what = f"its tags begin with {root.name.removesuffix(root.local)!r}, expected {PREFIX!r}"
+        raise InputError(what, where=where, fix="save it again with Word or LibreOffice")
 
 
 def _packed(data: bytes, changed: dict[str, bytes]) -> bytes:

@@ -38,11 +38,11 @@ class Passage:
     raw: str = ""
     write: Callable[[Placed], str] = field(default=plain, repr=False)
     line: int = 0  # of the file, from 1; 0: not known
-    place: str = ""  # in words, of a kind of document that has no lines
+    place: str = ""  # in words, where a line alone does not say it
 
     def where(self, file: str | Path) -> str:
         """The file and where in it the passage stands, for a message."""
-        return f"{file}: {self.place}" if self.place else f"{file}:{self.line}" if self.line else str(file)
+        return "".join([str(file), f":{self.line}" * bool(self.line), f": {self.place}" * bool(self.place)])
 
     @property
     def placed(self) -> list[str | Mark]:

@@ -151,6 +151,15 @@ def test_po_is_filled_where_it_is_empty_or_fuzzy(read: Read, tmp_path: Path) -> 
     assert len([*read_po(tmp_path / "b.po", "source", "target")[0]]) == 5
 
 
+def test_forms_of_a_plural_that_are_empty_are_filled(read: Read) -> None:
+    forms = 'msgid "ba"\nmsgid_plural "de"\nmsgstr[0] "{}"\nmsgstr[1] ""\nmsgstr[2] "{}"\n'
+    document = read("a.po", forms.format("KO", "LU"))
+    assert shouted(document).decode() == forms.format("KO", "LU").replace('[1] ""', '[1] "DE"')
+    assert document.notes == ()
+    fuzzy = read("a.po", f"#, fuzzy\n{forms.format('KO', '')}")
+    assert [each.text for each in fuzzy.passages] == ["ba", "de", "de"]
+
+
 def test_po_is_parted_where_gettext_parts_it(read: Read) -> None:
     document = read("a.po", f'{PO}\nmsgid "ba\u2028de \x0c\x85gi"\nmsgstr ""\n')
     assert document.passages[-1].text == "ba\u2028de \x0c\x85gi"

@@ -61,6 +61,13 @@ def test_the_parts_of_word_are_those_that_its_relationships_name(read: Read) -> 
         read("a.docx", with_member(made, "_rels/.rels", nowhere))
 
 
+def test_word_s_xml_with_other_prefixes_is_refused(read: Read) -> None:
+    """As some scripts write it: nothing in it would be found."""
+    other = BODY.replace("w:", "ns0:").replace("xmlns:w=", "xmlns:ns0=")
+    with pytest.raises(InputError, match=r"a\.docx/word/document\.xml: its tags begin with 'ns0:', expected 'w:'"):
+        read("a.docx", word(other))
+
+
 def header(text: str) -> str:
     return f"<w:hdr {W}><w:p>{run(text)}</w:p></w:hdr>"
 
@@ -271,6 +278,30 @@ def test_tags_that_phrase_has_as_words_are_tags(read: Read, space: str) -> None:
     assert [mark.raw for mark in passage.marks] == ["{1&gt;", "{b>", "&lt;b}", "&lt;1}", "&lt;2}"]
     assert [mark.role for mark in passage.marks] == ["opens", "opens", "closes", "closes", "alone"]
     assert "{1&gt;BA {b>DE&lt;b} {2} GI&lt;1}&lt;2} &amp; KO.</target>" in shouted_text(document)
+
+
+def test_units_are_told_by_their_names(read: Read) -> None:
+    """Of Trados and memoQ all stand in one line, and the editor shows the numbers of segments."""
+    marked = '<mrk mtype="seg" mid="7">gi</mrk>'
+    units = '<trans-unit id="a&amp;b"><source>ba</source></trans-unit><trans-unit id="c"><source>gi</source>'
+    units += f"<seg-source>{marked}</seg-source></trans-unit>"
+    document = read("a.xlf", f'<xliff version="1.2"><file><body>\n{units}</body></file></xliff>')
+    assert [each.where("a.xlf") for each in document.passages] == ["a.xlf:2: unit 'a&b'", "a.xlf:2: segment '7'"]
+    segments = '<segment id="s"><source>ba</source></segment><segment><source>de</source></segment>'
+    document = read("a.xlf", f'<xliff version="2.0"><file><unit id="u">{segments}</unit></file></xliff>')
+    assert [each.where("a.xlf") for each in document.passages] == [
+        "a.xlf:1: unit 'u', segment 's'",
+        "a.xlf:1: unit 'u'",
+    ]
+
+
+def test_what_marks_of_two_ends_say_is_not_to_be_translated_stays(read: Read) -> None:
+    source = 'ba <sm id="1" translate="no"/>de <ph id="2"/><sm id="3"/>gi<em startRef="3"/><em startRef="1"/>'
+    source += ' ko <sm id="4" translate="no"/><pc id="5">lu<em startRef="4"/></pc>'
+    made = shouted_text(
+        read("a.xlf", f'<xliff version="2.0"><unit><segment><source>{source}</source></segment></unit></xliff>')
+    )
+    assert f"<target>{source.replace('ba', 'BA').replace('ko', 'KO')}</target>".replace("lu", "LU") in made
 
 
 @pytest.mark.parametrize("name", ['mq:locked="locked"', 'm:locked="true"'])

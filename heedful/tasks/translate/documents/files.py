@@ -78,7 +78,7 @@ def translate_documents(
         files.write_bytes(place, data)
         marks = sum(len(passage.marks) for passage in passages)
         notes = (*_other_languages(document.languages, translator), *document.notes)
-        warnings = (*(f"{name}: {note}" for note in notes), *told)
+        warnings = (*(f"{name}: {note}" for note in notes), *dict.fromkeys(told))
         flagged = None if flag is None else sum(own.flagged for own in said)
         alignments = tuple(
             AlignedPair(source=passage.text, target=own.text, alignment=own.links)
