@@ -123,6 +123,32 @@ def test_who_speaks_in_a_subtitle_says_all_lines_up_to_the_next(read: Read) -> N
     ).replace("LU", "ne")
 
 
+def test_a_line_of_a_blank_ends_no_cue_of_webvtt(read: Read) -> None:
+    """As YouTube begins and ends them: only a line without anything does."""
+    times = "00:00:00.160 --> 00:00:02.389 align:start position:0%\n"
+    text = f"WEBVTT\n\n{times} \nba<00:00:00.320><c> de</c>\n\n{times}gi ko\n \n\n{times}\nlu\n"
+    document = read("a.vtt", text)
+    assert texts(document) == ["ba de", "gi ko"]
+    made = text.replace("ba<", "BA<").replace(" de<", " DE<").replace("gi ko", "GI KO")
+    assert shouted_text(document) == made
+    assert said(document, ["one two", "three"]).split("\n")[4].startswith("one two<")
+
+
+def test_lines_of_a_song_and_of_named_speakers_are_passages(read: Read) -> None:
+    cue = "1\n00:00:01,000 --> 00:00:02,000\n{}\n"
+    for text, expected in (
+        ("\u266a ba de \u266a\n\u266a gi \u266a", ["ba de", "gi"]),
+        ("\u266a ba de\ngi \u266a", ["ba de gi"]),
+        ("BA: de\nGI KO: lu ma\nne", ["BA: de", "GI KO: lu ma ne"]),
+        ("BA: de\ngi ko", ["BA: de gi ko"]),
+    ):
+        document = read("a.srt", cue.format(text))
+        assert texts(document) == expected
+        made = shouted_text(document).split("\n")[2:-1]
+        assert " ".join(made) == " ".join(text.upper().split("\n"))
+        assert len(made) == len(text.split("\n"))
+
+
 def test_a_subtitle_goes_on_up_to_the_next_times(read: Read) -> None:
     """SubRip's may begin with a blank line, have one inside, or none behind it."""
     first, second = (f"00:00:0{n},000 --> 00:00:0{n},900\r\n" for n in (1, 2))
