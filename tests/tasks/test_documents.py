@@ -85,6 +85,8 @@ def test_a_document_that_says_other_languages_is_told(
         "right.xlf": f'<xliff version="1.2"><file source-language="en-GB" target-language="fr">{unit}</file></xliff>',
         "open.xlf": f'<xliff version="1.2"><file source-language="en">{unit}</file></xliff>',
         "other.xlf": f'<xliff version="1.2"><file source-language="de" target-language="es">{unit}</file></xliff>',
+        "two.xlf": f'<xliff version="1.2"><file source-language="de" target-language="fr">{unit}</file>'
+        f'<file source-language="en" target-language="fr">{unit}</file></xliff>',
         "right.po": head.format("fr_CA"),
         "other.po": head.format("es"),
     }
@@ -98,6 +100,7 @@ def test_a_document_that_says_other_languages_is_told(
         "right.xlf": [],
         "open.xlf": [],
         "other.xlf": [ways.format("from", "de", "en"), ways.format("to", "es", "French")],
+        "two.xlf": [ways.format("from", "de", "en")],
         "right.po": [],
         "other.po": [ways.format("to", "es", "French")],
     }

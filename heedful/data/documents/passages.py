@@ -64,12 +64,13 @@ Part = str | Passage | State
 @dataclass(frozen=True)
 class Document:
     """The parts of a file in their order, and `finish`, which makes the file of them. `notes` are lines about what is
-    not translated in it, and why; `languages` what the file says that it is in, and is to be translated to, or ""."""
+    not translated in it, and why; `languages` what the file says that it, or each file in it, is in, and is to be
+    translated to, or ""."""
 
     parts: Sequence[Part]
     finish: Callable[[list[str]], bytes] = field(repr=False)
     notes: tuple[str, ...] = ()
-    languages: tuple[str, str] = ("", "")
+    languages: tuple[tuple[str, str], ...] = ()
 
     @property
     def passages(self) -> list[Passage]:

@@ -73,7 +73,7 @@ def po_document(data: bytes, where: str, target: str) -> Document:
             done = end
     notes = [f"{counted(fuzzy, 'fuzzy entry')} translated anew, and still marked as fuzzy"] if fuzzy else []
     notes += [f"{counted(left, 'entry')} translated already, left as before"] if left else []
-    return Document([*parts, text[done:]], lambda whole: encode("".join(whole)), tuple(notes), ("", language))
+    return Document([*parts, text[done:]], lambda whole: encode("".join(whole)), tuple(notes), (("", language),))
 
 
 def _quoted(source: str, line: int, line_end: str) -> Iterator[str | Passage]:

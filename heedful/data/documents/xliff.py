@@ -87,7 +87,7 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
             done, review = ({"state": "translated", "subState": own} for own in (None, SUBSTATE))
             opening = tokens[unit.opens].raw
             changes[unit.opens] = [State(_with(opening, done), _with(opening, review))]
-    languages = ("", "")
+    languages: dict[tuple[str, str], None] = {}
     code = target if LANGUAGE.fullmatch(target) else meaning(target)
     notes: tuple[str, ...] = ()
     if left:
@@ -96,17 +96,18 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
         names = {"xliff": ("srcLang", "trgLang"), "file": ("source-language", "target-language")}.get(token.local)
         if token.kind != "opens" or names is None or not (source := token.attribute(names[0])):
             continue
-        languages = source, token.attribute(names[1]) or ""
-        if not languages[1] and code is not None and code not in SIDES:
+        said = token.attribute(names[1]) or ""
+        languages[source, said] = None
+        if not said and code is not None and code not in SIDES:
             changes[number] = [_with(token.raw, {names[1]: code})]
-        elif not languages[1] and token.local == "xliff":
+        elif not said and token.local == "xliff":
             notes += ("the model does not know what language it translates to: set trgLang, which XLIFF 2 requires",)
     parts: list[Part] = []
     for number, token in enumerate(tokens):
         if number not in gone:
             parts += changes.get(number, [token.raw])
         parts += after.get(number, [])
-    return Document(parts, lambda whole: encode("".join(whole)), notes, languages)
+    return Document(parts, lambda whole: encode("".join(whole)), notes, tuple(languages))
 
 
 def _code(token: Token) -> bool:

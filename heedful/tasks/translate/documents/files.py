@@ -77,7 +77,8 @@ def translate_documents(
         files.make_folder(place.parent)
         files.write_bytes(place, data)
         marks = sum(len(passage.marks) for passage in passages)
-        notes = (*_other_languages(document.languages, translator), *document.notes)
+        others = (what for both in document.languages for what in _other_languages(both, translator))
+        notes = (*dict.fromkeys(others), *document.notes)
         warnings = (*(f"{name}: {note}" for note in notes), *dict.fromkeys(told))
         flagged = None if flag is None else sum(own.flagged for own in said)
         alignments = tuple(
