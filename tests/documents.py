@@ -1,8 +1,9 @@
 """Documents for tests, and broken ones."""
 
 import io
+import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from heedful.data.documents.passages import Document, Mark
 
@@ -108,8 +109,28 @@ def zipped(members: Mapping[str, str | bytes]) -> bytes:
     return made.getvalue()
 
 
-def word(body: str = BODY, **more: str | bytes) -> bytes:
-    return zipped({"[Content_Types].xml": "<Types/>", "word/document.xml": body, "word/styles.xml": "<x/>", **more})
+def word(body: str = BODY, *, main: str = "word/document.xml", **more: str | bytes) -> bytes:
+    """Beside its main part all members of `more` whose names say that they have texts, with their relationships."""
+    texts = {name: re.match(r"word/([a-z]+)", name) for name in more}
+    related = [(kind[1], name.removeprefix("word/")) for name, kind in texts.items() if kind]
+    folder, _, file = main.rpartition("/")
+    relationships = {
+        "_rels/.rels": relationships_of([("officeDocument", main)]),
+        f"{folder}/_rels/{file}.rels": relationships_of([("styles", "styles.xml"), *related]),
+    }
+    members = {"[Content_Types].xml": "<Types/>", **relationships, main: body, "word/styles.xml": "<x/>"}
+    return zipped({**members, **more})
+
+
+def relationships_of(targets: Sequence[tuple[str, str]]) -> str:
+    """What these parts are to the one whose relationships these are."""
+    types = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    own = "".join(
+        f'<Relationship Id="rId{number}" Type="{types}/{kind}" Target="{target}"/>'
+        for number, (kind, target) in enumerate(targets, 1)
+    )
+    namespace = "http://schemas.openxmlformats.org/package/2006/relationships"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<Relationships xmlns="{namespace}">{own}</Relationships>'
 
 
 DOCUMENTS: dict[str, bytes] = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commands import heed
-from documents import BROKEN
+from documents import BROKEN, W, run, word
 from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.passages import Mark, Passage, plain
 from heedful.data.documents.protected import lost, masked, protected_in, unmasked, without
@@ -85,6 +85,8 @@ def test_a_document_that_says_other_languages_is_told(
         "right.xlf": f'<xliff version="1.2"><file source-language="en-GB" target-language="fr">{unit}</file></xliff>',
         "open.xlf": f'<xliff version="1.2"><file source-language="en">{unit}</file></xliff>',
         "other.xlf": f'<xliff version="1.2"><file source-language="de" target-language="es">{unit}</file></xliff>',
+        "two.xlf": f'<xliff version="1.2"><file source-language="de" target-language="fr">{unit}</file>'
+        f'<file source-language="en" target-language="fr">{unit}</file></xliff>',
         "right.po": head.format("fr_CA"),
         "other.po": head.format("es"),
     }
@@ -98,6 +100,7 @@ def test_a_document_that_says_other_languages_is_told(
         "right.xlf": [],
         "open.xlf": [],
         "other.xlf": [ways.format("from", "de", "en"), ways.format("to", "es", "French")],
+        "two.xlf": [ways.format("from", "de", "en")],
         "right.po": [],
         "other.po": [ways.format("to", "es", "French")],
     }
@@ -143,6 +146,28 @@ def test_what_is_to_be_read_first_is_told_with_its_line(own: Translator, tmp_pat
     assert written.flagged == 0
     (written,) = translate_documents(own, [path], tmp_path / "b.txt", DecodingOptions())
     assert written.flagged is None
+
+
+def test_a_paragraph_of_word_is_told_by_its_number_and_its_beginning(own: Translator, tmp_path: Path) -> None:
+    """Lines of the XML inside are nothing that a person sees."""
+    path = tmp_path / "a.docx"
+    note = f'<w:footnotes {W}><w:footnote w:id="2"><w:p>{run("Ba ko.")}</w:p></w:footnote></w:footnotes>'
+    path.write_bytes(word(**{"word/footnotes.xml": note}))
+    (written,) = translate_documents(own, [path], tmp_path / "b.docx", DecodingOptions(), flag=1.0)
+    told = [line.split(": confidence")[0] for line in written.warnings if "confidence 0." in line]
+    assert [*dict.fromkeys(told)] == [
+        f"{path}: paragraph 1, 'ba de'",
+        f"{path}: paragraph 2, 'gi ko lu & ma'",
+        f"{path}: paragraph 2, 'ne pi ro. Su 12 ba'",
+        f"{path}: footnotes, paragraph 1, 'Ba ko.'",
+    ]
+
+
+def test_what_is_told_of_two_forms_is_told_once(own: Translator, tmp_path: Path) -> None:
+    (tmp_path / "a.po").write_text('msgid "ba"\nmsgid_plural "ba"\nmsgstr[0] ""\nmsgstr[1] ""\n')
+    (written,) = translate_documents(own, [tmp_path / "a.po"], tmp_path / "b.po", DecodingOptions(), flag=1.0)
+    assert written.flagged == 2
+    assert len(written.warnings) == 1
 
 
 def test_words_of_a_document_are_linked(own: Translator, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,6 +224,10 @@ def test_words_are_aligned_by_what_the_model_looked_at(own: Translator) -> None:
         ("See https://a.b/c?d=1. Or www.x.org, a.b@c.de!", ("https://a.b/c?d=1", "www.x.org", "a.b@c.de"), ()),
         ("{% if x %}Hi{% endif %} 5 %", ("{% if x %}", "{% endif %}"), ("5",)),
         ("50% of 1,000.5 and 3", (), ("50", "10005", "3")),
+        ("%#@files@ of %1$#@n@, %{a} 5", ("%#@files@", "%1$#@n@", "%{a}"), ("5",)),
+        ("On {d, date, short} at {n, number}, {x, y}", ("{d, date, short}", "{n, number}"), ()),
+        ("<0>x</0> <1/> 3 < 4", ("<0>", "</0>", "<1/>"), ("3", "4")),
+        ('[caption id="a" x="1"]x[/caption] [a] [b c]', ('[caption id="a" x="1"]', "[/caption]"), ()),
         ("100 %1$s %.2f 5 % so", ("%1$s", "%.2f"), ("100", "5")),
         ("3 050 €, 1 100,50 € à 14 h 35, en 2020 300", (), ("3050", "110050", "1435", "2020", "300")),
     ],

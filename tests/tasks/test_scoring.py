@@ -90,6 +90,12 @@ def test_line_i_is_of_line_i_where_a_side_is_empty(
         records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert records[1] == {"source": " ", "target": targets[1], "error": "a side is empty"}
         assert [one["source"] for one in records[2:]] == sources[2:]
+        table = tmp_path / "pairs.tsv"
+        table.write_text("".join(f"{one}\t{other}\n" for one, other in zip(sources[:3], ["ba", "", "de"], strict=True)))
+        assert heed(verb, translators[0], "--data", table) == 0
+        said = capsys.readouterr()
+        assert len(said.out.splitlines()) == 2
+        assert f"{table}: 1 pair left out, a side is empty: no line stands for such a pair\n" in said.err
 
 
 def test_each_of_several_test_sets_gets_a_file(translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path) -> None:

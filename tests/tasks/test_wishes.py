@@ -12,6 +12,7 @@ from heedful.decode.contract import Hypothesis
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.tasks.translate import searching
+from heedful.tasks.translate.cli import WordOptions
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import Wanted, Wishes, wishes_of
@@ -125,6 +126,18 @@ def test_wishes_that_cannot_be_are_refused(model: Translator) -> None:
     for glossary in (["ba\tLU"], {"ba": 3}, {"ba": ["LU", 3]}, [3]):
         with pytest.raises(InputError, match="not a term and its translation"):
             inspect.unwrap(wishes_of)((), (), glossary, ("en", "de"))  # without its annotations
+
+
+def test_a_first_line_that_is_taken_for_a_term_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    terms = tmp_path / "terms.tsv"
+    unknown, known = "Begriff\tWort\nba\tLU|TE\n", "Term (EN)\tTerm (DE)\nba\tLU|TE\n"
+    for text, told in (
+        (unknown, "2 terms, the first 'Begriff': 'Wort'"),
+        (known, "1 term, the first 'ba': 'LU' or 'TE'"),
+    ):
+        terms.write_text(text)
+        WordOptions(glossary=terms).wishes(("en", "de"))
+        assert capsys.readouterr().err == f"{terms}: {told}\n"
 
 
 def test_a_glossary_may_be_a_file(model: Translator, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Word's documents (ECMA-376): the paragraphs of the text, of headers, footers, notes and comments.
+"""Word's documents (ECMA-376): the paragraphs of the text, of headers, footers, notes and comments, wherever the
+relationships say that these are.
 
 The runs of a paragraph are one passage. Its commonest format is what other words are in; where a run has another, that
 goes with its words. What stands between words (pictures, marks of notes, fields) goes along too; line breaks and tabs
@@ -6,25 +7,29 @@ part passages, and so does what has one inside: a line of a table of contents. T
 """
 
 import io
+import posixpath
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html import unescape
+from textwrap import shorten
 from xml.sax.saxutils import escape
 
 from heedful.data.documents.encodings import XML, Decoded, decoded
 from heedful.data.documents.markup import Token, tokens_of
 from heedful.data.documents.passages import Document, Mark, Passage, Placed, Role, with_pairs
-from heedful.data.lines import DAMAGED, NOT_READ
-from heedful.data.xml import root_of
+from heedful.data.lines import DAMAGED, NOT_READ, quoted
+from heedful.data.xml import elements_of, name_of, root_of
 from heedful.errors import InputError
 
 MOST_UNPACKED = 1 << 28  # bytes of all that is in the file
-BODY = "word/document.xml"
-TEXTS = re.compile(r"word/(?:document|header\d*|footer\d*|footnotes|endnotes|comments)\.xml")
+PREFIX = "w:"
+SHOWN = 40  # characters of a paragraph, by which it is found
+MAIN = "officeDocument"  # what the main part is to the file
+TEXTS = frozenset(["header", "footer", "footnotes", "endnotes", "comments"])  # and what these are to the main part
 NO_FORMAT = re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>")  # what is said of the old words alone
 HOLDS = frozenset(
     ["w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:fldSimple", "w:dir", "w:bdo", "w:sdt", "w:sdtContent"]
@@ -62,16 +67,18 @@ def _kept(raw: str, role: Role = "alone", name: str = "") -> Piece:
 def docx_document(data: bytes, where: str) -> Document:
     """Raises InputError for what is not such a file, or is damaged, or unpacks into too much."""
     members = _members(data, where)
+    texts = _texts(members, where)
     parts: list[str | Passage] = []
     counts: list[tuple[str, Decoded, int]] = []
     before: list[str] = []
     boxes = 0
     for name, content in members.items():
-        if not TEXTS.fullmatch(name):
+        if name not in texts:
             continue
         root_of(content, f"{where}/{name}")
         read = decoded(content, f"{where}/{name}", says=XML, references=True)
-        own = [*_parts(read.text)]
+        _refuse_other_prefix(read.text, f"{where}/{name}")
+        own = [*_parts(read.text, texts[name])]
         boxes += read.text.count("<w:txbxContent>") // max(1, read.text.count("<mc:Fallback>") and 2)
         counts.append((name, read, len(own)))
         before.append("".join(part if isinstance(part, str) else part.raw for part in own))
@@ -104,9 +111,6 @@ def _members(data: bytes, where: str) -> dict[str, bytes]:
             if odd:
                 what = f"a member {odd[0]!r}, which leads out of it"
                 raise InputError(what, where=where, fix="save it again with Word or LibreOffice")
-            if BODY not in names:
-                what = "no Word document: it has no word/document.xml"
-                raise InputError(what, where=where, fix="give a .docx file")
             if len(names) != len({*names}):
                 raise InputError("two members of one name", where=where, fix="save it again with Word or LibreOffice")
             return {name: archive.read(name) for name in names}
@@ -115,6 +119,32 @@ def _members(data: bytes, where: str) -> dict[str, bytes]:
     except NOT_READ:
         what = "packed with a password, or in a way that is not read"
         raise InputError(what, where=where, fix="save it without a password") from None
+
+
+def _texts(members: Mapping[str, bytes], where: str) -> dict[str, str]:
+    """The parts that have texts, and what each is: "" for the main one. Raises InputError where that is not there."""
+    main = next((name for kind, name in _related(members, "", where) if kind == MAIN), "")
+    if main not in members:
+        what = f"its main part, {main!r}, is not in it" if main else "it names no main part"
+        raise InputError(f"no Word document: {what}", where=where, fix="save it again with Word or LibreOffice")
+    return {main: ""} | {name: kind for kind, name in _related(members, main, where) if kind in TEXTS}
+
+
+def _related(members: Mapping[str, bytes], part: str, where: str) -> Iterator[tuple[str, str]]:
+    """What others are to a part, or to the file where it is "", and their names (ECMA-376, part 2, section 6.5)."""
+    folder, file = posixpath.split(part)
+    own = posixpath.join(folder, "_rels", f"{file}.rels")
+    for event, element in elements_of(members[own], f"{where}/{own}") if own in members else ():
+        if event == "start" and name_of(element) == "Relationship" and element.get("TargetMode") != "External":
+            target = posixpath.normpath(posixpath.join("/", folder, element.get("Target", "")))
+            yield element.get("Type", "").rpartition("/")[2], target.lstrip("/")
+
+
+def _refuse_other_prefix(text: str, where: str) -> None:
+    root = next(token for token in tokens_of(text, "xml") if token.name)
+    if not root.name.startswith(PREFIX):
+        what = f"its tags begin with {root.name.removesuffix(root.local)!r}, expected {PREFIX!r}"
+        raise InputError(what, where=where, fix="save it again with Word or LibreOffice")
 
 
 def _packed(data: bytes, changed: dict[str, bytes]) -> bytes:
@@ -126,10 +156,10 @@ def _packed(data: bytes, changed: dict[str, bytes]) -> bytes:
     return made.getvalue()
 
 
-def _parts(text: str) -> Iterator[str | Passage]:
-    """A part of the document, its paragraphs as passages."""
-    begin = done = depth = 0
-    line = counted = 0
+def _parts(text: str, kind: str) -> Iterator[str | Passage]:
+    """A part of the document, its paragraphs as passages. They are told by what the part is, by their numbers among
+    those with words, and by how they begin."""
+    begin = done = depth = number = 0
     inner: list[Token] = []
     for token in tokens_of(text, "xml"):
         if token.name == "w:p" and token.kind == "opens":
@@ -140,28 +170,34 @@ def _parts(text: str) -> Iterator[str | Passage]:
         elif token.name == "w:p" and token.kind == "closes":
             depth -= 1
             if depth == 0:
-                line += text.count("\n", counted, begin)
-                counted = begin
                 yield text[done:begin]
-                yield from _paragraph(inner, line + 1)
+                own = [*_paragraph(inner)]
+                number += any(isinstance(part, Passage) for part in own)
+                name = f"{kind}, paragraph {number}" if kind else f"paragraph {number}"
+                for part in own:
+                    yield part if isinstance(part, str) else replace(part, place=f"{name}, {_beginning(part.text)}")
                 done = token.begin
         if depth:
             inner.append(token)
     yield text[done:]
 
 
-def _paragraph(tokens: Sequence[Token], line: int) -> Iterator[str | Passage]:
+def _beginning(text: str) -> str:
+    return quoted(shorten(text, SHOWN, placeholder=" ..."))
+
+
+def _paragraph(tokens: Sequence[Token]) -> Iterator[str | Passage]:
     run: list[Piece] = []
     pieces = [*_pieces(tokens)]
     parting = _parting(pieces)
     for number, piece in enumerate(pieces):
         if number in parting:
-            yield from _passage(run, line)
+            yield from _passage(run)
             yield piece.raw
             run = []
         else:
             run.append(piece)
-    yield from _passage(run, line)
+    yield from _passage(run)
 
 
 def _parting(pieces: Sequence[Piece]) -> set[int]:
@@ -181,7 +217,7 @@ def _parting(pieces: Sequence[Piece]) -> set[int]:
     return parting | {*opened}
 
 
-def _passage(run: Sequence[Piece], line: int) -> Iterator[str | Passage]:
+def _passage(run: Sequence[Piece]) -> Iterator[str | Passage]:
     """The pieces from the first words to the last as a passage; those around them stay."""
     said = [number for number, piece in enumerate(run) if piece.text]
     if not any(any(map(str.isalnum, piece.text or "")) for piece in run):
@@ -197,7 +233,7 @@ def _passage(run: Sequence[Piece], line: int) -> Iterator[str | Passage]:
         lengths[piece.format] += len(piece.text or "")
     base = lengths.most_common(1)[0][0]
     text, marks = _marked(inner, base)
-    yield Passage(text, marks, "".join(piece.raw for piece in inner), partial(_written, base), line)
+    yield Passage(text, marks, "".join(piece.raw for piece in inner), partial(_written, base))
     yield "".join(piece.raw for piece in run[last:])
 
 

@@ -1,18 +1,20 @@
 """HTML, and XML of any kind: the texts between tags. Inline tags are in passages, all others are between them.
 
 What HTML says is not to be translated is kept: scripts, styles, code, and what has `translate="no"` or the class
-`notranslate`. So are attributes, but for the language of a whole page.
+`notranslate`, but for what has `translate="yes"` inside of that. So are attributes, but for the language of a whole
+page.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
 from heedful.data.documents.inline import Inline, inline_of, passages_from
-from heedful.data.documents.markup import ATTRIBUTE, EMPTY, LANGUAGE, Token, tokens_of
+from heedful.data.documents.markup import ATTRIBUTE, EMPTY, LANGUAGE, Kind, Token, tokens_of
 from heedful.data.documents.passages import Passage
 
 Markup = Literal["xml", "html"]
@@ -22,7 +24,8 @@ a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label 
 span strike strong sub sup svg time tt u var wbr
 """
 INLINE = frozenset(PHRASING.split())
-KEPT = {"code", "kbd", "math", "pre", "samp", "script", "style", "svg", "var"}  # with all that is in them
+NO_TEXT = {"math", "script", "style", "svg"}  # kept with all that is in them
+KEPT = {"code", "kbd", "pre", "samp", "var"}  # and so are these, unless they are said to be translated
 BLOCK = """
 address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5
 h6 header hgroup hr main menu nav ol p pre search section summary table ul
@@ -40,9 +43,6 @@ ENDED_BY: Mapping[str, tuple[Collection[str], Collection[str]]] = {
     "option": (("option", "optgroup"), ("select",)),
     **dict.fromkeys(("rp", "rt"), (("rp", "rt"), ("ruby",))),
 }
-NOT_TRANSLATED = re.compile(
-    r"(?i)\stranslate\s*=\s*[\"']?no\b|\sclass\s*=\s*(?:\"[^\"]*\bnotranslate\b|'[^']*\bnotranslate\b|notranslate\b)"
-)
 
 
 def hypertext_parts(
@@ -57,7 +57,8 @@ def hypertext_parts(
     names part passages, and those of `inline` names do not. Of others, HTML's own say it; in XML a tag is inline where
     its parent has text of its own."""
     ended_by = ENDED_BY if markup == "html" else {}
-    tokens = [*joined(tokens_of(text, markup), partial(_kept, markup, frozenset(ignored)), ended_by)]
+    kept, said = partial(_kept, markup, frozenset(ignored)), _said if markup == "html" else _never
+    tokens = [*joined(tokens_of(text, markup), kept, said, ended_by)]
     if markup == "xml":
         mixed = _mixed(tokens)
     parts: list[str | Passage] = []
@@ -96,8 +97,8 @@ def in_language(part: str, target: str) -> str:
     if not (LANGUAGE.fullmatch(target) and re.fullmatch(r"(?i)<html\s[^<]*>", part)):
         return part
     for found in reversed([*ATTRIBUTE.finditer(part, len("<html"))]):
-        if found[1].lower() in ("lang", "xml:lang"):
-            begin, end = next(found.span(group) for group in (2, 3, 4) if found[group] is not None)
+        if found[1].lower() in ("lang", "xml:lang") and found.lastindex != 1:
+            begin, end = found.span(found.lastindex or 0)
             part = f"{part[:begin]}{target}{part[end:]}"
     return part
 
@@ -105,32 +106,64 @@ def in_language(part: str, target: str) -> str:
 def joined(
     tokens: Iterator[Token],
     kept: Callable[[Token], bool],
+    said: Callable[[Token], bool],
     ended_by: Mapping[str, tuple[Collection[str], Collection[str]]] = MappingProxyType({}),
 ) -> Iterator[Token]:
-    """The tokens, with an element that is kept as one of them, an empty one. One of `ended_by` may lack its end tag."""
-    held: list[Token] = []
-    opened = _Opened({})
+    """The tokens, with an element that is kept as one of them, an empty one. An element inside of it that is `said` to
+    be translated parts it: what is before it opens, what is behind it closes, and its own tokens are as they are
+    outside. One of `ended_by` may lack its end tag."""
+    within: list[_Within] = []  # elements in elements, by turns kept and not
     for token in tokens:
-        if held and opened.ends_before(token):
-            yield _as_one(held)
-            held = []
-        if held:
-            held.append(token)
-            opened.take(token)
-            if not opened.names:
-                yield _as_one(held)
-                held = []
-        elif token.kind == "opens" and kept(token):
-            held, opened = [token], _Opened(ended_by)
-            opened.take(token)
+        while within and (within[-1].opened.ends_before(token) or _closes_outside(within, token)):
+            yield from within.pop().rest()
+        last = within[-1] if within else None
+        turns = token.kind == "opens" and (said(token) if last and last.kept else kept(token))
+        if turns:
+            if last and last.kept:
+                yield from last.part()
+            last = _Within(not (last and last.kept), _Opened(ended_by))
+            within.append(last)
+        if last:
+            last.opened.take(token)
+        if last and last.kept:
+            last.held.append(token)
         else:
             yield token
-    if held:
-        yield _as_one(held)
+        if last and not last.opened.names:
+            yield from within.pop().rest()
+    while within:
+        yield from within.pop().rest()
 
 
-def _as_one(held: Sequence[Token]) -> Token:
-    return Token("empty", "".join(each.raw for each in held), held[0].name, held[0].begin)
+def _closes_outside(within: "Sequence[_Within]", token: Token) -> bool:
+    """Whether a tag ends what the last of these elements is in, and so that one too."""
+    inside = token.kind != "closes" or within[-1].opened.counts[token.name]
+    return not inside and any(outer.opened.counts[token.name] for outer in within[:-1])
+
+
+@dataclass
+class _Within:
+    """An element that is kept, or one inside of that which is not: what is open in it, and of one that is kept its
+    tokens that were not handed on yet, and whether others were."""
+
+    kept: bool
+    opened: "_Opened"
+    held: list[Token] = field(default_factory=list)
+    name: str = ""
+
+    def part(self) -> Iterator[Token]:
+        """What comes before an element that is not kept."""
+        yield self._as_one("empty" if self.name else "opens")
+        self.name = self.name or self.held[0].name
+        self.held = []
+
+    def rest(self) -> Iterator[Token]:
+        if self.held:
+            yield self._as_one("closes" if self.name else "empty")
+
+    def _as_one(self, kind: Kind) -> Token:
+        begin = self.held[0].begin if self.held else 0
+        return Token(kind, "".join(each.raw for each in self.held), self.name or self.held[0].name, begin)
 
 
 class _Opened:
@@ -162,9 +195,25 @@ class _Opened:
 def _kept(markup: Markup, ignored: Collection[str], token: Token) -> bool:
     if token.name in ignored or token.local in ignored:
         return True
-    return (
-        markup == "html" and token.name not in EMPTY and (token.name in KEPT or bool(NOT_TRANSLATED.search(token.raw)))
-    )
+    if markup == "xml" or token.name in EMPTY:
+        return False
+    said = _translate(token)
+    named = said == "no" or "notranslate" in (token.attribute("class") or "").lower().split()
+    return token.name in NO_TEXT or named or (token.name in KEPT and said != "yes")
+
+
+def _said(token: Token) -> bool:
+    return token.name not in NO_TEXT and _translate(token) == "yes"
+
+
+def _never(token: Token) -> bool:
+    return False
+
+
+def _translate(token: Token) -> str | None:
+    """What the attribute of that name says ("yes" where it has no value); None where there is none."""
+    said = token.attribute("translate")
+    return said.strip().lower() or "yes" if said is not None else None
 
 
 def is_kept(tag: str) -> bool:

@@ -3,6 +3,7 @@
 import html
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from xml.sax.saxutils import escape
 
 from heedful.data.documents.markup import Token
@@ -39,6 +40,7 @@ def passages_from(
     *,
     write: Callable[[Placed], str] = escaped,
     line: int = 0,
+    place: str = "",
     blanks: bool = True,
 ) -> list[str | Passage]:
     """A run as one passage with what is before and after it: blanks, and marks that hold all of its words and
@@ -58,11 +60,11 @@ def passages_from(
         kept = len(end.raw.rstrip(BLANK))
         after.insert(0, Inline(end.raw[kept:]))
         inner[-1] = Inline(end.raw[:kept], (end.text or "")[: kept - len(end.raw) or None])
-    passage = _passage(inner, write, line, blanks)
+    passage = replace(_passage(inner, write, blanks), line=line, place=place)
     return ["".join(part.raw for part in before), passage, "".join(part.raw for part in after)]
 
 
-def _passage(inner: Sequence[Inline], write: Callable[[Placed], str], line: int, blanks: bool) -> Passage:
+def _passage(inner: Sequence[Inline], write: Callable[[Placed], str], blanks: bool) -> Passage:
     text, marks, names = "", list[Mark](), list[str]()
     thing = False  # whether something stands there since the last text, which has blanks of its own
     for part in inner:
@@ -74,7 +76,7 @@ def _passage(inner: Sequence[Inline], write: Callable[[Placed], str], line: int,
         own = BLANKS.sub(" ", part.text) if blanks else part.text
         text += own[1:] if blanks and not thing and text.endswith(" ") and own.startswith(" ") else own
         thing = False
-    return Passage(text, tuple(with_pairs(marks, names)), "".join(part.raw for part in inner), write, line)
+    return Passage(text, tuple(with_pairs(marks, names)), "".join(part.raw for part in inner), write)
 
 
 def _within(run: Sequence[Inline]) -> tuple[int, int]:

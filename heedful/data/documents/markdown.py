@@ -1,7 +1,7 @@
 """Markdown (CommonMark with tables and strikethrough), parsed by markdown-it-py: its blocks say where text is, and its
 inline tokens which signs in it are markup. Code, addresses of links, pictures and front matter are kept, and so are
 formulas, the marks of footnotes, boxes to tick, attributes in braces, emoji (`:tada:`), what begins a definition and
-what begins or ends a note (`[!NOTE]`, `:::tip`), which CommonMark has not."""
+what begins or ends a note (`[!NOTE]`, `:::tip`), which CommonMark has not; and shortcodes (`{{< x >}}`, `{% x %}`)."""
 
 import html
 import re
@@ -28,11 +28,17 @@ BREAK = re.compile(r"(?:\\| *)\n *")
 # What a token is in the source, where its markup alone does not say it.
 PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^>]*>"), "link_close": TAIL}
 KEPT = re.compile(
-    r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[#.:][^{}\n]*\}"
+    r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{(?:[#.:]|[\w-]+=)[^{}\n]*\}"
     r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A:{3,}[^\n]*|\ue000+|\ue001+)"
 )
 # Formulas as GitHub has them: a character that stands for nothing is in their place while signs are looked for.
 FORMULA = re.compile(r"\$\$(?:(?!\n[ \t]*\r?\n)[^$`])+\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n`]*(?<=[^\s$\\])\$(?![\w${])")
+# What Hugo, Jekyll and MkDocs put others in place of; on lines of its own it parts passages.
+SHORTCODE = re.compile(r"\{\{(?:(?!\}\}|\n[ \t]*\r?\n)[\s\S])*\}\}|\{%(?:(?!%\}|\n[ \t]*\r?\n)[\s\S])*%\}")
+INSERTED = re.compile(
+    rf"^([ \t]*)(?:{SHORTCODE.pattern}|--8<--[^\r\n]*|\[TOC\]|\[\[_?TOC_?\]\])(?=[ \t]*\r?$)",
+    re.MULTILINE | re.IGNORECASE,
+)
 EMOJI = re.compile(r"(?<![\w:]):(?=[+_-]*[a-z0-9])[a-z0-9_+-]+:(?![\w:])")
 TAG = re.compile(r"<([a-zA-Z][\w-]*)(?:\s[^<>\n]*)?>")
 NOTE = re.compile(  # what begins a footnote, a note of MkDocs or a tab, behind signs of quotes and lists
@@ -58,7 +64,8 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
     front = FRONT.match(text)
     body = re.sub(r"[^\r\n]", " ", front[0]) + text[front.end() :] if front else text
-    for kept in (FORMULA, EMOJI):
+    body = INSERTED.sub(lambda found: found[1] + _hidden(found, "\ue001")[len(found[1]) :], body)
+    for kept in (FORMULA, EMOJI, SHORTCODE):
         body = kept.sub(_hidden, body)
     body = _hide_kept(body)
     # As an item of a list, which holds all that is indented below it: a footnote of one word would be a link's address.
@@ -89,8 +96,8 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     return [*_spliced(text, edits)], notes
 
 
-def _hidden(found: re.Match[str]) -> str:
-    return re.sub(r"[^\r\n]", "\ue000", found[0])
+def _hidden(found: re.Match[str], sign: str = "\ue000") -> str:
+    return re.sub(r"[^\r\n]", sign, found[0])
 
 
 def _hide_kept(body: str) -> str:

@@ -10,7 +10,7 @@ from xml.parsers import expat
 Kind = Literal["text", "opens", "closes", "empty", "other"]
 
 TAG = re.compile(r"<(?P<close>/?)(?P<name>[^\W\d][^\s/<>]*)(?P<rest>(?>\"[^\"]*\"|'[^']*'|[^'\"<>])*)>")
-ATTRIBUTE = re.compile(r"([^\s=\"'/<>]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'=<>`]+))")
+ATTRIBUTE = re.compile(r"([^\s=\"'/<>]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'=<>`]+)))?")
 LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")  # a code, as attributes have it
 APART = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">"))
 EMPTY = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
@@ -36,7 +36,7 @@ class Token:
         return self.name.rpartition(":")[2]
 
     def attribute(self, name: str) -> str | None:
-        """The value of an attribute, without escapes; None where there is none."""
+        """The value of an attribute, without escapes, "" of one without a value; None where there is none."""
         for found in ATTRIBUTE.finditer(self.raw, len(self.name) + 1):
             if found[1].lower() == name.lower():
                 return html.unescape(found[2] or found[3] or found[4] or "")

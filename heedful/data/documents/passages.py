@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 Role = Literal["alone", "opens", "closes"]
@@ -37,6 +38,11 @@ class Passage:
     raw: str = ""
     write: Callable[[Placed], str] = field(default=plain, repr=False)
     line: int = 0  # of the file, from 1; 0: not known
+    place: str = ""  # in words, where a line alone does not say it
+
+    def where(self, file: str | Path) -> str:
+        """The file and where in it the passage stands, for a message."""
+        return "".join([str(file), f":{self.line}" * bool(self.line), f": {self.place}" * bool(self.place)])
 
     @property
     def placed(self) -> list[str | Mark]:
@@ -58,12 +64,13 @@ Part = str | Passage | State
 @dataclass(frozen=True)
 class Document:
     """The parts of a file in their order, and `finish`, which makes the file of them. `notes` are lines about what is
-    not translated in it, and why; `languages` what the file says that it is in, and is to be translated to, or ""."""
+    not translated in it, and why; `languages` what the file says that it, or each file in it, is in, and is to be
+    translated to, or ""."""
 
     parts: Sequence[Part]
     finish: Callable[[list[str]], bytes] = field(repr=False)
     notes: tuple[str, ...] = ()
-    languages: tuple[str, str] = ("", "")
+    languages: tuple[tuple[str, str], ...] = ()
 
     @property
     def passages(self) -> list[Passage]:

@@ -57,21 +57,23 @@ def po_document(data: bytes, where: str, target: str) -> Document:
     parts: list[Part] = []
     done = left = fuzzy = 0
     for entry in entries:
-        empty = not any(entry.fields[name] for name in entry.spans)
-        if not empty and not entry.fuzzy:
+        said = [name for name in entry.spans if entry.fields[name]]
+        if len(said) == len(entry.spans) and not entry.fuzzy:
             left += 1
             continue
-        fuzzy += not empty
+        fuzzy += bool(said) and entry.fuzzy
         parts += [text[done : entry.begin], State("", "" if entry.fuzzy else f"#, fuzzy{line_end}")]
         done = entry.begin
         for name, (begin, end) in sorted(entry.spans.items(), key=lambda item: item[1]):
+            if name in said and not entry.fuzzy:
+                continue
             plural = "msgid_plural" in entry.fields and (name != "msgstr[0]" or len(entry.spans) == 1)
             source = entry.fields["msgid_plural" if plural else "msgid"]
             parts += [text[done:begin], f"{name} ", *_quoted(source, entry.line, line_end)]
             done = end
     notes = [f"{counted(fuzzy, 'fuzzy entry')} translated anew, and still marked as fuzzy"] if fuzzy else []
     notes += [f"{counted(left, 'entry')} translated already, left as before"] if left else []
-    return Document([*parts, text[done:]], lambda whole: encode("".join(whole)), tuple(notes), ("", language))
+    return Document([*parts, text[done:]], lambda whole: encode("".join(whole)), tuple(notes), (("", language),))
 
 
 def _quoted(source: str, line: int, line_end: str) -> Iterator[str | Passage]:

@@ -39,7 +39,7 @@ def read_document(path: Path, target: str = "") -> Document:
     for passage in document.passages:
         if len(passage.text) > LONGEST:
             what = f"a paragraph of {len(passage.text):,} characters, at most {LONGEST:,} are read"
-            raise InputError(what, where=f"{path}:{passage.line}", fix="is it a document? break its lines")
+            raise InputError(what, where=passage.where(path), fix="is it a document? break its lines")
     return document
 
 

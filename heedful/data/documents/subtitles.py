@@ -12,11 +12,13 @@ from heedful.data.documents.passages import Document, Mark, Passage, Placed, Rol
 from heedful.data.documents.plain import lines_of, rewrapped
 from heedful.errors import InputError
 
+ENDS = "\r\n"
 TIMES = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}\s*-->\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}")
 TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}|[\u266a\u266b]+")  # and notes of music
 NO_SIGN = 0xD800  # where numbers begin that are no characters, and in no text
 SIGN = re.compile(r"\s*(?:[-\u2013\u2014]+|(?:>|&gt;){2,})\s*(?=\S|$)")  # before what somebody says
-SPEAKS = re.compile(rf"\s*(?:(?:{TAG.pattern})\s*)*{SIGN.pattern}|\s*<v[\s.]")
+NAME = r"[^\W\d_a-z](?:[^\W_a-z]|[ .'-]){0,30}:\s"  # in capitals, before what its owner says
+SPEAKS = re.compile(rf"\s*(?:(?:{TAG.pattern})\s*)*(?:{SIGN.pattern}|{NAME})|\s*(?:<v[\s.]|[\u266a\u266b])")
 
 
 def subtitles_document(data: bytes, where: str, kind: Literal["srt", "vtt"]) -> Document:
@@ -33,7 +35,7 @@ def subtitles_document(data: bytes, where: str, kind: Literal["srt", "vtt"]) -> 
     cue: list[str] = []  # lines with their ends
     within = False  # a cue, of which SubRip's may have blank lines
     for number, line in enumerate(lines):
-        if within and line.strip() and number not in times | numbers:
+        if within and line.strip(ENDS if kind == "vtt" else None) and number not in times | numbers:
             cue.append(line)
             continue
         parts += [*_cue(cue, kind, number - len(cue) + 1), line]
@@ -53,14 +55,15 @@ def _cue(lines: Sequence[str], kind: Literal["srt", "vtt"], number: int) -> list
     for group in groups:
         run: list[Inline] = []
         for line in group:
-            words = line.rstrip("\r\n")
+            words = line.rstrip(ENDS)
             begin = 0
             for found in TAG.finditer(words):
                 run += [*_texts(words[begin : found.start()], kind, run), _tag(found[0])]
                 begin = found.end()
             run += _texts(words[begin:], kind, run)
             run.append(Inline(line[len(words) :], " "))
-        made += passages_from(run, write=_write(group, plain if kind == "srt" else escaped), line=number)
+        filled = [line for line in group if line.strip()]
+        made += passages_from(run, write=_write(filled, plain if kind == "srt" else escaped), line=number)
         number += len(group)
     return made
 
@@ -81,7 +84,7 @@ def _tag(tag: str) -> Inline:
 
 def _write(lines: Sequence[str], put: Callable[[Placed], str]) -> Callable[[Placed], str]:
     """In as many lines as before, of about one length."""
-    ending = "\r\n" if lines[0].endswith("\r\n") else "\n"
+    ending = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
 
     def write(placed: Placed) -> str:
         marks = [part for part in placed if isinstance(part, Mark)]

@@ -20,6 +20,7 @@ from heedful.data.documents.inline import Inline, inline_of, passages_from
 from heedful.data.documents.markup import LANGUAGE, Token, tokens_of
 from heedful.data.documents.messages import chooses, passages_of
 from heedful.data.documents.passages import Document, Part, Passage, State
+from heedful.data.lines import quoted
 from heedful.data.text.formats.inline import PHRASE, breaks_line
 from heedful.data.text.formats.xliff import UNTRANSLATED
 from heedful.data.text.headers import SIDES, meaning
@@ -31,9 +32,10 @@ CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", 
 OPENS, CLOSES = frozenset(["bpt", "bx", "sc"]), frozenset(["ept", "ex", "ec"])
 # How a mark says that it is not to be translated: in XLIFF 2, in 1.2, and by ITS 2.0.
 KEPT = (("translate", "no"), ("mtype", "protected"), ("mtype", "x-its-translate-no"), ("its:translate", "no"))
+SAID = (("translate", "yes"), ("mtype", "x-its-translate-yes"), ("its:translate", "yes"))  # and that it is
 REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
 LOCKED = (("mq:locked", "locked"), ("m:locked", "true"))  # of memoQ and of Phrase
-UNITS = ("trans-unit", "segment")
+UNITS = {"trans-unit": "unit", "segment": "segment"}  # and what they are called
 LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
 CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # what is not content of a code
 ANGULAR = re.compile(r"(START|CLOSE)_(\w+?)(?:_\d+)?")  # how it names the codes of tags
@@ -47,6 +49,7 @@ class Unit:
     opens: int
     kept: bool
     preserved: bool  # whether blanks and line ends are as many as there are
+    place: str  # what it is called, for a message
     found: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the first and the last token of a child
     locked: dict[str | None, bool] = field(default_factory=dict)  # its marked segments, as Trados tells of them
 
@@ -57,7 +60,7 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
     if root != "xliff":
         raise InputError(f"<{root}>, expected <xliff>", where=where, fix="give an XLIFF file")
     text, encode = decoded(data, where, says=XML, references=True)
-    tokens = [*joined(tokens_of(text, "xml"), _code)]
+    tokens = [*_without_kept(list(joined(tokens_of(text, "xml"), _code, _said)))]
     units = [*_units(tokens)]
     if not units:
         raise InputError("no unit with a source", where=where, fix="export it again from the tool that made it")
@@ -84,7 +87,7 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
             done, review = ({"state": "translated", "subState": own} for own in (None, SUBSTATE))
             opening = tokens[unit.opens].raw
             changes[unit.opens] = [State(_with(opening, done), _with(opening, review))]
-    languages = ("", "")
+    languages: dict[tuple[str, str], None] = {}
     code = target if LANGUAGE.fullmatch(target) else meaning(target)
     notes: tuple[str, ...] = ()
     if left:
@@ -93,22 +96,54 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
         names = {"xliff": ("srcLang", "trgLang"), "file": ("source-language", "target-language")}.get(token.local)
         if token.kind != "opens" or names is None or not (source := token.attribute(names[0])):
             continue
-        languages = source, token.attribute(names[1]) or ""
-        if not languages[1] and code is not None and code not in SIDES:
+        said = token.attribute(names[1]) or ""
+        languages[source, said] = None
+        if not said and code is not None and code not in SIDES:
             changes[number] = [_with(token.raw, {names[1]: code})]
-        elif not languages[1] and token.local == "xliff":
+        elif not said and token.local == "xliff":
             notes += ("the model does not know what language it translates to: set trgLang, which XLIFF 2 requires",)
     parts: list[Part] = []
     for number, token in enumerate(tokens):
         if number not in gone:
             parts += changes.get(number, [token.raw])
         parts += after.get(number, [])
-    return Document(parts, lambda whole: encode("".join(whole)), notes, languages)
+    return Document(parts, lambda whole: encode("".join(whole)), notes, tuple(languages))
 
 
 def _code(token: Token) -> bool:
     kept = any(token.attribute(name) == word for name, word in KEPT)
     return token.local in CODES or (token.local == "mrk" and kept)
+
+
+def _without_kept(tokens: Sequence[Token]) -> Iterator[Token]:
+    """What is between the two ends of a mark that says that it is not to be translated is one code with them, where it
+    is whole elements."""
+    number = 0
+    while number < len(tokens):
+        token, end = tokens[number], 0
+        if token.local == "sm" and token.attribute("translate") == "no":
+            end = _end_of_mark(tokens, number)
+        if end:
+            yield Token("empty", "".join(each.raw for each in tokens[number:end]), token.name, token.begin)
+        else:
+            yield token
+        number = end or number + 1
+
+
+def _end_of_mark(tokens: Sequence[Token], number: int) -> int:
+    """The number after the end of the mark that begins here; 0 where that is inside or outside of other elements."""
+    depth = 0
+    for end in range(number + 1, len(tokens)):
+        depth += (tokens[end].kind == "opens") - (tokens[end].kind == "closes")
+        if depth < 0:
+            return 0
+        if tokens[end].local == "em" and tokens[end].attribute("startRef") == tokens[number].attribute("id"):
+            return 0 if depth else end + 1
+    return 0
+
+
+def _said(token: Token) -> bool:
+    return token.local == "mrk" and any(token.attribute(name) == word for name, word in SAID)
 
 
 def _units(tokens: Sequence[Token]) -> Iterator[Unit]:
@@ -125,7 +160,9 @@ def _units(tokens: Sequence[Token]) -> Iterator[Unit]:
             preserved = _preserved(token, preserved)
             stack.append((token.local, kept, preserved, number))
             if token.local in UNITS:
-                unit = Unit(number, kept, preserved)
+                named = ((UNITS.get(name, name), tokens[at].attribute("id")) for name, *_, at in stack)
+                place = ", ".join(f"{name} {quoted(own)}" for name, own in named if own and name in UNITS.values())
+                unit = Unit(number, kept, preserved, place)
         elif token.kind == "empty" and unit is not None and stack[-1][0] in UNITS:
             unit.found.setdefault(token.local, (number, number))
         elif token.kind == "closes" and stack:
@@ -171,7 +208,7 @@ def _open_segments(unit: Unit, tokens: Sequence[Token], line: int) -> dict[int, 
         if own and not any(each.raw.strip() for each in _inside(tokens, number)):
             opening = re.sub(r"\s*/>$", ">", token.raw)
             close = f"</{token.name}>" if token.kind == "empty" else ""
-            made[number] = [State("", ""), opening, *_passages(own, preserved, line), close]
+            made[number] = [State("", ""), opening, *_passages(own, preserved, line, _segment(token)), close]
     return made
 
 
@@ -203,7 +240,8 @@ def _target(unit: Unit, tokens: Sequence[Token], line: int) -> list[Part]:
     if tokens[unit.opens].local == "trans-unit":
         done, review = ({"state": own, "state-qualifier": "mt-suggestion"} for own in ("translated", REVIEW))
         begins = State(_with(opening, done), _with(opening, review))
-    passages = _passages([*_unlocked(tokens[first + 1 : last], unit)], _preserved(source, unit.preserved), line)
+    inside = [*_unlocked(tokens[first + 1 : last], unit)]
+    passages = _passages(inside, _preserved(source, unit.preserved), line, unit.place)
     return [begins, *passages, f"</{prefix}target>"]
 
 
@@ -219,8 +257,9 @@ def _unlocked(tokens: Sequence[Token], unit: Unit) -> Iterator[Token]:
             depth = int(bool(locked) and token.kind == "opens")
 
 
-def _passages(tokens: Sequence[Token], preserved: bool, line: int) -> Iterator[str | Passage]:
+def _passages(tokens: Sequence[Token], preserved: bool, line: int, unit: str) -> Iterator[str | Passage]:
     run: list[Inline] = []
+    place = unit
     segments: list[bool] = []  # whether each mark that is open is a segment
     for token in tokens:
         bounds = False
@@ -230,19 +269,24 @@ def _passages(tokens: Sequence[Token], preserved: bool, line: int) -> Iterator[s
         elif token.local == "mrk" and token.kind == "closes":
             bounds = segments.pop()
         if bounds or (token.kind == "empty" and breaks_line(token.attribute, unescape(CONTENT.sub("", token.raw)))):
-            yield from passages_of(run, unescape, line=line, blanks=not preserved)
+            yield from passages_of(run, unescape, line=line, place=place, blanks=not preserved)
             yield token.raw
             run = []
+            place = place if token.kind == "empty" else _segment(token) if token.kind == "opens" else unit
             continue
         parts = [token.raw]
         if preserved and token.kind == "text" and not chooses(token.raw):
             parts = LINE_END.split(token.raw)
         for own, line_end in zip(parts[::2], parts[1::2], strict=False):
-            yield from passages_from([*run, *_words(own)], line=line, blanks=False)
+            yield from passages_from([*run, *_words(own)], line=line, place=place, blanks=False)
             yield line_end
             run = []
         run += _words(parts[-1]) if token.kind == "text" else [_inline(token)]
-    yield from passages_of(run, unescape, line=line, blanks=not preserved)
+    yield from passages_of(run, unescape, line=line, place=place, blanks=not preserved)
+
+
+def _segment(token: Token) -> str:
+    return f"segment {quoted(token.attribute('mid') or '')}"
 
 
 def _words(raw: str) -> Iterator[Inline]:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from heedful.errors import InputError, counted
 OR = "|"  # parts forms of a target
 LOOKED_AT = 4096  # bytes
 LONGEST_CODE, LONGEST_NAME = 3, 40  # characters
+NAMING = ("term", "terms", "language", "lang")  # words of a header beside the language that it names
 ENDING = 4  # letters that inflection may add, or take away
 WORD = re.compile(r"\w+")
 BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # words of a term
@@ -206,7 +207,7 @@ def _columns_in(first: Sequence[str], source: str, target: str, *, where: str) -
     short term is easily the code of some language. Raises InputError for a header of other languages."""
     named = [_named(cell) for cell in first]
     asked = meaning(source), meaning(target)
-    for one, other in (asked, (SOURCE, TARGET)):
+    for one, other in product((asked[0], SOURCE), (asked[1], TARGET)):
         if one and other and one != other and named.count(one) == named.count(other) == 1:
             return named.index(one) + 1, named.index(other) + 1
     others = [i for i, each in enumerate(named) if each not in (None, SOURCE, TARGET)]
@@ -220,11 +221,16 @@ def _columns_in(first: Sequence[str], source: str, target: str, *, where: str) -
 
 
 def _named(cell: str) -> str | None:
-    """What the header of a column names, as `meaning` tells it; "Term (EN)" is English."""
-    inside = re.fullmatch(r".*\(([\w-]+)\)\s*", cell)
+    """What the header of a column names, as `meaning` tells it; "Term (EN)", "term_en" and "EN term" are English."""
     if len(cell) > LONGEST_NAME:
         return None
-    return meaning(cell) or (meaning(inside[1]) if inside else SOURCE if cell.strip().lower() == "term" else None)
+    inside = re.fullmatch(r".*[(\[]([\w-]+)[)\]]\s*", cell)
+    words = re.findall(r"(?:(?!_)[\w-])+", cell)
+    other = " ".join(word for word in words if word.lower() not in NAMING)
+    named = meaning(cell) or (
+        meaning(inside[1]) if inside else meaning(other) if len(other.split()) < len(words) else None
+    )
+    return named or (SOURCE if cell.strip().lower() == "term" else None)
 
 
 def _words(text: str) -> Iterator[tuple[int, int]]:

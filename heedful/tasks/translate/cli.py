@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from heedful.data.lines import quoted
 from heedful.errors import InputError, counted
 from heedful.tasks.shared.cli import (
     Beam,
@@ -143,7 +144,9 @@ class WordOptions:
 
         found = wishes_of(self.require or (), self.avoid or (), self.glossary, languages)
         if found.glossary is not None:
-            say(f"{self.glossary}: {counted(len(found.glossary.terms), 'term')}")
+            first = found.glossary.terms[0]
+            shown = f"{quoted(first.source)}: {' or '.join(map(quoted, first.forms))}"
+            say(f"{self.glossary}: {counted(len(found.glossary.terms), 'term')}, the first {shown}")
         return found
 
 

@@ -108,6 +108,9 @@ def test_xliff_keeps_segments_lines_and_what_is_protected(read: Read) -> None:
     for said in ('mtype="protected"', 'mtype="x-its-translate-no"', 'mtype="x-its" its:translate="no"'):
         protected = f"<mrk {said}>de</mrk>"
         assert target(f"<source>ba {protected} gi</source>") == f"BA {protected} GI"
+    for said in ('its:translate="yes"', 'mtype="x-its-translate-yes"'):
+        within = f'<mrk mtype="protected">de <mrk {said}>gi <mrk mtype="protected">ko</mrk></mrk> lu</mrk>'
+        assert target(f"<source>ba {within} ma</source>") == f"BA {within.replace('gi', 'GI')} MA"
     two = '<mrk mtype="seg" mid="1">ba <mrk mtype="x-t">de</mrk>,</mrk> <mrk mtype="seg" mid="2">gi.</mrk>'
     segmented = f"<source>ba de, gi.</source><seg-source>{two}</seg-source>"
     assert len(read("a.xlf", f'{head}<trans-unit id="1">{segmented}{tail}').passages) == 2
@@ -146,6 +149,15 @@ def test_po_is_filled_where_it_is_empty_or_fuzzy(read: Read, tmp_path: Path) -> 
     assert made.startswith(PO[: PO.index("#: a.c")])
     (tmp_path / "b.po").write_text(made)
     assert len([*read_po(tmp_path / "b.po", "source", "target")[0]]) == 5
+
+
+def test_forms_of_a_plural_that_are_empty_are_filled(read: Read) -> None:
+    forms = 'msgid "ba"\nmsgid_plural "de"\nmsgstr[0] "{}"\nmsgstr[1] ""\nmsgstr[2] "{}"\n'
+    document = read("a.po", forms.format("KO", "LU"))
+    assert shouted(document).decode() == forms.format("KO", "LU").replace('[1] ""', '[1] "DE"')
+    assert document.notes == ()
+    fuzzy = read("a.po", f"#, fuzzy\n{forms.format('KO', '')}")
+    assert [each.text for each in fuzzy.passages] == ["ba", "de", "de"]
 
 
 def test_po_is_parted_where_gettext_parts_it(read: Read) -> None:

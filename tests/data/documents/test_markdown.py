@@ -64,6 +64,33 @@ def test_notes_are_translated_with_all_that_is_indented_below_them(read: Read, t
     assert shouted_text(read("a.md", text)) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '{{< figure src="a.jpg" title="One. Two" >}}\n\none\n',
+            '{{< figure src="a.jpg" title="One. Two" >}}\n\nONE\n',
+        ),
+        (
+            'one\n{{< figure\n  src="a.jpg"\n  title="Two" >}}\ntwo\n',
+            'ONE\n{{< figure\n  src="a.jpg"\n  title="Two" >}}\nTWO\n',
+        ),
+        ('[one]({{< ref "a b.md" >}}) {{ x }} two\n', '[ONE]({{< ref "a b.md" >}}) {{ x }} TWO\n'),
+        ("{{% tip %}}\none two\n{{% /tip %}}\n", "{{% tip %}}\nONE TWO\n{{% /tip %}}\n"),
+        ('{% include "a b.html" %}\none\r\n', '{% include "a b.html" %}\nONE\r\n'),
+        ("[TOC]\n[[_TOC_]]\n\none [TOC]\n", "[TOC]\n[[_TOC_]]\n\nONE [TOC]\n"),
+        ('--8<-- "a b.md"\none\n', '--8<-- "a b.md"\nONE\n'),
+        ("one [two](x){target=_blank} {three}\n", "ONE [TWO](x){target=_blank} {THREE}\n"),
+        ("`{{ a }}` {{ b\n\nc }} {% d\n", "`{{ a }}` {{ B\n\nC }} {% D\n"),
+    ],
+)
+def test_shortcodes_and_what_inserts_others_stay(read: Read, text: str, expected: str) -> None:
+    """Of Hugo, Jekyll and MkDocs; on lines of their own they part passages."""
+    document = read("a.md", text)
+    assert shouted_text(document) == expected
+    assert not any("%" in mark.raw for passage in document.passages for mark in passage.marks)
+
+
 @pytest.mark.parametrize("head", ["!!! note\n    ", '??? tip "one"\n    ', "- ", "> ", ""])
 def test_lines_that_are_broken_again_stay_indented(read: Read, head: str) -> None:
     """Else a note of MkDocs ends at its first line."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from documents import BODY, XLIFF, run, shouted_text, word
+from documents import BODY, XLIFF, W, relationships_of, run, shouted_text, word, zipped
 from heedful.data.documents.passages import Document
 from heedful.errors import InputError
 
@@ -44,6 +44,37 @@ def test_a_line_of_a_table_of_contents_is_parted_at_its_tab(read: Read) -> None:
     assert re.sub(' xml:space="preserve"', "", made) == re.sub(
         ">(Ba de|ko |lu|ma| ne)<", lambda found: found[0].upper(), re.sub(' xml:space="preserve"', "", own)
     )
+
+
+def test_the_parts_of_word_are_those_that_its_relationships_name(read: Read) -> None:
+    """As some programs name them; what a glossary of blocks has is none of the text."""
+    others = {"word/header7.xml": header("ba"), "word/glossary/document.xml": header("de")}
+    made = word(main="word/document2.xml", **others)
+    document = read("a.docx", made)
+    assert texts(document) == ["ba de", "gi ko lu & ma ", "ne pi ro. Su 12 ba", "ba"]
+    shouted = zipfile.ZipFile(io.BytesIO(document.written([each.text.upper()] for each in document.passages)))
+    assert "BA DE" in shouted.read("word/document2.xml").decode()
+    absolute = relationships_of([("officeDocument", "/word/document2.xml")])
+    assert texts(read("a.docx", with_member(made, "_rels/.rels", absolute))) == texts(document)
+    nowhere = relationships_of([("officeDocument", "word/document.xml")])
+    with pytest.raises(InputError, match=r"no Word document: its main part, 'word/document\.xml', is not in it"):
+        read("a.docx", with_member(made, "_rels/.rels", nowhere))
+
+
+def test_word_s_xml_with_other_prefixes_is_refused(read: Read) -> None:
+    """As some scripts write it: nothing in it would be found."""
+    other = BODY.replace("w:", "ns0:").replace("xmlns:w=", "xmlns:ns0=")
+    with pytest.raises(InputError, match=r"a\.docx/word/document\.xml: its tags begin with 'ns0:', expected 'w:'"):
+        read("a.docx", word(other))
+
+
+def header(text: str) -> str:
+    return f"<w:hdr {W}><w:p>{run(text)}</w:p></w:hdr>"
+
+
+def with_member(data: bytes, name: str, content: str) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return zipped({each: archive.read(each) for each in archive.namelist()} | {name: content.encode()})
 
 
 def test_the_language_that_word_has_found_for_some_letters_is_no_format(read: Read) -> None:
@@ -90,6 +121,32 @@ def test_who_speaks_in_a_subtitle_says_all_lines_up_to_the_next(read: Read) -> N
     assert said(document, ["Ba ba ba ba", "De", "ne"]) == voices.replace("Ba &gt;", "Ba ba ba ba").replace(
         "De gi ko.", "De"
     ).replace("LU", "ne")
+
+
+def test_a_line_of_a_blank_ends_no_cue_of_webvtt(read: Read) -> None:
+    """As YouTube begins and ends them: only a line without anything does."""
+    times = "00:00:00.160 --> 00:00:02.389 align:start position:0%\n"
+    text = f"WEBVTT\n\n{times} \nba<00:00:00.320><c> de</c>\n\n{times}gi ko\n \n\n{times}\nlu\n"
+    document = read("a.vtt", text)
+    assert texts(document) == ["ba de", "gi ko"]
+    made = text.replace("ba<", "BA<").replace(" de<", " DE<").replace("gi ko", "GI KO")
+    assert shouted_text(document) == made
+    assert said(document, ["one two", "three"]).split("\n")[4].startswith("one two<")
+
+
+def test_lines_of_a_song_and_of_named_speakers_are_passages(read: Read) -> None:
+    cue = "1\n00:00:01,000 --> 00:00:02,000\n{}\n"
+    for text, expected in (
+        ("\u266a ba de \u266a\n\u266a gi \u266a", ["ba de", "gi"]),
+        ("\u266a ba de\ngi \u266a", ["ba de gi"]),
+        ("BA: de\nGI KO: lu ma\nne", ["BA: de", "GI KO: lu ma ne"]),
+        ("BA: de\ngi ko", ["BA: de gi ko"]),
+    ):
+        document = read("a.srt", cue.format(text))
+        assert texts(document) == expected
+        made = shouted_text(document).split("\n")[2:-1]
+        assert " ".join(made) == " ".join(text.upper().split("\n"))
+        assert len(made) == len(text.split("\n"))
 
 
 def test_a_subtitle_goes_on_up_to_the_next_times(read: Read) -> None:
@@ -247,6 +304,30 @@ def test_tags_that_phrase_has_as_words_are_tags(read: Read, space: str) -> None:
     assert [mark.raw for mark in passage.marks] == ["{1&gt;", "{b>", "&lt;b}", "&lt;1}", "&lt;2}"]
     assert [mark.role for mark in passage.marks] == ["opens", "opens", "closes", "closes", "alone"]
     assert "{1&gt;BA {b>DE&lt;b} {2} GI&lt;1}&lt;2} &amp; KO.</target>" in shouted_text(document)
+
+
+def test_units_are_told_by_their_names(read: Read) -> None:
+    """Of Trados and memoQ all stand in one line, and the editor shows the numbers of segments."""
+    marked = '<mrk mtype="seg" mid="7">gi</mrk>'
+    units = '<trans-unit id="a&amp;b"><source>ba</source></trans-unit><trans-unit id="c"><source>gi</source>'
+    units += f"<seg-source>{marked}</seg-source></trans-unit>"
+    document = read("a.xlf", f'<xliff version="1.2"><file><body>\n{units}</body></file></xliff>')
+    assert [each.where("a.xlf") for each in document.passages] == ["a.xlf:2: unit 'a&b'", "a.xlf:2: segment '7'"]
+    segments = '<segment id="s"><source>ba</source></segment><segment><source>de</source></segment>'
+    document = read("a.xlf", f'<xliff version="2.0"><file><unit id="u">{segments}</unit></file></xliff>')
+    assert [each.where("a.xlf") for each in document.passages] == [
+        "a.xlf:1: unit 'u', segment 's'",
+        "a.xlf:1: unit 'u'",
+    ]
+
+
+def test_what_marks_of_two_ends_say_is_not_to_be_translated_stays(read: Read) -> None:
+    source = 'ba <sm id="1" translate="no"/>de <ph id="2"/><sm id="3"/>gi<em startRef="3"/><em startRef="1"/>'
+    source += ' ko <sm id="4" translate="no"/><pc id="5">lu<em startRef="4"/></pc>'
+    made = shouted_text(
+        read("a.xlf", f'<xliff version="2.0"><unit><segment><source>{source}</source></segment></unit></xliff>')
+    )
+    assert f"<target>{source.replace('ba', 'BA').replace('ko', 'KO')}</target>".replace("lu", "LU") in made
 
 
 @pytest.mark.parametrize("name", ['mq:locked="locked"', 'm:locked="true"'])

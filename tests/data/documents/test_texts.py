@@ -159,6 +159,11 @@ def test_what_is_read(kind: str, text: str, expected: list[str]) -> None:
         ("txt", "  one two\r\nthree.\r\n", "  ONE TWO\r\nTHREE.\r\n"),
         ("html", "<p> \u00a0one\u00a0\n<p>\u3000two", "<p> \u00a0ONE\u00a0\n<p>\u3000TWO"),
         ("html", "<p>&nbsp;one&nbsp;</p>", "<p>\u00a0ONE\u00a0</p>"),
+        (
+            "html",
+            "a <i translate=no>x <b translate=yes>b</b> y</i> c",
+            "A <i translate=no>x <b translate=yes>B</b> y</i> C",
+        ),
         ("html", '<p data-translate="no">one<p x translate=no>two', '<p data-translate="no">ONE<p x translate=no>two'),
     ],
 )
@@ -178,6 +183,14 @@ def test_other_words_take_their_place(kind: str, text: str, expected: str) -> No
         ("<table><tr translate=no><td>one<tr><td>two</table>three", ["two", "three"]),
         ("<select><option translate=no>one<option>two</select>", ["two"]),
         ("<ruby>one<rt translate=no>x</ruby> two", ["one two"]),
+        ("<body translate=no><p>one<p translate=yes>two<p>three</body>", ["two"]),
+        ('<div translate="no">x<ul translate="yes">2<li translate=no>x</li>3</ul>x</div>5', ["2", "3", "5"]),
+        ("<p>one <i translate=no>two <b translate=''>three</b> x</i> four", ["one three four"]),
+        ("<p class=notranslate>one <b translate>two</b> <b>three</b> <b translate=yes>four</b>.", ["two", "four"]),
+        ("<div translate=no><span translate=yes>one</div>two", ["one", "two"]),
+        ("<pre translate=yes>one</pre><pre>two <i translate=yes>three</i></pre>", ["one", "three"]),
+        ("<script translate=yes>one</script><div translate=no><svg translate=yes>two</svg></div>", []),
+        ('<div translate=no><p x="translate=yes" data-translate=yes>one</div>', []),
     ],
 )  # fmt: skip
 def test_an_element_without_an_end_tag_ends_where_html_ends_it(page: str, expected: list[str]) -> None:

@@ -71,16 +71,15 @@ def translate_documents(
         asked = translate_passages(translator, passages, decoding, wishes=wishes, flag=flag, align=align)
         said = [best for (best,) in asked]
         told = [
-            f"{name}:{passage.line}: {what}" if passage.line else f"{name}: {what}"
-            for passage, own in zip(passages, said, strict=True)
-            for what in own.told
+            f"{passage.where(name)}: {what}" for passage, own in zip(passages, said, strict=True) for what in own.told
         ]
         data = document.written([own.placed for own in said], [own.flagged for own in said])
         files.make_folder(place.parent)
         files.write_bytes(place, data)
         marks = sum(len(passage.marks) for passage in passages)
-        notes = (*_other_languages(document.languages, translator), *document.notes)
-        warnings = (*(f"{name}: {note}" for note in notes), *told)
+        others = (what for both in document.languages for what in _other_languages(both, translator))
+        notes = (*dict.fromkeys(others), *document.notes)
+        warnings = (*(f"{name}: {note}" for note in notes), *dict.fromkeys(told))
         flagged = None if flag is None else sum(own.flagged for own in said)
         alignments = tuple(
             AlignedPair(source=passage.text, target=own.text, alignment=own.links)

@@ -18,7 +18,7 @@ from heedful.tasks.translate.searching import Translation
 if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
 
-TAG = re.compile(r"<(/?)([A-Za-z][\w:-]*)(?![^<>]*/>)")
+TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:-]*)(?![^<>]*/>)")
 
 
 def with_placeholders(

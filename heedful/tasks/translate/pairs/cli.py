@@ -160,7 +160,7 @@ def _read(translator: "Translator", given: Given) -> "tuple[Pairs, Translator]":
     for line in told:
         say(line)
     if read.train.dropped:
-        say(f"{data}: {counted(read.train.dropped, 'pair')} left out, a side is empty")
+        say(f"{data}: {counted(read.train.dropped, 'pair')} left out, a side is empty: no line stands for such a pair")
     if read.directions:
         raise InputError("data of several directions", where=data, fix="name one: --source en --target de")
     return read.train.apart(), directed_by_data(translator, read.taken.source, read.taken.target, data)
