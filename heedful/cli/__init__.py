@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from heedful.cli import data, drawing, exchange, lecture, looking, measuring, ranking, serving, tracing, training
-from heedful.cli.help import grouped
+from heedful.cli.help import Left, grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
 from heedful.errors import HeedError, Interrupted, OtherTaskError, StorageError
@@ -41,6 +41,8 @@ COMMANDS = (
 )
 ON_CPU = "DefaultCPUAllocator"  # what torch says of memory that a CPU does not have
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+TRAINING = ("train", "demo", "distil", "loop")
+CONTINUED = (*TRAINING, "back-translate")  # by the same command, after whatever ended them
 FIRST = ("demo", "train", "data")  # under their heading: with what people begin
 GROUPS = {
     heading: tuple(sorted((one.name for one in COMMANDS if one.group == heading), key=lambda name: name not in FIRST))
@@ -87,7 +89,7 @@ def main() -> None:
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     if arguments[:1] == ["train"]:
         arguments = training.with_two_files(arguments)
-    trains = arguments[:1] in (["train"], ["demo"], ["distil"], ["loop"])
+    verb = arguments[0] if arguments else ""
     if sys.stdin is None:  # closed by whoever started this: what is opened next must not be taken for it
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     try:
@@ -112,11 +114,12 @@ def main() -> None:
         if debug or not (of_device or of_machine):
             raise
         fix = f"take {'--device cpu' if of_device else 'shorter inputs'}, or a smaller --batch"
-        fix = "take a smaller train.tokens or images.batch" if trains else fix
+        fix = "take a smaller train.tokens or images.batch" if verb in TRAINING else fix
         _fail(HeedError(f"the {'device' if of_device else 'machine'} has too little memory", fix=fix))
     except KeyboardInterrupt:
-        again = "; the same command continues from the last checkpoint" if trains else ""
-        _leave(f"interrupted{again}", 130)
+        if verb in CONTINUED:
+            _leave("interrupted; the same command continues", 130)
+        sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
@@ -133,6 +136,8 @@ def main() -> None:
 def _run(arguments: list[str]) -> None:
     try:
         heed(args=arguments, prog_name="heed", standalone_mode=True)
+    except Left as left:
+        raise left.error from None
     finally:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -168,8 +168,8 @@ def filled_then_renamed(out: Path) -> Iterator[Path]:
     need_empty(out)
     growing = out.absolute().with_name(f"{files.TEMPORARY}{out.name}")
     files.remove_tree(growing)
-    files.make_folder(growing)
     try:
+        files.make_folder(growing)
         yield growing
         files.rename_folder(growing, out)
     except BaseException:

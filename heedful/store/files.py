@@ -109,7 +109,7 @@ def write_bytes(path: Path, *chunks: Bytes) -> str:
         with storage_errors(path):
             disk.rename(temporary, path)
         fsync_folder(path.parent)
-    except StorageError:
+    except BaseException:
         with suppress(OSError):
             disk.unlink(temporary)
         raise
