@@ -18,8 +18,8 @@ class Formatter(Protocol):
 
 
 class Left(Exception):
-    """A command was left by Ctrl-C, or because what it writes is not read any more: by `error`, which typer would end in
-    words and an exit code of its own."""
+    """A command was left by Ctrl-C, or because what it writes is not read any more: by `error`, which typer would end
+    in words and an exit code of its own."""
 
     def __init__(self, error: KeyboardInterrupt | BrokenPipeError) -> None:
         super().__init__()
