@@ -15,7 +15,7 @@ from heedful.cli import data, drawing, exchange, lecture, looking, measuring, ra
 from heedful.cli.help import Left, grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
-from heedful.errors import HeedError, Interrupted, OtherTaskError, StorageError
+from heedful.errors import HeedError, InputError, Interrupted, MissingError, OtherTaskError, StorageError
 from heedful.run.threads import Waits
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import PEOPLE, Command
@@ -93,6 +93,7 @@ def main() -> None:
     if sys.stdin is None:  # closed by whoever started this: what is opened next must not be taken for it
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     try:
+        _need_current_folder()
         with Waits():
             _run(arguments)
     except Interrupted as error:
@@ -123,6 +124,11 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+    except UnicodeEncodeError as error:
+        if debug or error.encoding == "utf-8":
+            raise
+        what = f"the output is in {error.encoding}, which has no {error.object[error.start]!r}"
+        _fail(InputError(what, fix="PYTHONIOENCODING=utf-8 heed ..."))
     except OSError as error:
         full = error.errno in FULL
         if debug or not (full or error.filename):
@@ -131,6 +137,14 @@ def main() -> None:
             sys.stdout = io.StringIO()  # what is left to write is given up
         fix = "free some where the output goes, and in the folder for temporary files" if full else "check the path"
         _fail(StorageError(error.strerror or str(error), where=str(error.filename or ""), fix=fix))
+
+
+def _need_current_folder() -> None:
+    """Without it libraries end the process, and do not say why."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise MissingError("the current folder has been removed", fix="cd into one that is there") from None
 
 
 def _run(arguments: list[str]) -> None:

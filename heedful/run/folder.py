@@ -157,14 +157,15 @@ def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def need_empty(out: Path) -> None:
-    """Raises InputError where something is in `out` already."""
+    """Raises InputError where something is in `out` already, StorageError where it cannot be made."""
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise InputError("is not empty", where=str(out), fix="choose another --out")
+    files.need_access(out.absolute().parent)
 
 
 @contextmanager
 def filled_then_renamed(out: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `out` in one rename. Raises InputError as `need_empty`."""
+    """A folder to fill, which becomes `out` in one rename. Raises as `need_empty`."""
     need_empty(out)
     growing = out.absolute().with_name(f"{files.TEMPORARY}{out.name}")
     files.remove_tree(growing)

@@ -1,7 +1,13 @@
-"""Commands that are left: by Ctrl-C, or because what they write is not read any more."""
+"""Commands that are ended from outside: by Ctrl-C, by where they run, or by what reads their output."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+import heedful
 from commands import heed
 from heedful import cli
 
@@ -34,3 +40,31 @@ def test_what_continues_says_so(verb, monkeypatch, capsys):
 def test_other_commands_end_quietly(monkeypatch, capsys):
     assert ended_by(KeyboardInterrupt, monkeypatch, "info", "run") == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_of_another_encoding_is_told_how_to_take_all(monkeypatch, capsys):
+    def call(**_: object) -> None:
+        "\u201c".encode("latin-1")
+
+    monkeypatch.setattr(cli.heed.commands["info"], "callback", call)
+    assert heed("info", "run") == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "error: the output is in latin-1, which has no '\u201c'",
+        "fix: PYTHONIOENCODING=utf-8 heed ...",
+    ]
+
+
+def test_a_current_folder_that_is_gone(tmp_path):
+    """Libraries end the process without saying what it is."""
+    code = "import os, sys; os.rmdir(os.getcwd()); from heedful.cli import main; sys.argv[1:] = ['info', 'run']; main()"
+    path = str(Path(heedful.__file__).parent.parent)
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = "error: the current folder has been removed\nfix: cd into one that is there\n"
+    assert (found.returncode, found.stdout, found.stderr) == (3, "", told)
