@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from heedful.errors import InputError
 from heedful.run.folder import filled_then_renamed
 from heedful.store import files
 
@@ -66,6 +67,22 @@ def test_a_folder_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
         files.remove_tree(out)
 
     at_every_operation(fill, look, monkeypatch)
+
+
+def test_two_commands_do_not_fill_one_folder(tmp_path):
+    out = tmp_path / "out"
+    with filled_then_renamed(out) as growing:
+        files.write_bytes(growing / "a", b"first")
+        with pytest.raises(InputError, match="another command is writing here"), filled_then_renamed(out):
+            pass
+        files.write_bytes(growing / "b", b"first")
+    assert {path.relative_to(tmp_path) for path in tmp_path.rglob("*")} == WHOLE
+
+
+def test_what_a_killed_command_has_left_is_removed_by_the_next(tmp_path):
+    (tmp_path / ".tmp-out" / "deep").mkdir(parents=True)
+    with filled_then_renamed(tmp_path / "out") as growing:
+        assert os.listdir(growing) == []
 
 
 WHOLE = {Path("out"), Path("out/a"), Path("out/b")}
