@@ -1,5 +1,7 @@
 """Commands that are ended from outside: by Ctrl-C, by where they run, or by what reads their output."""
 
+import errno
+import io
 import os
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import pytest
 import heedful
 from commands import heed
 from heedful import cli
+from heedful.tasks.shared.progress import ProgressLine
 
 AGAIN = "interrupted; the same command continues\n"
 CALLS = {
@@ -68,3 +71,19 @@ def test_a_current_folder_that_is_gone(tmp_path):
     )
     told = "error: the current folder has been removed\nfix: cd into one that is there\n"
     assert (found.returncode, found.stdout, found.stderr) == (3, "", told)
+
+
+class Closed(io.StringIO):
+    """A terminal that is not there any more."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_training_outlives_its_terminal(monkeypatch):
+    """One that SIGHUP does not end, as after `disown`."""
+    monkeypatch.setattr(sys, "stderr", Closed())
+    progress = ProgressLine()
+    for text in ("a note", "another"):
+        progress.say(text)
+    assert "another" in sys.stderr.getvalue()
