@@ -12,10 +12,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from heedful.cli import data, drawing, exchange, lecture, looking, measuring, ranking, serving, tracing, training
-from heedful.cli.help import grouped
+from heedful.cli.help import Left, grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
-from heedful.errors import HeedError, Interrupted, OtherTaskError, StorageError
+from heedful.errors import HeedError, InputError, Interrupted, MissingError, OtherTaskError, StorageError
 from heedful.run.threads import Waits
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import PEOPLE, Command
@@ -41,6 +41,8 @@ COMMANDS = (
 )
 ON_CPU = "DefaultCPUAllocator"  # what torch says of memory that a CPU does not have
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+TRAINING = ("train", "demo", "distil", "loop")
+CONTINUED = (*TRAINING, "back-translate")  # by the same command, after whatever ended them
 FIRST = ("demo", "train", "data")  # under their heading: with what people begin
 GROUPS = {
     heading: tuple(sorted((one.name for one in COMMANDS if one.group == heading), key=lambda name: name not in FIRST))
@@ -87,10 +89,11 @@ def main() -> None:
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     if arguments[:1] == ["train"]:
         arguments = training.with_two_files(arguments)
-    trains = arguments[:1] in (["train"], ["demo"], ["distil"], ["loop"])
+    verb = arguments[0] if arguments else ""
     if sys.stdin is None:  # closed by whoever started this: what is opened next must not be taken for it
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     try:
+        _need_current_folder()
         with Waits():
             _run(arguments)
     except Interrupted as error:
@@ -112,14 +115,20 @@ def main() -> None:
         if debug or not (of_device or of_machine):
             raise
         fix = f"take {'--device cpu' if of_device else 'shorter inputs'}, or a smaller --batch"
-        fix = "take a smaller train.tokens or images.batch" if trains else fix
+        fix = "take a smaller train.tokens or images.batch" if verb in TRAINING else fix
         _fail(HeedError(f"the {'device' if of_device else 'machine'} has too little memory", fix=fix))
     except KeyboardInterrupt:
-        again = "; the same command continues from the last checkpoint" if trains else ""
-        _leave(f"interrupted{again}", 130)
+        if verb in CONTINUED:
+            _leave("interrupted; the same command continues", 130)
+        sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
+    except UnicodeEncodeError as error:
+        if debug or error.encoding == "utf-8":
+            raise
+        what = f"the output is in {error.encoding}, which has no {error.object[error.start]!r}"
+        _fail(InputError(what, fix="PYTHONIOENCODING=utf-8 heed ..."))
     except OSError as error:
         full = error.errno in FULL
         if debug or not (full or error.filename):
@@ -130,9 +139,19 @@ def main() -> None:
         _fail(StorageError(error.strerror or str(error), where=str(error.filename or ""), fix=fix))
 
 
+def _need_current_folder() -> None:
+    """Without it libraries end the process, and do not say why."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise MissingError("the current folder has been removed", fix="cd into one that is there") from None
+
+
 def _run(arguments: list[str]) -> None:
     try:
         heed(args=arguments, prog_name="heed", standalone_mode=True)
+    except Left as left:
+        raise left.error from None
     finally:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -37,7 +37,7 @@ class Begun:
 
 def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
     """The recipe with the preset that the run in `out` was begun with, and whether there is such a run. Raises
-    InputError or MissingError where `out` cannot be used."""
+    InputError, MissingError or StorageError where `out` cannot be used."""
     recipe = with_begun_preset(recipe, out)
     if recipe.train.tensorboard:
         check_tensorboard()
@@ -52,6 +52,7 @@ def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
         path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in out.iterdir()
     ):
         raise InputError("the folder is not empty and holds no run", where=str(out), fix="choose another --out")
+    files.need_access(out)
     return recipe, begun
 
 

@@ -19,6 +19,7 @@ from heedful.models import config_from, config_of, model_from
 from heedful.run.task import Saved
 from heedful.store import files
 from heedful.store.files import json_bytes, read_json
+from heedful.store.lock import held_alone
 from heedful.store.migrations import FORMAT, in_todays_format, named_before
 from heedful.store.model import CONFIG, read_config, read_model, read_small, save_model
 from heedful.store.tensors import read_tensors, save_tensors
@@ -157,25 +158,34 @@ def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def need_empty(out: Path) -> None:
-    """Raises InputError where something is in `out` already."""
+    """Raises InputError where something is in `out` already, StorageError where it cannot be made."""
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise InputError("is not empty", where=str(out), fix="choose another --out")
+    files.need_access(out.absolute().parent)
 
 
 @contextmanager
 def filled_then_renamed(out: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `out` in one rename. Raises InputError as `need_empty`."""
+    """A folder to fill, which becomes `out` in one rename. Raises as `need_empty`, and InputError where another command
+    fills it."""
     need_empty(out)
     growing = out.absolute().with_name(f"{files.TEMPORARY}{out.name}")
-    files.remove_tree(growing)
-    files.make_folder(growing)
     try:
-        yield growing
-        files.rename_folder(growing, out)
+        files.make_folder(growing)
     except BaseException:
-        with suppress(StorageError):
-            files.remove_tree(growing)
+        with suppress(OSError):
+            files.disk.rmdir(growing)
         raise
+    with held_alone(growing):
+        try:
+            for left in files.children(growing):  # by one that was killed
+                files.remove_tree(left)
+            yield growing
+            files.rename_folder(growing, out)
+        except BaseException:
+            with suppress(StorageError):
+                files.remove_tree(growing)
+            raise
 
 
 def parameters(model: nn.Module) -> dict[str, Tensor]:

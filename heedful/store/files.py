@@ -109,7 +109,7 @@ def write_bytes(path: Path, *chunks: Bytes) -> str:
         with storage_errors(path):
             disk.rename(temporary, path)
         fsync_folder(path.parent)
-    except StorageError:
+    except BaseException:
         with suppress(OSError):
             disk.unlink(temporary)
         raise
@@ -214,8 +214,17 @@ def need_folder(path: Path, *, fix: str = "check the path") -> None:
 
 
 def need_folder_for(file: Path) -> None:
-    """The same of the folder that a file is to be written into."""
+    """The same of the folder that a file is to be written into. Raises StorageError where it cannot be."""
     need_folder(file.parent, fix="make it first, or change --out")
+    need_access(file.parent)
+
+
+def need_access(folder: Path) -> None:
+    """Raises StorageError where nothing can be written into the folder, or into the one that it would be made in."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if there.is_dir() and not os.access(there, os.W_OK):
+        fix = "give this user access to it, or choose another folder"
+        raise StorageError("cannot be written into", where=str(there), fix=fix)
 
 
 def read_bytes(path: Path, *, limit: int) -> bytes:

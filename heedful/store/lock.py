@@ -63,6 +63,22 @@ def one_after_another(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def held_alone(folder: Path) -> Iterator[None]:
+    """Raises InputError where another process or thread is in such a block of this folder. No file is written."""
+    with files.storage_errors(folder):
+        descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fix = "wait for it, or choose another --out"
+            raise InputError("another command is writing here", where=str(folder), fix=fix) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def is_held(run: Path) -> bool:
     """Whether a process holds the folder, as far as Linux tells (/proc/locks): nothing is taken, so no trainer is
     kept out by being looked at."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from heedful.errors import MissingError, StorageError
+from heedful.run.folder import need_empty
 from heedful.store import files
 
 
@@ -239,3 +240,16 @@ def test_a_pipe_and_a_device_are_not_replaced(tmp_path: Path, monkeypatch: pytes
     assert (tmp_path / "pipe").is_fifo()
     assert (tmp_path / "dev" / "stdout").is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dev", "out.txt", "pipe"]
+
+
+def test_a_folder_that_cannot_be_written_into_is_told_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = [lambda: files.need_folder_for(tmp_path / "a.png"), lambda: need_empty(tmp_path / "new" / "run")]
+    for call in calls:
+        call()
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+    for call in calls:
+        with pytest.raises(StorageError, match="cannot be written into") as caught:
+            call()
+        assert caught.value.where == str(tmp_path)

@@ -1,6 +1,9 @@
 """How a training is told to a person: one line that changes at a terminal, a plain line now and then elsewhere."""
 
 import contextlib
+import errno
+import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +24,12 @@ class ProgressLine:
         self.score = ""
 
     def say(self, text: str) -> None:
-        self.console.print(text, markup=False)
+        try:
+            self.console.print(text, markup=False)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            sys.stderr = io.StringIO()  # the terminal was closed, and the training continues
 
     def follow(self, events: "Iterator[Event]") -> "Finished | None":
         """Draws the events of a training up to the last, which is handed back."""

@@ -33,7 +33,7 @@ class Written:
 
 def outputs_for(names: Sequence[Path], out: Path) -> list[Path]:
     """Where each document is written: to `out`, or to files of their names in the folder `out`, where there are several
-    or it is one. Raises InputError or MissingError."""
+    or it is one. Raises InputError, MissingError or StorageError."""
     folder = len(names) > 1 or out.is_dir()
     made = [out / name.name if folder else out for name in names]
     for name, place in zip(names, made, strict=True):
@@ -47,6 +47,7 @@ def outputs_for(names: Sequence[Path], out: Path) -> list[Path]:
         raise InputError("a file, expected a folder for several documents", where=str(out), fix="give another --out")
     if not folder and not out.parent.is_dir():
         raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
+    files.need_access(out if folder else out.parent)
     return made
 
 

@@ -1,0 +1,89 @@
+"""Commands that are ended from outside: by Ctrl-C, by where they run, or by what reads their output."""
+
+import errno
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import heedful
+from commands import heed
+from heedful import cli
+from heedful.tasks.shared.progress import ProgressLine
+
+AGAIN = "interrupted; the same command continues\n"
+CALLS = {
+    "train": ["--data", "pairs.tsv"],
+    "demo": [],
+    "distil": ["teacher", "--data", "pairs.tsv", "--out", "run"],
+    "loop": ["run", "--prompts", "prompts.txt", "--ranker", "rank.py:rank", "--out", "better"],
+    "back-translate": ["run", "texts.txt", "--out", "made.tsv"],
+}
+
+
+def ended_by(error: type[BaseException], monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """The exit code of a command in whose midst this is raised."""
+
+    def call(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli.heed.commands[words[0]], "callback", call)
+    return heed(*words)
+
+
+@pytest.mark.parametrize("verb", CALLS)
+def test_what_continues_says_so(verb, monkeypatch, capsys):
+    assert ended_by(KeyboardInterrupt, monkeypatch, verb, *CALLS[verb]) == 130
+    assert capsys.readouterr() == ("", AGAIN)
+
+
+def test_other_commands_end_quietly(monkeypatch, capsys):
+    assert ended_by(KeyboardInterrupt, monkeypatch, "info", "run") == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_of_another_encoding_is_told_how_to_take_all(monkeypatch, capsys):
+    def call(**_: object) -> None:
+        "\u201c".encode("latin-1")
+
+    monkeypatch.setattr(cli.heed.commands["info"], "callback", call)
+    assert heed("info", "run") == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "error: the output is in latin-1, which has no '\u201c'",
+        "fix: PYTHONIOENCODING=utf-8 heed ...",
+    ]
+
+
+def test_a_current_folder_that_is_gone(tmp_path):
+    """Libraries end the process without saying what it is."""
+    code = "import os, sys; os.rmdir(os.getcwd()); from heedful.cli import main; sys.argv[1:] = ['info', 'run']; main()"
+    path = str(Path(heedful.__file__).parent.parent)
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = "error: the current folder has been removed\nfix: cd into one that is there\n"
+    assert (found.returncode, found.stdout, found.stderr) == (3, "", told)
+
+
+class Closed(io.StringIO):
+    """A terminal that is not there any more."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_training_outlives_its_terminal(monkeypatch):
+    """One that SIGHUP does not end, as after `disown`."""
+    monkeypatch.setattr(sys, "stderr", Closed())
+    progress = ProgressLine()
+    for text in ("a note", "another"):
+        progress.say(text)
+    assert "another" in sys.stderr.getvalue()
