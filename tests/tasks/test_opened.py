@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 import heedful
+from as_used import printed
 from cases import CASES, PIXELS
 from commands import heed
 from heedful.data.images.files import to_image
@@ -63,6 +64,28 @@ def test_a_notebook_shows_facts_and_the_curve_and_nothing_that_runs(run: Path, m
         assert f"<th>{key}</th>" in shown
     assert shown.count('src="data:image/png;base64,iVBOR') == 1
     assert "<script" not in shown
+
+
+def test_a_device_that_is_not_here_is_told_in_one_line(run: Path) -> None:
+    """In one line of ours, which names those that are, however the model is opened."""
+    for opened in (heedful.load, heedful.Translator.load):
+        with pytest.raises(InputError, match=r"^device: no device 'gpu' is here$") as found:
+            opened(run, device="gpu")
+        assert found.value.fix.startswith("choose auto, cpu")
+    assert heedful.load(run, heedful.Translator, device="auto").translate("ba")
+
+
+def test_a_word_in_place_of_a_class_is_told(run: Path) -> None:
+    script = f"""
+import heedful
+from heedful.errors import InputError
+try:
+    heedful.load({str(run)!r}, "cuda")
+except InputError as error:
+    print(error, "-", error.fix)
+"""
+    fix = 'heedful.load(run, heedful.Translator, device="cpu")'
+    assert printed(script) == [[f"kind: 'cuda' is no class of models - {fix}"]]
 
 
 def test_what_was_looked_at_is_what_the_verb_draws(run: Path, model: heedful.Translator) -> None:
