@@ -129,9 +129,9 @@ def train(
     see `heedful.run.train.train`.
 
     `data` are paths, as for `--data`; or what is in memory: a list of (source, target) or (text, label), of (words,
-    labels) or of objects with the keys of a .jsonl file, a table of pandas, polars or `datasets`, or a dict of such
-    under "train", "valid" and "test", which are first written into the folder `out`.data; or `Parts` of examples, or
-    of pictures in tensors, which are taken as they are.
+    labels) or of objects with the keys of a .jsonl file, a table of pandas, polars or `datasets`, a dict of columns, or
+    a dict of such under "train", "valid" and "test", which are first written into the folder `out`.data; or `Parts` of
+    examples, or of pictures in tensors, which are taken as they are.
 
     Under `torchrun`, None on all ranks but the first.
     """
