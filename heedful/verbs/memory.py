@@ -116,10 +116,15 @@ def write_rows(
     not in parts are the part `only`. Raises InputError for what is none of the kinds of rows, and where the folder
     holds anything else."""
     parts = data if isinstance(data, Mapping) else {only: data}
+    if not parts:
+        raise InputError("no rows", where="data", fix="give at least one")
     written: dict[Path, bytes] = {}
     for part, rows in parts.items():
         if part.partition("_")[0] not in PARTS:
             raise InputError(f"no part is called {part!r}", where="data", fix=f"name them {', '.join(PARTS)}")
+        if isinstance(rows, str | Path):
+            fix = "give a list of them; the path of a file or a folder stands alone, in place of the parts"
+            raise InputError(f"{str(rows)[:60]!r} where rows are expected", where=f"data: {part}", fix=fix)
         if not rows:
             raise InputError("no rows", where=f"data: {part}", fix="give at least one")
         tagged = _is_tagged(rows[0])
