@@ -91,7 +91,8 @@ def load(
     """The model in a run's folder: a `Translator` to translate, a `LanguageModel` to generate, and so on, as the rows
     of `heedful.tasks.TASKS` say by the task that they were trained for. All but bare encoders `evaluate`. With the
     engine "ctranslate2", a `Translator` that searches by that library; with `weights` int8 or int4 (on a CPU), a model
-    that is faster and less exact: `heed eval --weights int8` tells what that costs.
+    that is faster and less exact: `heed eval --weights int8` tells what that costs. `device` is "cpu", "cuda",
+    "cuda:1", or "auto" for the best one here.
 
     An editor is told that it is one of all these, and exactly which by `kind`: `load("runs/demo", heedful.Translator)`,
     which raises InputError for any other. torch is imported only now.
@@ -128,9 +129,9 @@ def train(
     see `heedful.run.train.train`.
 
     `data` are paths, as for `--data`; or what is in memory: a list of (source, target) or (text, label), of (words,
-    labels) or of objects with the keys of a .jsonl file, a table of pandas, polars or `datasets`, or a dict of such
-    under "train", "valid" and "test", which are first written into the folder `out`.data; or `Parts` of examples, or
-    of pictures in tensors, which are taken as they are.
+    labels) or of objects with the keys of a .jsonl file, a table of pandas, polars or `datasets`, a dict of columns, or
+    a dict of such under "train", "valid" and "test", which are first written into the folder `out`.data; or `Parts` of
+    examples, or of pictures in tensors, which are taken as they are.
 
     Under `torchrun`, None on all ranks but the first.
     """
@@ -145,8 +146,8 @@ def train(
     path, corpus = path_and_corpus(data, Path(f"{out}.data"), (source, target), pairs=pairs)
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
-    made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume, device=device, corpus=corpus)
-    for event in events(made, Path(out), resume=resume, corpus=corpus, device=device):
+    made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume, device=str(device), corpus=corpus)
+    for event in events(made, Path(out), resume=resume, corpus=corpus, device=str(device)):
         if isinstance(event, Finished):
             return event
     return None

@@ -43,12 +43,14 @@ def attention_weights(
     A query without any visible key gets zeros. The bias is added after scaling, whatever its size. With a `softcap`,
     scaled products stay between -softcap and softcap (`soft_capped`).
     """
-    scores = (q * scale) @ _for_each_query_head(k, q.shape[1]).mT
+    mask, S = Mask.of(mask), k.shape[2]
+    B, H, T, _ = q.shape
+    mask.refuse_other_sizes(B, H, T, S)
+    scores = (q * scale) @ _for_each_query_head(k, H).mT
     if softcap is not None:
         scores = soft_capped(scores, softcap)
     if bias is not None:
         scores = scores + bias.to(scores.dtype)
-    mask, (T, S) = Mask.of(mask), scores.shape[2:]
     return masked_softmax(scores, mask.dense(T, S, q.device), mask.additive(T, S, q.device, scores.dtype))
 
 
@@ -84,12 +86,16 @@ def attend(
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H T E"]:
     """`attention_weights(q, k, ...) @ v`, in value and in gradient, by the fastest way that the device has."""
-    mask, T, S = Mask.of(mask), q.shape[2], k.shape[2]
+    mask, S = Mask.of(mask), k.shape[2]
+    B, H, T, _ = q.shape
     plain = bias is None and not dropout and k.shape[3] == v.shape[3]
     if softcap is not None or kernels.explicit_attention(q, plain=plain):  # torch's fused kernel knows no caps
         weights = attention_weights(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
-        return drop(weights, dropout) @ _for_each_query_head(v, q.shape[1])
-    grouped = q.shape[1] != k.shape[1]
+        return drop(weights, dropout) @ _for_each_query_head(v, H)
+    mask.refuse_other_sizes(B, H, T, S)
+    if not torch.compiler.is_exporting() and v.shape[2] != S:  # torch's fused kernel would read beyond them
+        raise InputError(f"{S} keys and {v.shape[2]} values", fix="give as many values as keys")
+    grouped = k.shape[1] != H
     if bias is None and mask.is_plain_causal(T, S):
         return F.scaled_dot_product_attention(
             q, k, v, is_causal=True, scale=scale, dropout_p=dropout, enable_gqa=grouped

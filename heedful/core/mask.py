@@ -42,21 +42,42 @@ class Mask:
     def __post_init__(self) -> None:
         for given in (self.valid, self.allowed):
             if given is not None:
-                _refuse_numbers(given)
+                _refuse_others(given)
         if self.allowed is not None and not 2 <= self.allowed.dim() <= 4:
             raise InputError(f"a mask of the shape {tuple(self.allowed.shape)}", fix=SHAPES)
-        if self.window is not None and self.window < 1:
+        if self.window is not None and (not isinstance(self.window, int) or self.window < 1):
             raise InputError(f"a window of {self.window} keys", fix="give 1 or more; 1 is a token itself")
+        for name, pair in (("segments", self.segments), ("positions", self.positions)):
+            if pair is not None and (not isinstance(pair, tuple) or len(pair) != 2):
+                raise InputError(f"{name} that are no pair", fix="give two tensors, of the queries and of the keys")
+        if self.prefix is not None and not isinstance(self.prefix, Tensor):
+            raise InputError(f"a prefix of {self.prefix!r}", fix="give a tensor, with a number for each row")
         if self.prefix is not None and not self.causal and self.window is None:
             raise InputError("a prefix of keys where all are seen already", fix="say causal=True too")
 
     @staticmethod
     def of(given: "Mask | Tensor") -> "Mask":
-        """A mask as it is, or of a bool tensor: what is `allowed`. Raises InputError for any other tensor."""
+        """A mask as it is, or of a bool tensor: what is `allowed`. Raises InputError for anything else."""
         if isinstance(given, Mask):
             return given
-        _refuse_numbers(given)
+        _refuse_others(given)
         return Mask(allowed=given)
+
+    def refuse_other_sizes(self, B: int, H: int, T: int, S: int) -> None:
+        """Raises InputError for a tensor of it that does not fit scores of this shape. What all rows, heads or queries
+        share may have one of them."""
+        if torch.compiler.is_exporting():  # sizes of a graph are not compared
+            return
+        sized = [("prefix", self.prefix, (B,)), ("valid", self.valid, (B, S))]
+        for name, pair in (("segments", self.segments), ("positions", self.positions)):
+            if pair is not None:
+                sized += [(f"{name} of queries", pair[0], (B, T)), (f"{name} of keys", pair[1], (B, S))]
+        if self.allowed is not None:
+            sized.append(("allowed", self.allowed, {2: (T, S), 3: (B, T, S), 4: (B, H, T, S)}[self.allowed.dim()]))
+        for name, given, shape in sized:
+            if given is not None and not _fits(given.shape, shape):
+                what = f"a mask of the shape {tuple(given.shape)} ({name}), for {B} rows of {T} queries and {S} keys"
+                raise InputError(what, fix=f"give the shape {shape}")
 
     def dense(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B H T S"] | None:
         """The mask as a tensor, with B and H = 1 where all rows, or heads, agree; None when everyone sees everyone."""
@@ -157,9 +178,17 @@ def opened_mask(visible: Bool[Tensor, "*B T S"]) -> OpenedMask:
     return OpenedMask(visible | blind, blind)
 
 
-def _refuse_numbers(given: Tensor) -> None:
-    if given.dtype != torch.bool:
-        raise InputError(f"a mask of {given.dtype}", fix="give a bool tensor, True where a query may attend")
+def _refuse_others(given: object) -> None:
+    kind = given.dtype if isinstance(given, Tensor) else type(given).__name__
+    if kind != torch.bool:
+        raise InputError(f"a mask of {kind}", fix="give a bool tensor, True where a query may attend")
+
+
+def _fits(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether it is of this shape, but for axes of one before the last."""
+    if len(given) != len(shape) or (len(shape) > 1 and given[-1] != shape[-1]):
+        return False
+    return all(own in (1, size) for own, size in zip(given, shape, strict=True))
 
 
 def _both(one: Tensor | None, other: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from heedful.decode.continuous import NextToken, Session
     from heedful.decode.contract import Hypothesis
     from heedful.decode.rules import Rule
     from heedful.decode.search import beam, greedy, sample
@@ -11,8 +12,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Decoding",
     "Hypothesis",
+    "NextToken",
     "Rule",
     "Sampling",
+    "Session",
     "beam",
     "greedy",
     "sample",
@@ -29,6 +32,7 @@ if not TYPE_CHECKING:  # so that a misspelt name is told before it runs
         """Each is imported when it is asked for: not all modules here need torch."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from heedful.decode import contract, rules, search, settings
+        from heedful.decode import continuous, contract, rules, search, settings
 
-        return next(getattr(module, name) for module in (contract, rules, search, settings) if hasattr(module, name))
+        modules = (contract, rules, search, settings, continuous)
+        return next(getattr(module, name) for module in modules if hasattr(module, name))

@@ -13,6 +13,7 @@ import random
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -43,6 +44,10 @@ class RowsState(State, Protocol):
 @runtime_checkable
 class RowsModel(Protocol[StateType]):
     """A model that reads prompts and then gives the logits of one token after another."""
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens it knows."""
 
     def start(self, source: Int[Tensor, "K S"], segments: Int[Tensor, "K S"] | None, size: int) -> StateType:
         """Read prompts, padded at their ends, where `segments` is 0; with room for `size` tokens a row in all."""
@@ -142,11 +147,14 @@ class Session(Generic[StateType]):
         """A text to continue, drawn as `sampling` says by random numbers of its own, keyed by its seed, for at most
         `longest` tokens (None: as there is room for), and with each so many of the likeliest. It enters as soon as
         there is a row for it. Returns its handle.
-        Raises InputError for a prompt without a token or without room, and for settings that cannot be."""
-        room = self._size + 1 - len(prompt)
-        if not prompt or room < 1:
+        Raises InputError for a prompt without a token or without room, or of tokens that the model does not have, and
+        for settings that cannot be."""
+        room, known = self._size + 1 - len(prompt), self._model.vocab_size
+        if len(prompt) == 0 or room < 1:
             what = f"a prompt of {len(prompt)} tokens in a session with room for {self._size}"
             raise InputError(what, fix="give at least one token, and no more than there is room for")
+        if not all(isinstance(token, Integral) and 0 <= token < known for token in prompt):
+            raise InputError("tokens that the model does not have", fix=f"give whole numbers from 0 to {known - 1:,}")
         if longest is not None and longest < 1:
             raise InputError(f"at most {longest} new tokens", fix="ask for 1 or more")
         handle = self._added

@@ -73,6 +73,11 @@ class LM(nn.Module):
         if config.tied:
             self.head.weight = self.embed.tokens.weight
 
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens it knows."""
+        return self.config.embed.vocab_size
+
     def forward(self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None) -> Float[Tensor, "B T V"]:
         """The logits of the token that follows each token.
 

@@ -23,7 +23,7 @@ def chosen_device(word: str, *, weights: str = "float32", engine: str | None = N
     if word == "auto":
         return "cpu" if cpu_only else str(best_device())
     if not re.fullmatch(r"cpu|cuda(:[0-9]{1,2})?", word):
-        raise InputError(f"no device {word!r}", where="--device", fix="choose auto, cpu, cuda, or cuda:1 and the like")
+        raise InputError(f"no device {word!r}", where="--device", fix=f"choose {', '.join(_here())}")
     if word == "cpu":
         return word
     if cpu_only:
@@ -35,3 +35,20 @@ def chosen_device(word: str, *, weights: str = "float32", engine: str | None = N
         what = f"no {word} is here, but cuda:0" + (f" to cuda:{count - 1}" if count > 1 else "")
         raise InputError(what, where="--device", fix="take --device cuda")
     return word
+
+
+def known_device(device: object, *, weights: str = "float32", engine: str | None = None) -> str:
+    """The name of the device that a model in Python is put on: one that `chosen_device` takes, or any other that torch
+    has here. Raises InputError."""
+    name = str(device)
+    if name in ("auto", "cpu") or name.startswith("cuda"):
+        return chosen_device(name, weights=weights, engine=engine)
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError):  # torch does not know it, or was made without it
+        raise InputError(f"no device {name!r} is here", where="device", fix=f"choose {', '.join(_here())}") from None
+    return name
+
+
+def _here() -> list[str]:
+    return ["auto", "cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]

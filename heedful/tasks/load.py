@@ -82,6 +82,9 @@ def load_model(
     library, with "auto" one that does where it can; with `weights` int8 or int4, one in fewer bits, on a CPU. Raises
     MissingError, InputError or StorageError."""
     row = row_of_run(run)
+    if not isinstance(kind, type):
+        fix = f'heedful.load(run, heedful.{row.served().__name__}, device="cpu")'
+        raise InputError(f"{kind!r} is no class of models", where="kind", fix=fix)
     if not issubclass(row.served(), kind):
         what = (
             f"a model for {row.name!r}, {_with_article(row.served().__name__)} and not {_with_article(kind.__name__)}"

@@ -27,10 +27,11 @@ PAIR, LABELLED = ("source", "target"), ("text", "label")
 
 
 def plain(data: object) -> object:
-    """The same, with tables and columns of pandas, polars and `datasets`, and whatever else is gone through one by one,
-    as lists of rows."""
+    """The same, with tables and columns of pandas, polars and `datasets`, a dict of columns, and whatever else is gone
+    through one by one, as lists of rows. Raises InputError."""
     if isinstance(data, Mapping):
-        return {part: plain(rows) for part, rows in data.items()}
+        made = {name: plain(rows) for name, rows in data.items()}
+        return _rows_of(made) if _are_columns(made) else made
     if data is None or isinstance(data, str | Path | Sequence | Parts):
         return data
     for name, words in TABLES.items():
@@ -40,6 +41,23 @@ def plain(data: object) -> object:
         return [*data]
     what = f"expected paths, rows or parts, found {str(data)[:60]!r}"
     raise InputError(what, where="data", fix="docs/python.md tells what may be in memory")
+
+
+def _are_columns(data: Mapping[Any, object]) -> TypeGuard[Mapping[str, Sequence[object]]]:
+    """Whether they are lists by other names than those of parts, and not all of pairs or of objects, as parts are."""
+    lists = [column for column in data.values() if isinstance(column, list | tuple)]
+    if len(lists) < len(data) or any(str(name).partition("_")[0] in PARTS for name in data):
+        return False
+    return not all(isinstance(column[0], tuple | Mapping) for column in lists if column)
+
+
+def _rows_of(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
+    """Raises InputError for columns that are not equally long."""
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len({*lengths.values()}) > 1:
+        what = f"columns of different lengths: {', '.join(f'{name} {length:,}' for name, length in lengths.items())}"
+        raise InputError(what, where="data", fix=f"give a value for each row; parts are named {', '.join(PARTS)}")
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def in_memory(data: object) -> TypeGuard[Rows]:
@@ -98,10 +116,15 @@ def write_rows(
     not in parts are the part `only`. Raises InputError for what is none of the kinds of rows, and where the folder
     holds anything else."""
     parts = data if isinstance(data, Mapping) else {only: data}
+    if not parts:
+        raise InputError("no rows", where="data", fix="give at least one")
     written: dict[Path, bytes] = {}
     for part, rows in parts.items():
         if part.partition("_")[0] not in PARTS:
             raise InputError(f"no part is called {part!r}", where="data", fix=f"name them {', '.join(PARTS)}")
+        if isinstance(rows, str | Path):
+            fix = "give a list of them; the path of a file or a folder stands alone, in place of the parts"
+            raise InputError(f"{str(rows)[:60]!r} where rows are expected", where=f"data: {part}", fix=fix)
         if not rows:
             raise InputError("no rows", where=f"data: {part}", fix="give at least one")
         tagged = _is_tagged(rows[0])

@@ -9,6 +9,7 @@ from torch import nn
 
 from heedful.core.config import from_json
 from heedful.errors import HeedError, InputError
+from heedful.run.device import known_device
 from heedful.run.folder import read_textless_run
 from heedful.run.task import Law, Looked, NamedWeights, Served
 from heedful.tasks import scoring_options
@@ -82,6 +83,7 @@ def open_model(
     run: Path, kind: type[Any] = object, *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
 ) -> Any:
     """The model of a run, of this kind, with its verbs: see `heedful.load`."""
+    device = known_device(device, weights=weights, engine=engine)
     model = load_model(run, kind, device=device, engine=engine, weights=weights)
     model.run, model.verbs = run, Verbs()
     return model

@@ -7,6 +7,7 @@ from torch import nn
 
 from heedful.errors import InputError, NonFiniteError
 from heedful.exchange.hub import chat_files
+from heedful.models import class_of_config
 from heedful.run.folder import (
     filled_then_renamed,
     parameters,
@@ -30,9 +31,11 @@ def beside_weights(run: Path) -> dict[str, Any]:
 
 def save_trained(run: Path, model: nn.Module, out: Path) -> None:
     """Makes the run `out` of `run`, with the weights of `model`; see `Opened.save`."""
-    if getattr(model, "config", None) != read_saved(run).config:
+    config = read_saved(run).config
+    if not isinstance(model, class_of_config(config)) or model.config != config:
         what = f"a {type(model).__name__} of another configuration than {run}"
-        raise InputError(what, fix="save what heedful.load(RUN).trainable() gave")
+        fix = "save what heedful.load(RUN).trainable() gave: what torch.compile makes of it shares its weights"
+        raise InputError(what, fix=fix)
     own = {name: tensor.float().cpu() for name, tensor in parameters(model).items()}
     for name, tensor in own.items():
         if not tensor.isfinite().all():

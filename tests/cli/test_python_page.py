@@ -19,7 +19,7 @@ def test_every_script_runs(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = scripts(root)
-    assert [name.split(".")[0] for name in found] == [*map(str, range(1, 13))]
+    assert [name.split(".")[0] for name in found] == [*map(str, range(1, 14))]
     monkeypatch.chdir(tmp_path)
     told = {}
     for name, script in found.items():
@@ -35,3 +35,6 @@ def test_every_script_runs(
     assert "<table>" in (tmp_path / "card.html").read_text()
     assert "und" not in told["7"].splitlines()[1]
     assert told["12"].endswith("-> sechs und eins\n")
+    assert [line for line in told["13"].splitlines() if "ends" in line] == [
+        f"text {handle} ends after {4 + handle} tokens" for handle in range(3)
+    ]

@@ -54,9 +54,45 @@ for grad in (True, False):
         longer = torch.randn(2, 9, 8), torch.arange(9) < torch.tensor([[9], [4]])
         print(torch.allclose(made(*longer), model(*longer), atol=1e-5))
 """
+SIZES = """
+import torch
+from heedful.core import Mask, attend, attention_weights
+from heedful.errors import InputError
+
+def told(make):
+    try:
+        make()
+    except InputError as error:
+        print(error, "-", error.fix)
+
+q, k = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 6, 8)
+yes = lambda *shape: torch.ones(shape, dtype=torch.bool)
+ones = lambda *shape: torch.ones(shape, dtype=torch.int64)
+for mask in (
+    yes(4, 4),
+    yes(5, 1),
+    yes(3, 5, 6),
+    yes(2, 3, 5, 6),
+    Mask(valid=yes(3, 6)),
+    Mask(causal=True, valid=yes(2, 5)),
+    Mask(causal=True, prefix=ones(3)),
+    Mask(segments=(ones(2, 5), ones(2, 5))),
+    Mask(window=2, positions=(ones(2, 6), ones(2, 6))),
+    torch.ones(5, 6).numpy(),
+    None,
+):
+    for gradients in (True, False):
+        with torch.set_grad_enabled(gradients):
+            told(lambda: attend(q, k, k, mask=mask, scale=1.0))
+    told(lambda: attention_weights(q, k, mask=mask, scale=1.0))
+told(lambda: Mask(segments=ones(2, 5)))
+told(lambda: Mask(causal=True, prefix=2))
+told(lambda: Mask(causal=True, window=2.5))
+told(lambda: attend(q, k, k[:, :, :4], mask=Mask(causal=True), scale=1.0))
+"""
 
 
-SCRIPTS = (NUMBERS, WORDS, EXPORTED)
+SCRIPTS = (NUMBERS, WORDS, EXPORTED, SIZES)
 
 
 def test_a_mask_of_numbers_is_refused() -> None:
@@ -80,3 +116,28 @@ def test_a_word_that_is_not_understood_is_named() -> None:
 
 def test_a_stack_is_exported_for_any_length() -> None:
     assert printed(*SCRIPTS)[2] == ["True", "True"]
+
+
+def test_a_mask_of_another_size_is_told_in_one_line() -> None:
+    """Of both shapes; and what torch's fused kernel takes without a word, and reads beyond, is no answer."""
+    here = "for 2 rows of 5 queries and 6 keys - give the shape"
+    masks = [
+        f"a mask of the shape (4, 4) (allowed), {here} (5, 6)",
+        f"a mask of the shape (5, 1) (allowed), {here} (5, 6)",
+        f"a mask of the shape (3, 5, 6) (allowed), {here} (2, 5, 6)",
+        f"a mask of the shape (2, 3, 5, 6) (allowed), {here} (2, 4, 5, 6)",
+        f"a mask of the shape (3, 6) (valid), {here} (2, 6)",
+        f"a mask of the shape (2, 5) (valid), {here} (2, 6)",
+        f"a mask of the shape (3,) (prefix), {here} (2,)",
+        f"a mask of the shape (2, 5) (segments of keys), {here} (2, 6)",
+        f"a mask of the shape (2, 6) (positions of queries), {here} (2, 5)",
+        "a mask of ndarray - give a bool tensor, True where a query may attend",
+        "a mask of NoneType - give a bool tensor, True where a query may attend",
+    ]
+    assert printed(*SCRIPTS)[3] == [
+        *(line for line in masks for _ in range(3)),
+        "segments that are no pair - give two tensors, of the queries and of the keys",
+        "a prefix of 2 - give a tensor, with a number for each row",
+        "a window of 2.5 keys - give 1 or more; 1 is a token itself",
+        "6 keys and 4 values - give as many values as keys",
+    ]

@@ -51,6 +51,10 @@ class Toy:
     table: Tensor
     seen: list[str] = field(default_factory=list)
 
+    @property
+    def vocab_size(self) -> int:
+        return self.table.shape[1]
+
     def start(self, source: Tensor, segments: Tensor | None, size: int = 99) -> Trail:
         assert segments is not None
         self.seen.append(f"read {len(source)}")
@@ -307,6 +311,10 @@ class Grown:
 
     net: LM
 
+    @property
+    def vocab_size(self) -> int:
+        return self.net.vocab_size
+
     def start(self, source: Tensor, segments: Tensor | None, size: int) -> LMState:
         return self.net.start(source, segments)
 
@@ -342,6 +350,10 @@ def test_what_cannot_be() -> None:
     for prompt in ([], [2] * 100):
         with pytest.raises(InputError, match=f"a prompt of {len(prompt)} tokens in a session with room for 99"):
             session_of(toy(), 1, "greedy").add(prompt)
+    for ids in ([2, V + MARKS], [-1, 2]):
+        with pytest.raises(InputError, match="tokens that the model does not have") as found:
+            session_of(toy(), 1, "greedy").add(ids)
+        assert found.value.fix == f"give whole numbers from 0 to {V + MARKS - 1}"
     with pytest.raises(InputError, match="at most 0 new tokens"):
         session_of(toy(), 1, "greedy").add([2], longest=0)
     with pytest.raises(InputError, match="temperature -1"):

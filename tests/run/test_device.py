@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from heedful.errors import InputError
-from heedful.run.device import best_device, chosen_device
+from heedful.run.device import best_device, chosen_device, known_device
 
 
 @pytest.fixture
@@ -46,3 +46,22 @@ def test_where_there_is_none():
 def test_other_words_are_refused(word):
     with pytest.raises(InputError, match="no device"):
         chosen_device(word)
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_what_there_is_is_named():
+    with pytest.raises(InputError, match="no device 'gpu'") as found:
+        chosen_device("gpu")
+    assert found.value.fix == "choose auto, cpu, cuda:0, cuda:1"
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_a_model_in_python_is_put_on_a_device_that_is_here():
+    given = ("auto", "cpu", torch.device("cpu"), "cpu:0", "meta")
+    assert [known_device(device) for device in given] == ["cpu", "cpu", "cpu", "cpu:0", "meta"]
+    for device in ("gpu", "GPU", "", "mps", 0, None, "cuda:x"):
+        with pytest.raises(InputError, match="no device") as found:
+            known_device(device)
+        assert found.value.fix == "choose auto, cpu"
+    with pytest.raises(InputError, match="no CUDA device is here"):
+        known_device("cuda")

@@ -139,7 +139,7 @@ def test_rows_name_pictures_from_here(task: str, tmp_path: Path, monkeypatch: py
     assert set(model.evaluate(rows)) == {"test"}
 
 
-@pytest.mark.parametrize("kind", ["frame", "generator", "polars"])
+@pytest.mark.parametrize("kind", ["frame", "generator", "polars", "columns", "parts"])
 def test_tables_of_other_libraries_are_rows(kind: str, tmp_path: Path) -> None:
     columns = {"source": [source for source, _ in PAIRS], "target": [target for _, target in PAIRS]}
     rows = [dict(zip(columns, pair, strict=True)) for pair in PAIRS]
@@ -147,11 +147,14 @@ def test_tables_of_other_libraries_are_rows(kind: str, tmp_path: Path) -> None:
         "frame": lambda: pandas.DataFrame(columns),
         "generator": lambda: (row for row in rows),
         "polars": lambda: Polars(rows),
+        "columns": lambda: columns,
+        "parts": lambda: {"train": {name: numpy.array(column) for name, column in columns.items()}},
     }[kind]()
     done = train("translate", tmp_path / "run", given, *LAYERS, *VOCABULARY)
     assert done is not None
     assert (tmp_path / "run.data/train.jsonl").read_text().splitlines() == [json.dumps(row) for row in rows]
     (found,) = heedful.load(tmp_path / "run").evaluate({"test": pandas.DataFrame(columns)}).values()
+    assert [*heedful.load(tmp_path / "run").evaluate(columns).values()] == [found]
     (wanted,) = heedful.load(tmp_path / "run").evaluate(PAIRS).values()
     assert found == wanted
 
@@ -208,7 +211,13 @@ def test_texts_that_would_be_paths_are_told_how_to_be_texts(tmp_path: Path) -> N
     ("data", "what"),
     [
         ({"training": PAIRS}, "no part is called 'training'"),
+        ({"training": PAIRS, "testing": [{"source": "ba", "target": "BA"}]}, "no part is called 'training'"),
+        ({"source": ["ba", "de"], "target": ["BA"]}, "data: columns of different lengths: source 2, target 1"),
+        ({"source": "ba", "target": "BA"}, "no part is called 'source'"),
         ({"train": []}, "data: train: no rows"),
+        ({}, "data: no rows"),
+        ({"train": "train.tsv"}, "data: train: 'train.tsv' where rows are expected"),
+        ({"train": PAIRS, "test": Path("test.tsv")}, "data: test: 'test.tsv' where rows are expected"),
         ([("ba", "de"), ("ba", 3)], r"data: train 2: expected a text, a pair of texts or an object"),
         ([("ba", "de"), 7], r"data: train 2: expected"),
         ([{"source": "ba", "target": {1}}], r"data: train 1: .*not JSON serializable"),

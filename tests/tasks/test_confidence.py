@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from commands import heed
 from heedful.data.text.pairs import Pairs
 from heedful.decode.contract import Hypothesis
 from heedful.errors import InputError
@@ -156,6 +157,19 @@ def test_eval_calibrates_an_old_run_and_what_is_unsure_is_flagged(
     assert capsys.readouterr().err == ""
     translate(run, ["ba de", "ko"], flag=1.0)
     assert "text 2: confidence 0." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", [3.0, -0.1, math.nan])
+def test_what_is_no_probability_flags_nothing(run: Path, tmp_path: Path, flag: float, capsys) -> None:
+    model = Translator.load(run)
+    (tmp_path / "a.txt").write_text("")
+    told = rf"flag: {flag!r} is no probability"
+    with pytest.raises(InputError, match=told):
+        model.translate_files(tmp_path / "a.txt", tmp_path / "b.txt", flag=flag)
+    with pytest.raises(InputError, match=told):
+        TranslateOptions(flag=flag)
+    assert heed("translate", run, "ba de", "--flag", flag) == 2
+    assert "is no probability\nfix: give a number from 0 to 1" in capsys.readouterr().err
 
 
 def test_nothing_is_sure_of_a_translation_that_is_empty(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 import heedful
+from as_used import printed
 from cases import CASES, PIXELS
 from commands import heed
 from heedful.data.images.files import to_image
@@ -63,6 +64,34 @@ def test_a_notebook_shows_facts_and_the_curve_and_nothing_that_runs(run: Path, m
         assert f"<th>{key}</th>" in shown
     assert shown.count('src="data:image/png;base64,iVBOR') == 1
     assert "<script" not in shown
+
+
+def test_a_device_that_is_not_here_is_told_in_one_line(run: Path) -> None:
+    """In one line of ours, which names those that are, however the model is opened."""
+    for opened in (heedful.load, heedful.Translator.load):
+        with pytest.raises(InputError, match=r"^device: no device 'gpu' is here$") as found:
+            opened(run, device="gpu")
+        assert found.value.fix.startswith("choose auto, cpu")
+    assert heedful.load(run, heedful.Translator, device="auto").translate("ba")
+
+
+def test_a_word_in_place_of_a_class_is_told(run: Path) -> None:
+    script = f"""
+import heedful
+from heedful.errors import InputError
+try:
+    heedful.load({str(run)!r}, "cuda")
+except InputError as error:
+    print(error, "-", error.fix)
+"""
+    fix = 'heedful.load(run, heedful.Translator, device="cpu")'
+    assert printed(script) == [[f"kind: 'cuda' is no class of models - {fix}"]]
+
+
+@pytest.mark.parametrize("prefix", [3, ["ba", "de"], [None]])
+def test_what_stands_beside_a_text_is_one_too(model: heedful.Translator, prefix: Any) -> None:
+    with pytest.raises(InputError, match="translate: the prefix are not one for each"):
+        model.translate("ba", prefix=prefix)
 
 
 def test_what_was_looked_at_is_what_the_verb_draws(run: Path, model: heedful.Translator) -> None:
@@ -130,7 +159,9 @@ def test_what_cannot_be_looked_at_is_told(model: heedful.Translator) -> None:
 
 def test_its_laws_are_those_of_the_verb(run: Path, model: heedful.Translator) -> None:
     wanted = [law.name for law in check(run, ["ba de"])]
-    assert [law.name for law in model.check(["ba de"])] == wanted
+    several = model.check(["ba de"])
+    assert [law.name for law in several] == wanted
+    assert [law.figure for law in model.check("ba de")] == [law.figure for law in several]  # and not letter by letter
     assert len(wanted) > 3
 
 
@@ -191,9 +222,13 @@ def test_what_is_loaded_is_for_reading_and_a_copy_trains_and_becomes_a_run(
         model.save(learnt, tmp_path / "again")
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch, by what torch.compile imports
 def test_what_is_no_model_of_the_run_is_not_saved_as_one(model: heedful.Translator, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="of another configuration"):
         model.save(nn.Linear(2, 2), tmp_path / "again")
+    with pytest.raises(InputError, match="a OptimizedModule of another configuration") as found:
+        model.save(torch.compile(model.trainable()), tmp_path / "again")
+    assert "what torch.compile makes of it shares its weights" in found.value.fix
     broken = model.trainable()
     with torch.no_grad():
         next(iter(broken.parameters())).fill_(math.nan)

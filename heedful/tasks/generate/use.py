@@ -15,6 +15,7 @@ from heedful.decode.rows import refuse_length_penalty
 from heedful.decode.settings import Sampling, SamplingOptions, refuse_fractions
 from heedful.errors import InputError
 from heedful.models.lm import LM
+from heedful.run.device import known_device
 from heedful.run.folder import read_run
 from heedful.tasks.generate.likelihood import Asked, Choice, Likelihood, asked_of, nats_of, weighed
 from heedful.tasks.generate.search import likelihood_score, refuse_drawing, refuse_unused_penalty, searched
@@ -58,7 +59,7 @@ class LanguageModel(TextModel[LM]):
         the weights is most of the time. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, cls.task, cls.purpose)
         model, tokenizer, _, about = read_run(Path(run))
-        model = model.to(device).eval()
+        model = model.to(known_device(device)).eval()
         if draft == "auto":
             large = sum(parameter.numel() for parameter in model.parameters()) >= LARGE
             on_cpu = model.embed.tokens.weight.device.type == "cpu"

@@ -15,6 +15,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import TextError
 from heedful.metrics.rewards import RewardedPair, pair_scores
 from heedful.models.classifier import Classifier
+from heedful.run.device import known_device
 from heedful.run.folder import read_run
 from heedful.run.task import Ask, NoOptions, Scored
 from heedful.tasks.reward.prompting import Answered, Prompting, cut_to, prompting_of
@@ -53,7 +54,7 @@ class RewardModel(TextModel[Classifier]):
         """The same, of a model that is `prepared` in another way; as it is, for one that moves between devices."""
         model, tokenizer, _, about = read_run(run)
         prompting = prompting_of(run, tokenizer, about["prompting"])
-        return cls(prepared(model.to(device)), tokenizer, about, prompting)
+        return cls(prepared(model.to(known_device(device))), tokenizer, about, prompting)
 
     @property
     def reads(self) -> Reads:

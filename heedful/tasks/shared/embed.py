@@ -15,6 +15,7 @@ from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, TextError
 from heedful.models import LM, Classifier, Encoder, Seq2Seq, TokenClassifier
+from heedful.run.device import known_device
 from heedful.run.folder import read_run
 from heedful.run.task import Served
 from heedful.tasks.shared.lengths import cut_at, cut_warning, most_positions, warn
@@ -73,7 +74,7 @@ class TextEncoder(Opened):
     def load(cls, run: str | Path, *, device: str = "cpu") -> "TextEncoder":
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         model, tokenizer, _, about = read_run(Path(run))
-        return cls(for_inference(model.to(device)), tokenizer, about)
+        return cls(for_inference(model.to(known_device(device))), tokenizer, about)
 
     @classmethod
     def of(cls, served: Tokenized | Translates) -> "TextEncoder":

@@ -63,7 +63,8 @@ def one_or_many(
             for name in beside:
                 own = bound.arguments.get(name)
                 lists = signature.parameters[name].annotation == Sequence[Sequence[str]]
-                if own and (isinstance(own, str) or len(own) != count or (lists and any(map(is_one, own)))):
+                wrong = is_one if lists else _is_no_text
+                if own and (isinstance(own, str) or len(own) != count or any(map(wrong, own))):
                     what = f"{method.__name__}: the {name} are not {'a list of texts' if lists else 'one'} for each"
                     raise InputError(what, fix=f"give as many as there are {first}, {count:,}")
             found = method(*bound.args, **bound.kwargs)
@@ -84,6 +85,10 @@ def refuse_other_count(name: str, own: Sequence[object], texts: Sequence[str]) -
 def is_one(given: object) -> bool:
     """Not several: a string, a path, a picture."""
     return isinstance(given, str) or not isinstance(given, Sequence)
+
+
+def _is_no_text(given: object) -> bool:
+    return not isinstance(given, str)
 
 
 def listed(given: A | Sequence[A]) -> Sequence[A]:

@@ -67,9 +67,9 @@ class Opened:
         InputError or MissingError."""
         return self._verbs().evaluate(self, data, settings or {})
 
-    def check(self, texts: Sequence[str] = ()) -> list[Law]:
+    def check(self, texts: str | Sequence[str] = ()) -> list[Law]:
         """The laws that `heed check` measures, each with its figure; without texts, on random tokens."""
-        return list(self._verbs().check(self._run(), texts))
+        return list(self._verbs().check(self._run(), listed(texts)))
 
     def trainable(self) -> nn.Module:
         """The model once more, on the CPU, for a training loop of one's own: a plain module of torch, in training mode.

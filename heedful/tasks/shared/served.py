@@ -16,7 +16,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import HeedError, InputError, NonFiniteError, OtherTaskError
 from heedful.models.encoder import Encoder
 from heedful.models.lm import LM
-from heedful.run.device import chosen_device
+from heedful.run.device import chosen_device, known_device
 from heedful.run.folder import read_run, read_textless_run, task_name
 from heedful.run.task import Saved, Served, Task
 from heedful.tasks.shared.opened import Opened
@@ -89,7 +89,7 @@ class TextModel(Opened, Generic[M]):
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, cls.task, cls.purpose)
         model, tokenizer, _, about = read_run(Path(run))
-        return cls(for_inference(model.to(device)), tokenizer, about)
+        return cls(for_inference(model.to(known_device(device))), tokenizer, about)
 
 
 class PictureModel(Opened, Generic[M]):
@@ -107,7 +107,7 @@ class PictureModel(Opened, Generic[M]):
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, cls.task, cls.purpose)
         model, about = read_textless_run(Path(run))
-        return cls(for_inference(model.to(device)), about)
+        return cls(for_inference(model.to(known_device(device))), about)
 
 
 def in_bits(served: S, weights: str) -> S:

@@ -156,12 +156,19 @@ class AnswerOptions:
 
     flag: Annotated[
         float | None,
-        typer.Option(min=0, max=1, metavar="P", help="Tell what is less sure than this, to be read first: 0.4."),
+        typer.Option(metavar="P", help="Tell what is less sure than this, to be read first: 0.4."),
     ] = None
     aligned: Annotated[bool, typer.Option("--align", help="Tell which words belong together, as heed align does.")] = (
         False
     )
     as_json: Json = False
+
+    def __post_init__(self) -> None:
+        """Raises InputError."""
+        if self.flag is not None:
+            from heedful.tasks.translate.confidence import refuse_no_probability
+
+            refuse_no_probability(self.flag)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -29,6 +30,7 @@ from heedful.core.config import from_json, to_json
 from heedful.data.lines import quoted
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError
 from heedful.metrics.nats import MOST
 from heedful.metrics.texts import chrf_of_each
 from heedful.store import files
@@ -117,6 +119,12 @@ def sentence_confidence(said: Likelihood, calibration: Calibration | None) -> fl
 def word_confidences(said: Likelihood, calibration: Calibration | None) -> list[WordConfidence]:
     mapped = math.exp if calibration is None else calibration.word
     return [{"text": text, "confidence": mapped(logprob)} for text, logprob in said.words]
+
+
+def refuse_no_probability(flag: float | None) -> None:
+    """Raises InputError for what no confidence is less than, or all are."""
+    if flag is not None and not (isinstance(flag, Real) and 0 <= flag <= 1):
+        raise InputError(f"{flag!r} is no probability", where="flag", fix="give a number from 0 to 1: 0.4")
 
 
 def doubtful(confidence: float, words: Sequence[WordConfidence], flag: float) -> str:

@@ -10,6 +10,7 @@ from heedful.tasks.translate.confidence import (
     Calibration,
     WordConfidence,
     doubtful,
+    refuse_no_probability,
     sentence_confidence,
     word_confidences,
 )
@@ -63,6 +64,10 @@ class TranslateOptions(DirectionByEitherName):
     glossary: tuple[tuple[str, ...], ...] = ()
     confidence: bool = True
     flag: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raises InputError."""
+        refuse_no_probability(self.flag)
 
     def wishes(self, languages: tuple[str, str]) -> Wishes:
         """Raises InputError."""

@@ -24,6 +24,7 @@ from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import InputError
 from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
 from heedful.models import TranslationModel
+from heedful.run.device import known_device
 from heedful.run.folder import read_run
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions, refuse_longer, warn
@@ -72,7 +73,7 @@ class Translator(Opened):
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, "translate", "translation")
         model, source, target, about = read_run(Path(run))
-        return cls(for_inference(model.to(device)), source, target, about | read_calibration(Path(run)))
+        return cls(for_inference(model.to(known_device(device))), source, target, about | read_calibration(Path(run)))
 
     @one_or_many("prefix")
     def translate(

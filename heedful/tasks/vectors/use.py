@@ -16,6 +16,7 @@ from torch import Tensor
 
 from heedful.errors import InputError
 from heedful.models.vectors import Vectors, VectorsConfig
+from heedful.run.device import known_device
 from heedful.run.folder import read_textless_run
 from heedful.run.task import Saved
 from heedful.tasks.shared.asked import refuse_no_answers
@@ -71,7 +72,7 @@ class WordVectors(Opened):
             return cls.read(path)
         refuse_run_of_another(run, "vectors", cls.purpose)
         model, about = read_textless_run(path)
-        return cls(model.to(device), about)
+        return cls(model.to(known_device(device)), about)
 
     @classmethod
     def read(cls, path: Path) -> "WordVectors":

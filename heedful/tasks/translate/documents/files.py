@@ -10,6 +10,7 @@ from heedful.data.text.headers import SIDES, meaning
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, MissingError
 from heedful.store import files
+from heedful.tasks.translate.confidence import refuse_no_probability
 from heedful.tasks.translate.documents.passages import translate_passages
 from heedful.tasks.translate.languages import languages_in
 from heedful.tasks.translate.pairs.pharaoh import AlignedPair
@@ -64,6 +65,7 @@ def translate_documents(
     """Each as soon as it is written, which it is as a whole or not at all; all are read before the first is translated.
     Passages with a sentence that is less sure than `flag` are told, and marked where the kind of document has a mark.
     Raises InputError, MissingError or StorageError."""
+    refuse_no_probability(flag)
     outputs = outputs_for(names, out)
     target = str(translator.about.get("target", ""))
     documents = [read_document(name, target) for name in names]
