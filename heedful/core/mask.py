@@ -66,7 +66,8 @@ class Mask:
     def refuse_other_sizes(self, B: int, H: int, T: int, S: int) -> None:
         """Raises InputError for a tensor of it that does not fit scores of this shape. What all rows, heads or queries
         share may have one of them."""
-        if torch.compiler.is_exporting():  # sizes of a graph are not compared
+        own = (self.prefix, self.valid, self.segments, self.positions, self.allowed)
+        if all(given is None for given in own) or torch.compiler.is_exporting():  # whose sizes are not compared
             return
         sized = [("prefix", self.prefix, (B,)), ("valid", self.valid, (B, S))]
         for name, pair in (("segments", self.segments), ("positions", self.positions)):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from heedful.training.optimizers import Adam
+from heedful.training.optimizers import AdamW
 
 
 def learn(
@@ -15,10 +15,11 @@ def learn(
     lr: float = 1e-3,
     warmup: int = 50,
     decays: bool = True,
+    weight_decay: float = 0.0,
 ) -> list[float]:
     """Adam on what `loss` gives for each step, warmed up and brought down to zero; the losses of all steps. The model
     is in use afterwards (`eval`)."""
-    optimizer = Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
+    optimizer = AdamW(model.parameters(), lr=lr, betas=(0.9, 0.98), weight_decay=weight_decay)
     losses = []
     model.train()
     for step in range(steps):
