@@ -143,7 +143,7 @@ def train(
 
     named = read_recipe(recipe) if isinstance(recipe, str) else recipe
     pairs = "source" in type(named.data).model_fields
-    path, corpus = path_and_corpus(data, Path(f"{out}.data"), (source, target), pairs=pairs)
+    path, corpus = path_and_corpus(data, Path(out), (source, target), pairs=pairs)
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
     made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume, device=str(device), corpus=corpus)

@@ -11,6 +11,7 @@ from heedful.data.parts import Parts
 from heedful.data.tables import FILE_COLUMNS
 from heedful.errors import InputError
 from heedful.store import files
+from heedful.store.checkpoint import steps_of
 
 # A text; a pair of texts, or a text and its label; a sentence's words and their labels; or an object as a line of a
 # .jsonl file has it, with the keys that docs/inputs.md tells.
@@ -68,10 +69,10 @@ def in_memory(data: object) -> TypeGuard[Rows]:
 
 
 def path_and_corpus(
-    data: object, folder: Path, sides: tuple[str | None, str | None], *, pairs: bool
+    data: object, out: Path, sides: tuple[str | None, str | None], *, pairs: bool
 ) -> tuple[str | list[str] | None, Parts[Any] | None]:
-    """What `data.path` is to say, and what is taken as it is. Rows are written into `folder`, with the languages as the
-    keys of pairs. Raises InputError."""
+    """What `data.path` is to say, and what is taken as it is. Rows are written into the folder `out`.data, with the
+    languages as the keys of pairs; those that the run in `out` has learnt from stay there. Raises InputError."""
     data = plain(data)
     if data is None or isinstance(data, Parts):
         return None, data
@@ -83,7 +84,8 @@ def path_and_corpus(
             raise no_single_path(paths, "train")
         return paths, None
     source, target = sides
-    return str(write_rows(data, folder, (source or PAIR[0], target or PAIR[1]) if pairs else LABELLED)), None
+    names = (source or PAIR[0], target or PAIR[1]) if pairs else LABELLED
+    return str(write_rows(data, Path(f"{out}.data"), names, learnt_by=out if steps_of(out) else None)), None
 
 
 def path_in(data: str | Path, part: str) -> str:
@@ -111,10 +113,11 @@ def write_rows(
     names: tuple[str, str],
     *,
     only: str = "train",
+    learnt_by: Path | None = None,
 ) -> Path:
     """Writes each part into a file of the folder, and returns the folder. `names` are the keys of a pair; rows that are
-    not in parts are the part `only`. Raises InputError for what is none of the kinds of rows, and where the folder
-    holds anything else."""
+    not in parts are the part `only`. Raises InputError for what is none of the kinds of rows, where the folder holds
+    anything else, and for other rows than it holds, where a run has `learnt_by` these."""
     parts = data if isinstance(data, Mapping) else {only: data}
     if not parts:
         raise InputError("no rows", where="data", fix="give at least one")
@@ -141,6 +144,10 @@ def write_rows(
                 "other data, which would be read too", where=str(path), fix="remove it, or rename the folder"
             )
     files.make_folder(folder)
+    for path, content in written.items():
+        if learnt_by is not None and path.is_file() and path.read_bytes() != content:
+            what = "the training data is not the data that this run was begun with"
+            raise InputError(what, where=str(learnt_by), fix=f"choose another out, or give what is in {folder}")
     for path, content in written.items():
         files.write_bytes(path, content)
     return folder

@@ -82,6 +82,8 @@ def test_it_is_what_files_give_and_goes_on(tmp_path: Path) -> None:
     assert train("translate", tmp_path / "memory", PAIRS, *more, source="low", target="high").steps == 3
     with pytest.raises(InputError, match="the training data is not the data"):
         train("translate", tmp_path / "memory", PAIRS[:50], *more, "train.steps=4", source="low", target="high")
+    kept = (tmp_path / "memory.data" / "train.jsonl").read_text().splitlines()
+    assert len(kept) == len(PAIRS)  # so that the run can be continued
 
 
 def test_rows_of_another_call_are_not_read_too(tmp_path: Path) -> None:

@@ -224,13 +224,14 @@ def _named(cell: str) -> str | None:
     """What the header of a column names, as `meaning` tells it; "Term (EN)", "term_en" and "EN term" are English."""
     if len(cell) > LONGEST_NAME:
         return None
-    inside = re.fullmatch(r".*[(\[]([\w-]+)[)\]]\s*", cell)
-    words = re.findall(r"(?:(?!_)[\w-])+", cell)
-    other = " ".join(word for word in words if word.lower() not in NAMING)
-    named = meaning(cell) or (
-        meaning(inside[1]) if inside else meaning(other) if len(other.split()) < len(words) else None
-    )
-    return named or (SOURCE if cell.strip().lower() == "term" else None)
+    said = [cell]
+    if inside := re.fullmatch(r".*[(\[]([\w-]+)[)\]]\s*", cell):
+        said.append(inside[1])
+    else:
+        words = re.findall(r"(?:(?!_)[\w-])+", cell)
+        others = [word for word in words if word.lower() not in NAMING]
+        said += [" ".join(others)] if 0 < len(others) < len(words) else []
+    return next(filter(None, map(meaning, said)), SOURCE if cell.strip().lower() == "term" else None)
 
 
 def _words(text: str) -> Iterator[tuple[int, int]]:
