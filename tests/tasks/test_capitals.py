@@ -104,7 +104,7 @@ def test_a_model_of_the_other_direction_judges_the_source_as_it_was_read(quiet: 
     other = copy(quiet)
     other.about = quiet.about | {"source": quiet.about["target"], "target": quiet.about["source"]}
     judge = Judge(other, quiet)
-    assert judge.scores(LOUD, ["BA DE"]) == judge.scores(SMALL, ["BA DE"])
+    assert judge.scores([LOUD], [["BA DE"]]) == judge.scores([SMALL], [["BA DE"]])
 
 
 def test_a_model_that_reads_capitals_gets_them(quiet: Translator) -> None:

@@ -256,7 +256,7 @@ def test_a_model_of_one_direction_is_compared_and_judged_in_it(run: tuple[Path, 
     back = Judge(ours, heedful.load(one, Translator).directed())
     (text,) = alone.translate(pairs.source[:1])
     (logprob,) = (one["logprob"] / one["tokens"] for one in weigh(alone, [(pairs.source[0], text)]))
-    assert back.scores(pairs.source[0], [text]) == [pytest.approx(logprob, abs=1e-4)]
+    assert back.scores(pairs.source[:1], [[text]]) == [[pytest.approx(logprob, abs=1e-4)]]
 
 
 def sides_of(pairs: Pairs) -> tuple[list[str], list[str]]:
