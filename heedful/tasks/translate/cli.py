@@ -37,6 +37,7 @@ from heedful.tasks.shared.line_by_line import answer_lines, one_each
 from heedful.tasks.shared.options import by_groups
 from heedful.tasks.translate.pairs.cli import align
 from heedful.tasks.translate.training.cli import COMMANDS as SYNTHETIC
+from heedful.tasks.translate.training.cli import Rerank
 
 if TYPE_CHECKING:
     from heedful.decode.settings import DecodingOptions
@@ -192,13 +193,7 @@ class ModelOptions:
     from_language: FromLanguage = ""
     tag: Tag = ""
     together: With = None
-    rerank: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RUN",
-            help="Choose among the beam by this run too, of the same or the other direction; may be given again.",
-        ),
-    ] = None
+    rerank: Rerank = None
     engine: Engine = None
     processes: Annotated[
         int | None, typer.Option(min=1, help="That share a file, on a CPU, with one thread each; else one a core.")

@@ -12,6 +12,14 @@ from heedful.tasks.shared.options import by_groups
 
 PRESET = "transformer-deep-shallow"  # of a student that begins with nothing
 
+Rerank = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RUN",
+        help="Choose among the beam by this run too, of the same or the other direction; may be given again.",
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
@@ -35,13 +43,7 @@ class TeachingOptions:
         list[str] | None,
         typer.Option("--with", metavar="RUN", help="Let this run teach too, as one model; may be given again."),
     ] = None
-    rerank: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RUN",
-            help="Choose among the beam by this run too, of the same or the other direction; may be given again.",
-        ),
-    ] = None
+    rerank: Rerank = None
     taught: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where the teacher's translations are kept.", show_default="OUT.taught.tsv"),
