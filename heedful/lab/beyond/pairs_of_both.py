@@ -13,8 +13,8 @@ from heedful.models.clip import CLIP
 from heedful.models.vision_presets import ClipSize, clip_config
 from heedful.training.loss import contrastive
 
-STEPS = 900
-WEIGHT_DECAY = 1.0  # without it what it says of new combinations hangs on how it began: it learns the others by heart
+STEPS = 400
+WEIGHT_DECAY = 0.3  # without it what it says of new combinations hangs on how it began: it learns the others by heart
 CORNERS = ("top left", "top right", "bottom left", "bottom right")
 TEXTS = [f"{colour} {corner}" for colour in COLOURS for corner in CORNERS]
 NEW = [f"{colour} {corner}" for colour, corner in zip(COLOURS, CORNERS, strict=True)]  # never shown with its text
