@@ -32,6 +32,11 @@ def runs_ahead(device: torch.device) -> bool:
     return device.type != "cpu"
 
 
+def shares_products(device: torch.device) -> bool:
+    """Whether threads of this process share each product of matrices, and wait for each other at its end."""
+    return device.type == "cpu"
+
+
 def records_launches(device: torch.device) -> bool:
     """Whether what the host tells the device to do can be recorded, and then launched whole."""
     return device.type == "cuda"

@@ -54,6 +54,7 @@ class Job(ABC, Generic[R, C, M]):
     config: Any  # of the model
     answers: object  # what task.json says of the model's answers
     counted: str = ""  # what its loss is a mean over, where that is not what the task's row says
+    halves: bool = True  # whether two halves of a batch may be computed apart: its loss is a sum over rows
     fewest_steps: int = 0  # that are made where no budget is given
     saved: str = ""  # which part of the model is the one that is saved, by its name; "": the whole
     # What is plotted, in a panel each by its heading: the keys of metrics.jsonl; without any, losses and scores.

@@ -127,7 +127,8 @@ def _trial(job: Job[Any, Any, Any], minutes: float, device: torch.device, smalle
         return Trial(job.recipe.preset, count, smaller.steps * smaller.parameters / count, tokens, epoch)
     state = State(model=model, optimizer=Optimizer(model, OptimConfig()), average=Average(model, 0.0), seed=plan.seed)
     seconds = [0.0]
-    for step in fit(task, state, Budget(steps=TRIAL), accumulate=plan.accumulate, tolerant=True):
+    steps = fit(task, state, Budget(steps=TRIAL), accumulate=plan.accumulate, tolerant=True, halves=job.halves)
+    for step in steps:
         if isinstance(step, Step):
             seconds.append(step.seconds)
             if step.seconds > 60 * minutes / STEPS * TRIAL:

@@ -154,6 +154,7 @@ class _Run:
             ranks=self.ranks,
             tolerant=plan.non_finite != "stop",
             signal=lambda: self.signals.number,
+            halves=self.job.halves and not plan.compile,
         )
         recent: list[tuple[int, float]] = []  # how much the loss of a step was a mean over, and how long the step took
         before = state.seconds

@@ -10,6 +10,7 @@ rank: drawing a row at a time would be slow there.)
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -20,6 +21,7 @@ from heedful.core import dropout
 from heedful.core.kernels import seed_numbers
 from heedful.core.seeds import counter_seed
 from heedful.errors import NonFiniteError
+from heedful.training.halves import FEWEST, Halves
 from heedful.training.loss import Loss, Sum, added
 from heedful.training.optim import Average, Optimizer, schedule
 from heedful.training.ranks import Ranks
@@ -148,48 +150,68 @@ def fit(
     ranks: Ranks = ALONE,
     tolerant: bool = False,
     signal: Callable[[], int] = lambda: 0,
+    halves: bool = False,
 ) -> Iterator[Step | Skipped]:
     """Trains until the budget is used up, yielding after each step.
 
     Where a loss or a gradient is NaN or infinite the weights are not touched: raises NonFiniteError, or, `tolerant`,
     leaves the batches of this step out and yields Skipped. Whoever runs it may set `state` back before it continues.
-    `signal` tells of a wish to leave, which comes out at the next step.
+    `signal` tells of a wish to leave, which comes out at the next step. With `halves`, for a loss that is a sum over
+    rows, those of a batch are computed in two halves at once where that is faster.
     """
     state.model.train()
     task = task if isinstance(task, Kept) else Kept(task)
-    begin = time.perf_counter()
-    while (found := _next_batches(task, state, budget, accumulate)) is not None:
-        group, progress = found
-        total, extra, count, beside = _gradients(task, state, group, ranks)
-        now = time.perf_counter()
-        spent, begin = now - begin, now
-        everyone = ranks.gather([total, extra, float(count), float(signal()), state.seconds + spent])
-        totals, extras, counts, signals, seconds = zip(*everyone, strict=True)  # of each rank
-        state.optimizer.sum(ranks)
-        total, extra, count = sum(totals), sum(extras), int(sum(counts))
-        parts = max(count, 1)  # a batch may hold nothing that is learnt
-        mean = total / parts
-        norm = state.optimizer.norm(parts)
-        if not math.isfinite(mean) or not math.isfinite(norm):
-            error = non_finite(state, mean)
-            if not tolerant:
-                raise error
-            state.optimizer.zero()
-            skipped = [state.epoch, state.batch]
-            state.batch += len(group)
-            yield Skipped(error, skipped)
-            continue
-        state.step += 1
-        share = schedule(state.optimizer.config, state.step, progress)
-        state.optimizer.step(share, norm, parts)
-        state.average.update(state.optimizer.masters, state.step)
-        state.batch += len(group)
-        state.tokens += count
-        spent = seconds[0] + time.perf_counter() - begin
-        state.seconds = ranks.gather([spent])[0][0]  # by the first rank's clock: budget and rate are the same on all
-        loss, asked = (total - extra) / parts, int(max(signals))
-        yield Step(state.step, state.epoch, loss, count, norm, share, progress, state.seconds, asked, beside)
+    sides = Halves.where_useful(_device(state)) if halves else None
+    with sides or nullcontext():
         begin = time.perf_counter()
+        while (found := _next_batches(task, state, budget, accumulate)) is not None:
+            group, progress = found
+            with sides.threads() if sides else nullcontext():
+                made = _step(task, state, group, progress, begin, ranks=ranks, signal=signal, sides=sides)
+            if isinstance(made, Skipped) and not tolerant:
+                raise made.error
+            yield made
+            begin = time.perf_counter()
+
+
+def _step(
+    task: Trainable,
+    state: State,
+    group: Sequence[Any],
+    progress: float,
+    begin: float,
+    *,
+    ranks: Ranks,
+    signal: Callable[[], int],
+    sides: Halves | None,
+) -> Step | Skipped:
+    """One step, whose time is counted from `begin`."""
+    total, extra, count, beside = _gradients(task, state, group, ranks, sides)
+    now = time.perf_counter()
+    spent, begin = now - begin, now
+    everyone = ranks.gather([total, extra, float(count), float(signal()), state.seconds + spent])
+    totals, extras, counts, signals, seconds = zip(*everyone, strict=True)  # of each rank
+    state.optimizer.sum(ranks)
+    total, extra, count = sum(totals), sum(extras), int(sum(counts))
+    parts = max(count, 1)  # a batch may hold nothing that is learnt
+    mean = total / parts
+    norm = state.optimizer.norm(parts)
+    if not math.isfinite(mean) or not math.isfinite(norm):
+        error = non_finite(state, mean)
+        state.optimizer.zero()
+        skipped = [state.epoch, state.batch]
+        state.batch += len(group)
+        return Skipped(error, skipped)
+    state.step += 1
+    share = schedule(state.optimizer.config, state.step, progress)
+    state.optimizer.step(share, norm, parts)
+    state.average.update(state.optimizer.masters, state.step)
+    state.batch += len(group)
+    state.tokens += count
+    spent = seconds[0] + time.perf_counter() - begin
+    state.seconds = ranks.gather([spent])[0][0]  # by the first rank's clock: budget and rate are the same on all
+    loss, asked = (total - extra) / parts, int(max(signals))
+    return Step(state.step, state.epoch, loss, count, norm, share, progress, state.seconds, asked, beside)
 
 
 def _next_batches(task: Trainable, state: State, budget: Budget, accumulate: int) -> tuple[Sequence[Any], float] | None:
@@ -209,27 +231,53 @@ def _next_batches(task: Trainable, state: State, budget: Budget, accumulate: int
 
 
 def _gradients(
-    task: Trainable, state: State, group: Sequence[Any], ranks: Ranks
+    task: Trainable, state: State, group: Sequence[Any], ranks: Ranks, sides: Halves | None
 ) -> tuple[float, float, int, Mapping[str, Sum]]:
     """Adds up the gradients of this rank's rows of the batches; their loss, what of it is extra, how many it is a sum
     over, and what it tells beside."""
     beside: dict[str, Sum] = {}
-    device = next(state.model.parameters()).device
+    device = _device(state)
     (total, extra), count = torch.zeros(2, device=device), 0
     seed_numbers(counter_seed(state.seed, "step", state.step, ranks.rank), device)
     for number, batch in enumerate(group, state.batch):
-        own = range(ranks.rank, row_count(batch), ranks.size)
-        if not own:
+        rows = len(range(ranks.rank, row_count(batch), ranks.size))
+        if not rows:
             continue
-        with dropout.rows([counter_seed(state.seed, state.epoch, number, row) for row in own]):
-            loss = task.loss(state.model, rows_of(batch, ranks.rank, ranks.size))
-        loss.total.backward()
-        state.optimizer.collect()
-        total += loss.total.detach()
-        extra += loss.extra.detach() if isinstance(loss.extra, Tensor) else loss.extra
-        count += loss.count
-        beside = added(beside, loss.beside)
+        if sides is None or rows < FEWEST:
+            losses = [_loss(task, state, number, batch, ranks)]
+            losses[0].total.backward()
+            state.optimizer.collect()
+        else:
+            losses = _by_halves(task, state, number, batch, ranks, sides)
+        for loss in losses:
+            total += loss.total.detach()
+            extra += loss.extra.detach() if isinstance(loss.extra, Tensor) else loss.extra
+            count += loss.count
+            beside = added(beside, loss.beside)
     return float(total), float(extra), count, beside
+
+
+def _loss(task: Trainable, state: State, number: int, batch: Any, ranks: Ranks) -> Loss:
+    """That of a rank's rows of the batch with this number."""
+    own = range(ranks.rank, row_count(batch), ranks.size)
+    with dropout.rows([counter_seed(state.seed, state.epoch, number, row) for row in own]):
+        return task.loss(state.model, rows_of(batch, ranks.rank, ranks.size))
+
+
+def _by_halves(task: Trainable, state: State, number: int, batch: Any, ranks: Ranks, sides: Halves) -> list[Loss]:
+    """The same as two ranks would do it in the place of one, at once."""
+
+    def half(side: int) -> tuple[Loss, Sequence[Tensor | None]]:
+        loss = _loss(task, state, number, batch, Ranks(ranks.rank + side * ranks.size, 2 * ranks.size))
+        return loss, torch.autograd.grad(loss.total, state.optimizer.params, allow_unused=True)
+
+    (one, first), (other, second) = sides.both(half)
+    state.optimizer.collect_both(first, second)
+    return [one, other]
+
+
+def _device(state: State) -> torch.device:
+    return next(state.model.parameters()).device
 
 
 def non_finite(state: State, loss: float) -> NonFiniteError:

@@ -6,7 +6,7 @@ steps are made in float32, and the model gets the rounded result.
 
 import copy
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -94,6 +94,15 @@ class Optimizer:
             torch._foreach_copy_(made, new)
         if more:
             torch._foreach_add_(sums, more)
+
+    def collect_both(self, one: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> None:
+        """Adds two gradients of each of the model's parameters to the masters', in float32: first one, then the
+        other."""
+        for master, *found in zip(self.masters, one, other, strict=True):
+            parts = [part for part in found if part is not None]
+            if parts:  # a sum of its own: gradients of two parameters may be one tensor
+                both = parts[0].float() + parts[1] if len(parts) == 2 else parts[0].to(torch.float32, copy=True)
+                master.grad = both if master.grad is None else master.grad.add_(both)
 
     def sum(self, ranks: Ranks) -> None:
         """Adds up the masters' gradients over all ranks; a rank without rows adds nothing."""

@@ -56,6 +56,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
     config_kind: ClassVar = DETRConfig
     spec_kind: ClassVar = DetectSpec
     score_names = ("map", "map50")
+    halves = False  # a part of the loss is a mean over the batch
     answers: DetectSpec
 
     def __init__(self, recipe: DetectRecipe, corpus: BoxedImages | None = None, begun: Path | None = None) -> None:

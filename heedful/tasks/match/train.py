@@ -112,6 +112,7 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
     config_kind: ClassVar = CLIPConfig
     spec_kind: ClassVar = MatchSpec
     score_names = MEASURED
+    halves = False  # each picture is told from all others of its batch
     answers: MatchSpec
     tokenizer: Tokenizer
 

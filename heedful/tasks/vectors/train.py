@@ -66,6 +66,7 @@ class VectorsJob(Job[VectorsRecipe, Documents, Vectors]):
     kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
     served: ClassVar = WordVectors
     score_names = ()
+    halves = False  # each half would fill tables of gradients, and these are the work
 
     def __init__(self, recipe: VectorsRecipe, corpus: Documents | None = None, begun: Path | None = None) -> None:
         row = row_of(VECTORS, recipe)
