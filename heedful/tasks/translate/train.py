@@ -72,7 +72,6 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             rouge_scorer()  # found missing now, and not when the training is over
         written = data.synthetic if self.start else [*map(with_tag, data.synthetic)]
         self.corpus = with_synthetic(read, written, data.originals)
-        self.synthetic = len(self.corpus.train) - len(read.train.apart())
         self.mixes = read_mixes(data.mix, self.corpus)
         self.corpora = [self.corpus, *(mix.corpus for mix in self.mixes)]  # that are learnt from
         self.notes = self._notes(read)
@@ -80,6 +79,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             self.start, told = directed_start(self.start, self.corpus.source, self.corpus.target)
             self.notes += [told] if told else []
         parts = [corpus.train.apart() for corpus in self.corpora]
+        self.originals = len(read.train.apart())  # pairs of the data, one for each reference
+        self.synthetic = len(parts[0]) - self.originals  # and those that models wrote
         tags = tags_said(parts)
         self.tag = tags[0] if parts[0].tags and all(parts[0].tags) else ""  # what is meant where none is said
         self.source, self.target, self.config = self._model(tags)
