@@ -6,7 +6,7 @@ import socket
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -56,16 +56,14 @@ def serve(
     """
     from heedful.run.device import chosen_device
     from heedful.serve.app import make_app, rules_for
-    from heedful.serve.meters import Meters
     from heedful.serve.server import make_server
 
     rules = rules_for(host, checked_key(api_key), names or ())
     chosen = chosen_device(device, engine=engine)
     folders = named(runs) if runs else found_in(RUNS)
     with nullcontext() if check else listen(host, port) as listening:
-        meters = Meters()
-        models = opened(folders, engine=engine, device=chosen, meters=meters, every=bool(runs))
-        app = make_app(models, rules=rules, meters=meters, runs=common_folder(folders))
+        models = opened(folders, engine=engine, device=chosen, every=bool(runs))
+        app = make_app(models, rules=rules, runs=common_folder(folders))
         url = url_of(host, port if listening is None else listening.getsockname()[1])
         facts = [{"name": model.name, "task": model.row.name, "engine": model.engine} for model in models.values()]
         if listening is None:
@@ -125,14 +123,14 @@ def common_folder(folders: dict[str, Path]) -> Path:
     return next(iter(folders.values())).resolve().parent
 
 
-def opened(folders: dict[str, Path], *, engine: str, device: str, meters: Any, every: bool) -> "dict[str, Engine]":
+def opened(folders: dict[str, Path], *, engine: str, device: str, every: bool) -> "dict[str, Engine]":
     """The models. One that cannot be read is told, and left out unless `every` one is asked for."""
     from heedful.serve.engine import open_engine
 
     models: dict[str, Engine] = {}
     for name, run in folders.items():
         try:
-            models[name] = open_engine(run, name=name, engine=engine, device=device, meters=meters)
+            models[name] = open_engine(run, name=name, engine=engine, device=device)
         except HeedError as error:
             if every or engine not in ("auto", "own"):
                 raise

@@ -56,23 +56,11 @@ class PairBatch(NamedTuple):
 
 
 class Text(NamedTuple):
-    """Token ids of a running text, and which of them are learnt, such as the answers of a conversation; None: all."""
+    """Two or more token ids of a running text, what begins and ends it among them, and which of them are learnt, such
+    as the answers of a conversation."""
 
     ids: list[int]
-    learnt: list[bool] | None = None
-
-    @property
-    def targets(self) -> list[bool]:
-        """Which tokens count in the loss, and whether the end token behind them does: where the last of them does.
-        Raises InputError where `learnt` tells of more tokens or fewer."""
-        learnt = [True] * len(self.ids) if self.learnt is None else self.learnt
-        if len(learnt) != len(self.ids):
-            raise InputError(f"a text of {len(self.ids)} tokens, of which {len(learnt)} are told to be learnt or not")
-        return [*learnt, learnt[-1] if learnt else True]
-
-    def framed(self, ends: "Ends") -> "Text":
-        """The same begun by BOS and ended by EOS. Raises InputError as `targets` does."""
-        return Text([ends.bos, *self.ids, ends.eos], [False, *self.targets])
+    learnt: list[bool]
 
 
 class TextBatch(NamedTuple):
@@ -99,16 +87,12 @@ def pack_rows(
     return (_batch([[pairs[index] for index in own] for own in chunk], ends, row) for chunk in chunks)
 
 
-def pack_texts(
-    texts: Sequence[Text], order: Sequence[int], *, row: int, rows: int, ends: Ends | None = OUR_ENDS
-) -> Iterator[TextBatch]:
-    """As `pack_rows`, whole texts, each begun by BOS and ended by EOS; without `ends`, by its own first and last token,
-    and of two tokens or more. Segments, and what is learnt, stay with them."""
-    whole = [text if ends is None else text.framed(ends) for text in texts]
-    pairs: list[Pair] = [([], text.ids[1:-1]) for text in whole]
+def pack_texts(texts: Sequence[Text], order: Sequence[int], *, row: int, rows: int) -> Iterator[TextBatch]:
+    """As `pack_rows`, whole texts. Segments, and what is learnt, stay with them."""
+    pairs: list[Pair] = [([], text.ids[1:-1]) for text in texts]
     _check_lengths(pairs, order, row, "a row", noun="text")
     chunks = _chunks(pairs, order, row, rows)
-    return (_text_batch([[whole[index] for index in own] for own in chunk], row) for chunk in chunks)
+    return (_text_batch([[texts[index] for index in own] for own in chunk], row) for chunk in chunks)
 
 
 def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, ends: Ends = OUR_ENDS) -> list[PairBatch]:
@@ -240,7 +224,7 @@ def _text_batch(rows: Sequence[Sequence[Text]], length: int) -> TextBatch:
         _rectangle([[token for text in row for token in text.ids[:-1]] for row in rows], length),
         _rectangle([[token for text in row for token in text.ids[1:]] for row in rows], length),
         _rectangle([_numbered(text.ids[1:-1] for text in row) for row in rows], length),
-        _rectangle([[int(target) for text in row for target in text.targets[1:-1]] for row in rows], length).bool(),
+        _rectangle([[int(learnt) for text in row for learnt in text.learnt[1:]] for row in rows], length).bool(),
     )
 
 

@@ -101,32 +101,32 @@ def is_letter(byte: int) -> bool | None:
     return None if byte < 0xC0 else byte not in SIGNS
 
 
+def _after(state: _State, byte: int, words: Sequence[_Word], begins: Sequence[set[_Item]]) -> _State | None:
+    """What is being read after one byte more, of words that begin so; None: a word is complete."""
+    letter = is_letter(byte)
+    if state.complete and letter is False:
+        return None
+    open_ = [own for own, word in zip(begins, words, strict=True) if not (state.inside and word.parted_before)]
+    items, complete = set[_Item](), False
+    for number, place, left in state.items.union(*open_):
+        word = words[number]
+        if left[0] != byte:
+            continue
+        if len(left) > 1:
+            items.add(_Item(number, place, left[1:]))
+        elif place + 1 < len(word.letters):
+            items |= {_Item(number, place + 1, bytes_) for bytes_ in word.letters[place + 1]}
+        elif word.parted_after:
+            complete = True
+        else:
+            return None
+    return _State(frozenset(items), state.inside if letter is None else letter, complete)
+
+
 def _automaton(words: Sequence[_Word]) -> tuple[list[_State], Int[Tensor, "N 257"]]:
     """The states, and where each byte leads from each; one more state is that of a completed word, and one more byte is
     none."""
     begins = [{_Item(number, 0, bytes_) for bytes_ in word.letters[0]} for number, word in enumerate(words)]
-
-    def after(state: _State, byte: int) -> _State | None:
-        """None: a word is complete."""
-        letter = is_letter(byte)
-        if state.complete and letter is False:
-            return None
-        open_ = [own for own, word in zip(begins, words, strict=True) if not (state.inside and word.parted_before)]
-        items, complete = set[_Item](), False
-        for number, place, left in state.items.union(*open_):
-            word = words[number]
-            if left[0] != byte:
-                continue
-            if len(left) > 1:
-                items.add(_Item(number, place, left[1:]))
-            elif place + 1 < len(word.letters):
-                items |= {_Item(number, place + 1, bytes_) for bytes_ in word.letters[place + 1]}
-            elif word.parted_after:
-                complete = True
-            else:
-                return None
-        return _State(frozenset(items), state.inside if letter is None else letter, complete)
-
     kinds = [is_letter(byte) for byte in range(256)]
     spelled = {byte for word in words for letter in word.letters for own in letter for byte in own}
     others = {
@@ -137,7 +137,7 @@ def _automaton(words: Sequence[_Word]) -> tuple[list[_State], Int[Tensor, "N 257
     for state in states:  # which grows
         leads = {}
         for byte in (*spelled, *others.values()):
-            found = after(state, byte)
+            found = _after(state, byte, words, begins)
             if found is not None and found not in number:
                 number[found] = len(states)
                 states.append(found)

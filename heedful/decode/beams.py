@@ -5,7 +5,7 @@ candidates of a sentence, W of them that live on.
 """
 
 from collections.abc import Callable
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heedful.decode.candidates import Candidates
 from heedful.decode.contract import Generator, Hypothesis, SearchOptions, StateType
-from heedful.decode.rows import RowTokens, refuse_nan, start_search
+from heedful.decode.rows import Rows, RowTokens, refuse_nan, start_search
 from heedful.decode.rules import NEVER
 from heedful.errors import InputError
 
@@ -46,6 +46,8 @@ def beam_by(
     B, width, device = len(source), 1, source.device
     forced = min(rows.given.tolist(), default=0)
     found = _Results(B, n_best, scale, finished_first)
+    early = None if early_stopping is True else torch.as_tensor(early_stopping, device=device).expand(B)
+    stopping = _Stopping(scale, search.length_penalty > 0, patience * beam, early)
     finished, count = torch.full((B, n_best), NEVER, device=device), torch.zeros(B, device=device)
     total, said = torch.zeros(B, 1, device=device), RowTokens.nothing(B, search.steps, device)
     state = model.start(source, segments)
@@ -58,14 +60,7 @@ def beam_by(
         before, total = total, made.score.masked_fill(made.end, NEVER).gather(1, made.live)
         closed = (made.score * scale[t + 1]).masked_fill_(~made.closing, NEVER)
         finished, count = torch.cat((finished, closed), dim=1).topk(n_best).values, count + made.closing.sum(1)
-        first = total.amax(1)
-        reach = first * (scale[rows.limit] if search.length_penalty > 0 else scale[t + 2])
-        enough = count >= patience * beam
-        if early_stopping is not True:
-            early = torch.as_tensor(early_stopping, device=device).expand(B)[rows.result]
-            enough = torch.where(early, enough, finished[:, -1] >= first * scale[t + 1])
-        over = (finished[:, -1] >= reach) | enough | (rows.limit == t + 1)
-        over |= ~(first > NEVER)
+        over = stopping.over(t, rows, total.amax(1), finished[:, -1], count)
         origin, token, value = (part.gather(1, made.live) for part in (made.parent, made.token, made.value))
         if torch.cat((made.closing, over[:, None]), dim=1).any():  # waits for the device
             refuse_nan(made.score)
@@ -87,6 +82,27 @@ def beam_by(
         state, said = state.pick(origin.flatten()), said.pick(origin.flatten())
         said.add(t, tokens, value.flatten())
     return found.lists
+
+
+class _Stopping(NamedTuple):
+    """When a sentence is over. `longer`: whether a sum is worth the more, the more tokens it is of; `enough`: how many
+    finished hypotheses end a sentence that stops early; `early`: which of all do (None: each)."""
+
+    scale: Float[Tensor, "U"]
+    longer: bool
+    enough: float
+    early: Bool[Tensor, "B"] | None
+
+    def over(
+        self, t: int, rows: Rows, best: Float[Tensor, "n"], worst: Float[Tensor, "n"], count: Float[Tensor, "n"]
+    ) -> Bool[Tensor, "n"]:
+        """After step t: `best` is the sum of the best that lives on, `worst` the score of the worst that is kept of
+        those that are finished, and `count` how many these are."""
+        reach = best * (self.scale[rows.limit] if self.longer else self.scale[t + 2])
+        enough = count >= self.enough
+        if self.early is not None:
+            enough = torch.where(self.early[rows.result], enough, worst >= best * self.scale[t + 1])
+        return (worst >= reach) | enough | (rows.limit == t + 1) | ~(best > NEVER)
 
 
 class _Results:

@@ -48,39 +48,10 @@ def tokenizer_of_lists(folder: Path, names: Mapping[str, Any], *, framed: bool) 
 
 def _of_lists(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
     said = optional(folder / CONFIG)
-    reader = str(names.get("tokenizer_class") or said.get("tokenizer_class") or "").removesuffix("Fast")
     if (folder / WORD_PIECES).is_file():
-        if reader not in ("", *OF_WORD_PIECES):
-            what = f"tokenizer_class is {reader!r}, which does more than look pieces up in {WORD_PIECES}"
-            raise InputError(what, where=str(folder), fix="take a model that comes with a tokenizer.json")
-        lines = files.read_bytes(folder / WORD_PIECES, limit=SPM_LIMIT).decode(errors="replace").split("\n")
-        numbers = {line.removesuffix("\r"): index for index, line in enumerate(lines) if line or index + 1 < len(lines)}
-        unknown = spelled(names, "unk_token", "[UNK]")
-        inner = word_pieces(
-            numbers,
-            lower=_told(names, "do_lower_case", True),
-            unknown=unknown,
-            chinese=_told(names, "tokenize_chinese_chars", True),
-            accents=None if names.get("strip_accents") is None else _told(names, "strip_accents", False),
-        )
-        first, last = spelled(names, "cls_token", "[CLS]"), spelled(names, "sep_token", "[SEP]")
-        controls = [spelled(names, "pad_token", "[PAD]"), unknown, first, last, spelled(names, "mask_token", "[MASK]")]
-        return _with_frame(with_controls(inner, [name for name in controls if name in numbers]), [first], [last])
+        return _of_word_pieces(folder, names, said)
     if (folder / NUMBERS).is_file() and (folder / MERGES).is_file():
-        numbers = read_piece_ids(folder / NUMBERS)
-        lines = files.read_bytes(folder / MERGES, limit=SPM_LIMIT).decode(errors="replace").splitlines()
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        spaced = _told(names, "add_prefix_space", False)
-        try:
-            merges = [(one, other) for one, other in pairs]
-            inner = byte_merges(numbers, merges, prefix=spaced)
-        except Exception as error:  # the library raises no narrower class
-            raise StorageError(f"not merges of {NUMBERS}: {error}", where=str(folder / MERGES)) from None
-        first, last = spelled(names, "cls_token", "<s>"), spelled(names, "sep_token", "</s>")
-        mask = spelled(names, "mask_token", "<mask>")
-        controls = [first, "<pad>", last, "<unk>", mask] if framed else ["<|endoftext|>"]
-        inner = with_controls(inner, [name for name in controls if name in numbers], strips=[mask])
-        return _with_frame(inner, [first], [last], [last, last]) if framed else inner
+        return _of_merges(folder, names, framed=framed)
     if (folder / FAIRSEQ_PIECES).is_file():
         spm = read_spm(files.read_bytes(folder / FAIRSEQ_PIECES, limit=SPM_LIMIT), where=folder / FAIRSEQ_PIECES)
         inner = as_fairseq(spm, added_tokens(names), spelled(names, "mask_token", "<mask>"))
@@ -95,6 +66,45 @@ def _of_lists(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokeni
         return _with_frame(with_controls(with_sentinels(spm, sentinels), controls), [], [last])
     fix = "with transformers: AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
     raise MissingError("no tokenizer", where=str(folder / "tokenizer.json"), fix=fix)
+
+
+def _of_word_pieces(folder: Path, names: Mapping[str, Any], said: Mapping[str, Any]) -> tokenizers.Tokenizer:
+    """BERT's. `said`: their config.json."""
+    reader = str(names.get("tokenizer_class") or said.get("tokenizer_class") or "").removesuffix("Fast")
+    if reader not in ("", *OF_WORD_PIECES):
+        what = f"tokenizer_class is {reader!r}, which does more than look pieces up in {WORD_PIECES}"
+        raise InputError(what, where=str(folder), fix="take a model that comes with a tokenizer.json")
+    lines = files.read_bytes(folder / WORD_PIECES, limit=SPM_LIMIT).decode(errors="replace").split("\n")
+    numbers = {line.removesuffix("\r"): index for index, line in enumerate(lines) if line or index + 1 < len(lines)}
+    unknown = spelled(names, "unk_token", "[UNK]")
+    inner = word_pieces(
+        numbers,
+        lower=_told(names, "do_lower_case", True),
+        unknown=unknown,
+        chinese=_told(names, "tokenize_chinese_chars", True),
+        accents=None if names.get("strip_accents") is None else _told(names, "strip_accents", False),
+    )
+    first, last = spelled(names, "cls_token", "[CLS]"), spelled(names, "sep_token", "[SEP]")
+    controls = [spelled(names, "pad_token", "[PAD]"), unknown, first, last, spelled(names, "mask_token", "[MASK]")]
+    return _with_frame(with_controls(inner, [name for name in controls if name in numbers]), [first], [last])
+
+
+def _of_merges(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
+    """Byte-level BPE: that of GPT-2, or of RoBERTa, whose texts are framed."""
+    numbers = read_piece_ids(folder / NUMBERS)
+    lines = files.read_bytes(folder / MERGES, limit=SPM_LIMIT).decode(errors="replace").splitlines()
+    pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+    spaced = _told(names, "add_prefix_space", False)
+    try:
+        merges = [(one, other) for one, other in pairs]
+        inner = byte_merges(numbers, merges, prefix=spaced)
+    except Exception as error:  # the library raises no narrower class
+        raise StorageError(f"not merges of {NUMBERS}: {error}", where=str(folder / MERGES)) from None
+    first, last = spelled(names, "cls_token", "<s>"), spelled(names, "sep_token", "</s>")
+    mask = spelled(names, "mask_token", "<mask>")
+    controls = [first, "<pad>", last, "<unk>", mask] if framed else ["<|endoftext|>"]
+    inner = with_controls(inner, [name for name in controls if name in numbers], strips=[mask])
+    return _with_frame(inner, [first], [last], [last, last]) if framed else inner
 
 
 def _with_added(inner: tokenizers.Tokenizer, folder: Path, names: Mapping[str, Any]) -> tokenizers.Tokenizer:

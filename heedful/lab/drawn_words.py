@@ -92,7 +92,7 @@ class Strip(NamedTuple):
     boxes: Sequence[tuple[str, str]]
 
 
-def strips(rows: Sequence[Strip], *, title: str = "", legend: bool = True) -> Drawing:
+def strips(rows: Sequence[Strip], *, title: str) -> Drawing:
     """Rows of labelled boxes one below the other, and a legend of their kinds."""
     kinds = [*dict.fromkeys(kind for row in rows for _, kind in row.boxes if kind)]
     unit = 0.085  # inches a character
@@ -115,7 +115,7 @@ def strips(rows: Sequence[Strip], *, title: str = "", legend: bool = True) -> Dr
         axes.set(xlim=(0, total), ylim=(-len(rows) + 0.5, 0.5))
         axes.set_axis_off()
         axes.set_title(title, loc="left", fontsize=10)
-        if legend and kinds:
+        if kinds:
             shown = [Patch(facecolor=f"C{number}", alpha=0.4, label=kind) for number, kind in enumerate(kinds)]
             axes.legend(
                 handles=shown, loc="upper left", bbox_to_anchor=(0, -0.02), ncols=min(4, len(kinds)), frameon=False

@@ -74,13 +74,7 @@ def open_routes(app: FastAPI) -> list[tuple[str, str]]:
     return sorted(pairs, key=lambda pair: (pair[1], pair[0]))
 
 
-def make_app(
-    models: Models,
-    *,
-    rules: Rules | None = None,
-    meters: Meters | None = None,
-    runs: Path = Path("runs"),
-) -> FastAPI:
+def make_app(models: Models, *, rules: Rules | None = None, runs: Path = Path("runs")) -> FastAPI:
     """All routes, behind the gate. As it ends, so do the threads of the models."""
 
     @asynccontextmanager
@@ -90,7 +84,7 @@ def make_app(
             if isinstance(model, Engine):
                 model.close()
 
-    meters = meters or Meters()
+    meters = Meters()
     for model in models.values():
         if isinstance(model, Engine):
             model.count_in(meters)

@@ -109,7 +109,6 @@ class Engine:
         fast: Served | None = None,
         why: str = "",
         limits: Limits | None = None,
-        meters: Meters | None = None,
     ) -> None:
         self.name, self.run, self.row, self.served, self.engine, self.why = name, run, row, served, engine, why
         self.limits = limits or Limits()
@@ -125,7 +124,7 @@ class Engine:
         for part in served.model.children():
             part.register_forward_pre_hook(self._refuse_given_up)
         self._known: dict[str, tuple[Any, bool]] = {}  # options that were read, and whether such questions are gathered
-        self.count_in(meters or Meters())
+        self.count_in(Meters())
         # The first thread's.
         self._writing: dict[int, Text] = {}
         self._writer: TextWriter | None = None
@@ -441,7 +440,6 @@ def open_engine(
     device: str = "cpu",
     name: str | None = None,
     limits: Limits | None = None,
-    meters: Meters | None = None,
 ) -> Engine:
     """The model in a run's folder. By "auto" a model on a CPU is asked by CTranslate2, where that can serve it. Raises
     MissingError, InputError or StorageError."""
@@ -455,4 +453,4 @@ def open_engine(
         fast, why = by_library(row, run)
     used = "own" if fast is None else "ctranslate2"
     name = name or run.resolve().name
-    return Engine(name, run, row, served, used, fast=fast, why=why, limits=limits, meters=meters)
+    return Engine(name, run, row, served, used, fast=fast, why=why, limits=limits)

@@ -12,16 +12,12 @@ from heedful.serve.hosted import Piece, Writing
 Made = TypeVar("Made")
 
 
-def _this_loop() -> asyncio.AbstractEventLoop:
-    return asyncio.get_running_loop()
-
-
 @dataclass(eq=False, kw_only=True)
 class Job:
     """What somebody waits for in an event loop."""
 
-    loop: asyncio.AbstractEventLoop = field(default_factory=_this_loop)
-    future: "asyncio.Future[Any]" = field(default_factory=lambda: _this_loop().create_future())
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    future: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def tell(self, found: Any) -> None:
         if self.future.done():
@@ -54,7 +50,7 @@ class Text:
     prompt: str | Sequence[int]
     writing: Writing
     sampling: Sampling
-    loop: asyncio.AbstractEventLoop = field(default_factory=_this_loop)
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     told: "asyncio.Queue[list[Piece] | Exception]" = field(default_factory=asyncio.Queue)
     made: list[Piece] = field(default_factory=list)  # that are not told yet
     over: bool = False  # given up, or complete

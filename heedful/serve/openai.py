@@ -241,12 +241,21 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response:
         async for number, piece in pieces:
             made[number].add(piece)
     answer.made = sum(len(each.tokens) for each in made)
-    choices = []
-    for number, each in enumerate(made):
-        message = {"role": "assistant", "content": each.text, "refusal": None}
-        scores, *_ = _turn_scores(served, each, asked)
-        choices.append({"index": number, "message": message, "finish_reason": each.finish, "logprobs": scores})
-    return answer.whole(choices)
+    scores = [_turn_scores(served, each, asked)[0] for each in made]
+    return answer.whole([_turn(i, each.text, each.finish, scores[i]) for i, each in enumerate(made)])
+
+
+def _turn(number: int, text: str, finish: str | None, scores: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A choice of a whole answer."""
+    message = {"role": "assistant", "content": text, "refusal": None}
+    return {"index": number, "message": message, "finish_reason": finish, "logprobs": scores}
+
+
+def _delta(
+    number: int, delta: dict[str, Any], finish: str | None = None, scores: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """What an event adds to a choice."""
+    return {"index": number, "delta": delta, "finish_reason": finish, "logprobs": scores}
 
 
 def _turn_scores(
@@ -276,24 +285,21 @@ def _turn_scores(
 async def _turn_events(
     answer: Answer, pieces: AsyncGenerator[tuple[int, Piece], None], served: LanguageModel, asked: Chat
 ) -> AsyncGenerator[str, None]:
-    def event(number: int, delta: dict[str, Any], finish: str | None = None, scores: Any = None) -> str:
-        choice = {"index": number, "delta": delta, "finish_reason": finish, "logprobs": scores}
-        return answer.event(choice)
-
     begun: dict[int, Continued] = {}
     told: dict[int, tuple[int, int]] = {}  # tokens, and where the next begins
     async with aclosing(pieces):
         async for number, piece in pieces:
             if number not in begun:
                 begun[number], told[number] = Continued(), (0, 0)
-                yield event(number, {"role": "assistant", "content": ""})
+                yield answer.event(_delta(number, {"role": "assistant", "content": ""}))
             begun[number].add(piece)
             answer.made += piece.token is not None
             if not piece.text and not piece.finish:
                 continue
             scores, first, place = _turn_scores(served, begun[number], asked, *told[number])
             told[number] = first, place
-            yield event(number, {"content": piece.text} if piece.text else {}, piece.finish, scores)
+            said = {"content": piece.text} if piece.text else {}
+            yield answer.event(_delta(number, said, piece.finish, scores))
 
 
 async def _translate(hosted: Hosted, asked: Chat) -> Response:
@@ -320,39 +326,32 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
     most = asked.max_completion_tokens or asked.max_tokens or MOST_TOKENS
     answer = Answer("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = len(served.source.encode([said])[0])
-    made = []
-    for text in found:
-        ids, finish = served.target.encode([text])[0], "stop"
-        if len(ids) > most:
-            ids, finish = ids[:most], "length"
-            text = served.target.decode(ids)
-        ends = [at for each in asked.stops if (at := text.find(each)) >= 0]
-        if ends:
-            text, finish = text[: min(ends)], "stop"
-            (ids,) = served.target.encode([text])
-        answer.made += len(ids)
-        made.append((text, finish))
+    cut = [_cut(served, text, most, asked.stops) for text in found]
+    answer.made = sum(count for *_, count in cut)
+    made = [(text, finish) for text, finish, _ in cut]
     if asked.stream:
         answer.kind = "chat.completion.chunk"
         return await streamed(answer, _chat_events(answer, made))
-    return answer.whole(
-        [
-            {
-                "index": number,
-                "message": {"role": "assistant", "content": text, "refusal": None},
-                "finish_reason": finish,
-                "logprobs": None,
-            }
-            for number, (text, finish) in enumerate(made)
-        ]
-    )
+    return answer.whole([_turn(number, *one) for number, one in enumerate(made)])
+
+
+def _cut(served: Translator, text: str, most: int, stops: Sequence[str]) -> tuple[str, str, int]:
+    """As much of a translation as has at most so many tokens, and none of `stops`; why it ends, and its tokens."""
+    ids, finish = served.target.encode([text])[0], "stop"
+    if len(ids) > most:
+        ids, finish = ids[:most], "length"
+        text = served.target.decode(ids)
+    ends = [at for each in stops if (at := text.find(each)) >= 0]
+    if ends:
+        text, finish = text[: min(ends)], "stop"
+        (ids,) = served.target.encode([text])
+    return text, finish, len(ids)
 
 
 async def _chat_events(answer: Answer, made: Sequence[tuple[str, str]]) -> AsyncGenerator[str, None]:
     for number, (text, finish) in enumerate(made):
         for delta, end in (({"role": "assistant", "content": ""}, None), ({"content": text}, None), ({}, finish)):
-            choice = {"index": number, "delta": delta, "finish_reason": end, "logprobs": None}
-            yield answer.event(choice)
+            yield answer.event(_delta(number, delta, end))
 
 
 def _embed(hosted: Hosted, asked: Embedding) -> dict[str, Any]:

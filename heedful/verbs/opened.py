@@ -1,6 +1,6 @@
 """A run as a model in Python, which has the verbs as methods (`heedful.tasks.shared.opened`)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,10 +11,10 @@ from heedful.core.config import from_json
 from heedful.errors import HeedError, InputError
 from heedful.run.device import known_device
 from heedful.run.folder import read_textless_run
-from heedful.run.task import Law, Looked, NamedWeights, Served
+from heedful.run.task import Looked, NamedWeights, Served
 from heedful.tasks import scoring_options
 from heedful.tasks.load import load_model, row_of_model
-from heedful.verbs.check import check as check_run
+from heedful.verbs.check import check
 from heedful.verbs.evaluate import scored
 from heedful.verbs.info import describe_run, headlines
 from heedful.verbs.look import KINDS, look_into, weights_of
@@ -26,6 +26,12 @@ from heedful.verbs.use import Directed, ask_each
 class Verbs:
     """What `heedful.load` lends each model."""
 
+    ask = staticmethod(ask_each)
+    check = staticmethod(check)
+    facts = staticmethod(describe_run)
+    scores = staticmethod(headlines)
+    save = staticmethod(save_trained)
+
     def look(self, served: Served, given: str, kind: str, settings: Mapping[str, object]) -> Looked:
         if kind not in KINDS:
             raise InputError(f"no kind of picture is called {kind!r}", fix=f"choose {', '.join(KINDS)}")
@@ -33,9 +39,6 @@ class Verbs:
 
     def attention(self, served: Served, given: str, settings: Mapping[str, object]) -> Mapping[str, NamedWeights]:
         return weights_of(served, given, _look_options(served, settings))
-
-    def ask(self, served: Served, verb: str, inputs: Sequence[str], settings: Mapping[str, object]) -> list[list[Any]]:
-        return ask_each(served, verb, inputs, settings)
 
     def evaluate(self, served: Served, data: object, settings: Mapping[str, object]) -> dict[str, dict[str, Any]]:
         data = plain(data)
@@ -57,15 +60,6 @@ class Verbs:
             each = {file.stem: _row_scores(served, file, settings, pairs=pairs) for file in written}
         return {name: scores for name, found in each.items() for scores in found.values()}
 
-    def check(self, run: Path, texts: Sequence[str]) -> Iterator[Law]:
-        return check_run(run, texts)
-
-    def facts(self, run: Path) -> dict[str, Any]:
-        return describe_run(run)
-
-    def scores(self, run: Path) -> dict[str, float]:
-        return headlines(run)
-
     def curve(self, run: Path) -> bytes | None:
         from heedful.run.curve import training_curve  # and matplotlib
 
@@ -74,9 +68,6 @@ class Verbs:
     def trainable(self, run: Path) -> nn.Module:
         model: nn.Module = read_textless_run(run)[0]
         return model.train()
-
-    def save(self, run: Path, model: nn.Module, out: Path) -> None:
-        save_trained(run, model, out)
 
 
 def open_model(

@@ -149,7 +149,12 @@ def test_a_pair_longer_than_a_row_is_refused_before_the_first_batch() -> None:
 
 
 LEARNT = st.lists(st.tuples(st.integers(4, 99), st.booleans()), max_size=11)
-TEXTS = st.lists(st.one_of(LEARNT.map(lambda own: Text([i for i, _ in own], [told for _, told in own])), IDS.map(Text)))
+TEXTS = st.lists(st.tuples(LEARNT, st.booleans()).map(lambda own: framed(*zip(*own[0], strict=True), end=own[1])))
+
+
+def framed(ids: Sequence[int] = (), learnt: Sequence[bool] = (), *, end: bool = True) -> Text:
+    """Begun by BOS, and ended by EOS."""
+    return Text([BOS, *ids, EOS], [False, *learnt, end])
 
 
 @given(TEXTS, st.integers(12, 40), st.integers(1, 5), st.integers(0, 3))
@@ -159,7 +164,6 @@ def test_packed_texts_keep_which_tokens_are_learnt(texts: list[Text], row: int, 
     found = []
     for batch in pack_texts(texts, order, row=row, rows=rows):
         assert all(part is not None and part.shape == (rows, row) for part in batch)
-        assert batch.learnt is not None
         assert not batch.learnt[batch.segments == 0].any()
         for i, learnt in enumerate(batch.learnt):
             tokens, following, segments = batch.tokens[i], batch.following[i], batch.segments[i]
@@ -168,14 +172,14 @@ def test_packed_texts_keep_which_tokens_are_learnt(texts: list[Text], row: int, 
             assert all(one[0] == BOS and one[1:] == other[:-1] for one, other in zip(read, predicted, strict=True))
             assert all(other[-1] == EOS for other in predicted)
             found += [(ids[:-1], own) for ids, own in zip(predicted, told, strict=True)]
-    expected = [(text.ids, [True] * len(text.ids) if text.learnt is None else text.learnt) for text in texts]
-    assert sorted(found) == sorted((ids, [*own, own[-1] if own else True]) for ids, own in expected)
+    assert sorted(found) == sorted((text.ids[1:-1], text.learnt[1:]) for text in texts)
 
 
 def test_texts_are_packed_as_the_targets_of_pairs() -> None:
     pairs: list[Pair] = [([], target) for _, target in captions(300)]
     order = shuffled(len(pairs), 1, 0)
-    both = pack_texts([Text(ids) for _, ids in pairs], order, row=64, rows=8), pack_rows(pairs, order, row=64, rows=8)
+    texts = [framed(ids, [True] * len(ids)) for _, ids in pairs]
+    both = pack_texts(texts, order, row=64, rows=8), pack_rows(pairs, order, row=64, rows=8)
     for one, other in zip(*both, strict=True):
         expected = (other.target_in, other.target_out, other.target_segments, other.target_segments > 0)
         assert all(a is not None and torch.equal(a, b) for a, b in zip(one, expected, strict=True))
@@ -183,9 +187,7 @@ def test_texts_are_packed_as_the_targets_of_pairs() -> None:
 
 def test_a_text_that_does_not_fit_is_refused_before_the_first_batch() -> None:
     with pytest.raises(InputError, match=r"^text 1 has 9 tokens with EOS, but a row holds 8$"):
-        pack_texts([Text([5]), Text([5] * 8)], [0, 1], row=8, rows=1)
-    with pytest.raises(InputError, match="a text of 2 tokens, of which 1 are told to be learnt or not"):
-        pack_texts([Text([5, 6], [True])], [0], row=8, rows=1)
+        pack_texts([framed([5], [True]), framed([5] * 8, [True] * 8)], [0, 1], row=8, rows=1)
 
 
 # Buckets

@@ -99,7 +99,7 @@ def test_the_loss_of_packed_conversations_is_that_of_each_alone(model):
     texts = [model.written.learning(own) for own in TALKS[:6]]
 
     def loss(own, rows):
-        batches = pack_texts(own, range(len(own)), row=40, rows=rows, ends=None)
+        batches = pack_texts(own, range(len(own)), row=40, rows=rows)
         found = [next_token_loss(model.model, batch, across=False) for batch in batches]
         return sum(float(each.total) for each in found), sum(each.count for each in found)
 

@@ -6,12 +6,10 @@ from torch import Tensor
 
 from heedful.core.seeds import shuffled
 from heedful.data.batches import Text, TextBatch, pack_texts
-from heedful.errors import InputError
+from heedful.data.tokenizer import BOS, EOS
 from heedful.models.lm import LM
 from heedful.models.presets import LMSize, lm_config
 from heedful.tasks.generate.losses import next_token_loss
-from heedful.tasks.generate.train import GenerateTask
-from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.training.loop import rows_of
 from heedful.training.loss import Loss
 
@@ -35,7 +33,8 @@ def texts(count: int = 12) -> list[Text]:
     for _ in range(count):
         length = int(torch.randint(1, 12, (), generator=generator))
         ids = torch.randint(4, V, (length,), generator=generator).tolist()
-        found.append(Text(ids, (torch.rand(length, generator=generator) < 0.5).tolist()))
+        learnt = (torch.rand(length, generator=generator) < 0.5).tolist()
+        found.append(Text([BOS, *ids, EOS], [False, *learnt, learnt[-1]]))
     return found
 
 
@@ -88,7 +87,7 @@ def test_padding_never_counts(model: LM) -> None:
 def test_packed_texts_lose_as_much_as_each_alone(model: LM) -> None:
     given = texts()
     packed = list(pack_texts(given, shuffled(len(given), 0, 1), row=24, rows=4))
-    alone = [batch for text in given for batch in pack_texts([text], [0], row=len(text.ids) + 1, rows=1)]
+    alone = [batch for text in given for batch in pack_texts([text], [0], row=len(text.ids) - 1, rows=1)]
     assert len(packed) < len(alone)
     losses = [[next_token_loss(model, batch, across=False) for batch in batches] for batches in (packed, alone)]
     assert sum(loss.count for loss in losses[0]) == sum(loss.count for loss in losses[1]) > 0
@@ -102,34 +101,3 @@ def test_ranks_share_what_is_learnt(model: LM) -> None:
     parts = [next_token_loss(model, rows_of(batch, rank, 2), across=False) for rank in range(2)]
     assert sum(part.count for part in parts) == whole.count
     torch.testing.assert_close(parts[0].total + parts[1].total, whole.total)
-
-
-@pytest.mark.parametrize("across", [False, True])
-def test_a_stream_keeps_its_tokens_with_what_is_learnt_of_them(model: LM, across: bool) -> None:
-    plan = SmoothedTrain(steps=1, tokens=64, seed=3)
-    documents = [[4 + (3 * i + j) % 36 for j in range(5 + i)] for i in range(9)]
-    even = [[token % 2 == 0 for token in ids] for ids in documents]
-    plain, every, some = (
-        GenerateTask(documents, plan, context=12, across=across, learnt=learnt)
-        for learnt in (None, [[True] * len(ids) for ids in documents], even)
-    )
-    for epoch in range(3):
-        batches = [task.batches(epoch, model) for task in (plain, every, some)]
-        assert len({len(own) for own in batches}) == 1
-        for one, two, three in zip(*batches, strict=True):
-            assert one.learnt is None
-            assert all(torch.equal(*both) for both in zip(one[:3], two[:3], strict=True))
-            assert all(torch.equal(*both) for both in zip(one[:3], three[:3], strict=True))
-            assert two.learnt.all()
-            assert nats(plain.loss(model, one)) == nats(every.loss(model, two))
-            ends = three.following == plain.bos
-            # The end of a document is learnt where its last token is, which is the token before it.
-            expected = torch.where(ends, three.tokens % 2 == 0, three.following % 2 == 0)
-            assert torch.equal(three.learnt, expected)
-            assert ends.any() or epoch
-
-
-def test_documents_and_what_is_learnt_of_them_belong_together() -> None:
-    plan = SmoothedTrain(steps=1, tokens=64)
-    with pytest.raises(InputError, match="a text of 20 tokens, of which 19 are told"):
-        GenerateTask([[5] * 20], plan, context=12, across=True, learnt=[[True] * 19])

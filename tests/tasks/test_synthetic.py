@@ -241,6 +241,21 @@ def test_originals_may_be_left_out(pairs: Path, tmp_path: Path) -> None:
     assert not any("copies" in note for note in job.notes)
 
 
+@pytest.mark.parametrize("written", [[], ["la la", "lu"]])
+def test_pairs_of_several_references_are_not_taken_for_what_models_wrote(tmp_path: Path, written: list[str]) -> None:
+    made, path, other = backwards(80, 5), tmp_path / "pairs.jsonl", tmp_path / "made.tsv"
+    rows = [
+        {"source": source, "target": [target, target.upper()]}
+        for source, target in zip(made.source, made.target, strict=True)
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    other.write_text("".join(f"{text}\t{text}\n" for text in written))
+    data = {"vocab_size": 300, "path": str(path), "synthetic": [str(other)] if written else []}
+    job = TranslateJob(TranslateRecipe.model_validate(TRANSFORMER | {"data": data}))
+    assert job.facts().get("synthetic", 0) == len(written)
+    assert job.originals == len(job.pairs) - len(written) == 2 * (job.facts()["pairs"]["train"] - len(written))
+
+
 def test_a_student_is_a_run_that_tells_of_its_teacher(
     translators, pairs: Path, tmp_path: Path, capsys, monkeypatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from heedful.data.documents.passages import Passage, Placed, plain
 from heedful.data.documents.words import SPACELESS
@@ -60,7 +60,7 @@ def was_wrapped(lines: Sequence[str]) -> bool:
     )
 
 
-def wrapped_passage(lines: Sequence[str], number: int, write: Callable[[Placed], str] = plain) -> list[str | Passage]:
+def wrapped_passage(lines: Sequence[str], number: int) -> list[str | Passage]:
     """Lines as one passage, which is broken at the same width when it is written. What the second begins with, such as
     blanks, all later ones begin with."""
     raw = "".join(lines)
@@ -72,13 +72,13 @@ def wrapped_passage(lines: Sequence[str], number: int, write: Callable[[Placed],
     own = [line.strip() for line in lines]
     width = max(len(line.rstrip()) for line in lines)
     if len(own) == 1:
-        return [raw[:begin], Passage(own[0], (), inner, write, number), raw[end:]]
+        return [raw[:begin], Passage(own[0], (), inner, plain, number), raw[end:]]
 
     indent = re.match(r"[ \t]*", lines[-1])
     lead, line_end = indent[0] if indent else "", ending[0] if ending else "\n"
 
     def wrapped(placed: Placed) -> str:
-        return rewrapped(write(placed), width, lead, line_end)
+        return rewrapped(plain(placed), width, lead, line_end)
 
     return [raw[:begin], Passage(" ".join(own), (), inner, wrapped, number), raw[end:]]
 

@@ -20,6 +20,7 @@ def sentences_in(text: str, language: str) -> list[Span]:
 
 
 def trimmed(text: str, begin: int, end: int) -> Span:
+    """A part of a text without the blanks at both ends."""
     part = text[begin:end]
     return begin + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
 

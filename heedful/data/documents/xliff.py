@@ -87,27 +87,34 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
             done, review = ({"state": "translated", "subState": own} for own in (None, SUBSTATE))
             opening = tokens[unit.opens].raw
             changes[unit.opens] = [State(_with(opening, done), _with(opening, review))]
-    languages: dict[tuple[str, str], None] = {}
-    code = target if LANGUAGE.fullmatch(target) else meaning(target)
-    notes: tuple[str, ...] = ()
-    if left:
-        notes = (f"{counted(left, 'unit')} translated already, or not to be: left as before",)
-    for number, token in enumerate(tokens):
-        names = {"xliff": ("srcLang", "trgLang"), "file": ("source-language", "target-language")}.get(token.local)
-        if token.kind != "opens" or names is None or not (source := token.attribute(names[0])):
-            continue
-        said = token.attribute(names[1]) or ""
-        languages[source, said] = None
-        if not said and code is not None and code not in SIDES:
-            changes[number] = [_with(token.raw, {names[1]: code})]
-        elif not said and token.local == "xliff":
-            notes += ("the model does not know what language it translates to: set trgLang, which XLIFF 2 requires",)
+    notes = [f"{counted(left, 'unit')} translated already, or not to be: left as before"] if left else []
+    languages = _languages(tokens, target, changes, notes)
     parts: list[Part] = []
     for number, token in enumerate(tokens):
         if number not in gone:
             parts += changes.get(number, [token.raw])
         parts += after.get(number, [])
-    return Document(parts, lambda whole: encode("".join(whole)), notes, tuple(languages))
+    return Document(parts, lambda whole: encode("".join(whole)), tuple(notes), languages)
+
+
+def _languages(
+    tokens: Sequence[Token], target: str, changes: dict[int, list[Part]], notes: list[str]
+) -> tuple[tuple[str, str], ...]:
+    """What the file says that it is in, and translated to. Where it does not say the second, that is one of the
+    `changes`, or of the `notes`."""
+    found: dict[tuple[str, str], None] = {}
+    code = target if LANGUAGE.fullmatch(target) else meaning(target)
+    for number, token in enumerate(tokens):
+        names = {"xliff": ("srcLang", "trgLang"), "file": ("source-language", "target-language")}.get(token.local)
+        if token.kind != "opens" or names is None or not (source := token.attribute(names[0])):
+            continue
+        said = token.attribute(names[1]) or ""
+        found[source, said] = None
+        if not said and code is not None and code not in SIDES:
+            changes[number] = [_with(token.raw, {names[1]: code})]
+        elif not said and token.local == "xliff":
+            notes.append("the model does not know what language it translates to: set trgLang, which XLIFF 2 requires")
+    return tuple(found)
 
 
 def _code(token: Token) -> bool:

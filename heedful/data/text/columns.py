@@ -9,12 +9,10 @@ Rows = Iterator[tuple[int, tuple[str, ...]]]  # a number (of the line, or of the
 
 
 class Wanted(NamedTuple):
-    """Which two languages, columns or keys are asked for; None: where there is no choice. `columns` are numbers from 1,
-    and no line of a table is a header then."""
+    """Which two languages, columns or keys are asked for; None: where there is no choice."""
 
     source: str | None = None
     target: str | None = None
-    columns: tuple[int, int] | None = None
 
     @property
     def names(self) -> tuple[str, str]:

@@ -45,7 +45,6 @@ def read_parallel(
     *,
     source: str | None = None,
     target: str | None = None,
-    columns: tuple[int, int] | None = None,
     tag: str = "",
     valid: Sequence[str] = (),
     test: Sequence[str] = (),
@@ -58,7 +57,7 @@ def read_parallel(
     translations of one sentence stay on one side, and every machine chooses the same.
     Raises InputError or MissingError.
     """
-    read = read_whole(path, source=source, target=target, columns=columns, tag=tag)
+    read = read_whole(path, source=source, target=target, tag=tag)
     apart = list[Path]()
     if read.directions and (valid or test):
         fix = "give a folder, in which files are called train, valid and test"

@@ -68,7 +68,6 @@ def read_whole(
     *,
     source: str | None = None,
     target: str | None = None,
-    columns: tuple[int, int] | None = None,
     tag: str = "",
     tests_alone: bool = False,
 ) -> Read:
@@ -86,9 +85,8 @@ def read_whole(
     - A `.tsv`, `.csv` or `.txt` file with two columns, source first, or with more under a header; its first lines tell
       whether TAB, comma, semicolon or `|` separates them. The first line is a header when it
       holds both names, `source` and `target` (case aside), or languages that they mean; or, where they are left out,
-      two languages or sides ("English", "de", "src"). Numbers as names, counted from 1, choose columns. `columns` does
-      too, and then no line is a header. Without a header, names are only what the two are called. Tatoeba's third
-      column, an attribution, is left out.
+      two languages or sides ("English", "de", "src"). Numbers as names, counted from 1, choose columns. Without a
+      header, names are only what the two are called. Tatoeba's third column, an attribution, is left out.
     - TMX, XLIFF, PO, Excel's tables and Parquet, whatever their names; see `heedful.data.text.formats`.
     - A `.jsonl` file of objects, or a `.json` file with a list of such (perhaps under `data`), with the keys `source`
       and `target`, or with those under `translation`; where they are left out, the only two keys that are languages or
@@ -99,11 +97,9 @@ def read_whole(
     Nothing is held out. A folder may hold `tests_alone` where nothing is to be trained on. Raises InputError or
     MissingError.
     """
-    wanted = Wanted(source or None, target or None, columns)
+    wanted = Wanted(source or None, target or None)
     if source and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
-    if columns and (min(columns) < 1 or columns[0] == columns[1]):
-        raise InputError(f"columns {columns}, expected two different numbers from 1", fix="give 1 and 2")
     texts = [str(one) for one in ([path] if isinstance(path, str | Path) else path)]
     given = [one for text in texts for one in _given(text)]
     if any(one.ways for one in given):
@@ -178,7 +174,7 @@ def _refuse_twice(given: Sequence[Given]) -> None:
 
 def _read_directions(given: Sequence[Given], wanted: Wanted, tag: str, tests_alone: bool) -> Read:
     """Paths of which each says its directions. Raises InputError or MissingError."""
-    source, target, _ = wanted
+    source, target = wanted
     there = list(dict.fromkeys(way for one in given for way in one.ways))
     directions = [way for way in there if source in (None, way[0]) and target in (None, way[1])]
     asked = " ".join(f"{word} {side}" for word, side in (("from", source), ("to", target)) if side)
@@ -344,7 +340,7 @@ def _side(path: Path, name: str) -> Path:
 def _read_sides(paths: tuple[Path, Path], wanted: Wanted) -> Read:
     """Two files, the first of them the source unless its language is that of the target."""
     first, second = (language_of(path) or name for path, name in zip(paths, wanted.names, strict=True))
-    if all(wanted[:2]) and [column_of(name, [first, second]) for name in wanted.names] == [1, 0]:
+    if all(wanted) and [column_of(name, [first, second]) for name in wanted.names] == [1, 0]:
         paths, first, second = paths[::-1], second, first
     return _of_sides(paths, Columns(0, 1, first, second, False, turned=f"--data {paths[1]} {paths[0]}"))
 
@@ -368,7 +364,7 @@ def _read_files(where: Path, layout: Layout, wanted: Wanted) -> Read:
         read[files], taken = _read_one(files, layout.languages, wanted)
         told.append(_told(files, read[files], taken))
         first = first or taken
-        if first.header and not wanted.columns:  # the first table says what the names of the others are to be
+        if first.header:  # the first table says what the names of the others are to be
             wanted = Wanted(wanted.source or first.source, wanted.target or first.target)
     assert first is not None
     train = joined([read[files] for files in layout.train], where) if layout.train else Pairs([], [], str(where))
@@ -394,7 +390,7 @@ def _told(files: Sequence[object], pairs: Pairs, taken: Columns) -> str:
 
 
 def _read_table(path: Path, wanted: Wanted) -> tuple[Pairs, Columns]:
-    rows, taken = read_rows(path, *wanted.names, wanted.columns)
+    rows, taken = read_rows(path, *wanted.names)
     return pairs_of(str(path), rows), taken
 
 

@@ -24,7 +24,6 @@ OF_SPOTS = {
     "wide": ("large", "large"), "long": ("long", "longue"), "dangerous": ("dangereux", "dangereuse"),
     "narrow": ("étroit", "étroite"), "wet": ("humide", "humide"),
 }  # fmt: skip
-FAMOUS = "The animal didn't cross the street because it was too tired."
 
 
 def crossing(animal: str, place: str, last: str) -> Pair:

@@ -51,8 +51,7 @@ class AnswerJob(BodyJob[AnswerRecipe, Parts[list[Question]], TokenClassifier]):
     ) -> None:
         super().__init__(recipe, corpus, begun)
         train = self.corpus.train
-        texts = [one.question for one in train] + [*dict.fromkeys(one.context for one in train)]
-        encoder = self.read_encoder(texts)
+        encoder = self.encoder()
         unanswerable = any(not one.answers for one in train)
         self.answers = AnswerSpec(longest=recipe.answer.longest, unanswerable=unanswerable)
         self.config = TokenClassifierConfig(encoder=encoder, answers=2, dropout=0.0)
@@ -61,6 +60,10 @@ class AnswerJob(BodyJob[AnswerRecipe, Parts[list[Question]], TokenClassifier]):
 
     def read(self) -> Parts[list[Question]]:
         return read_questions(self.recipe.data.path)
+
+    def texts(self) -> list[str]:
+        train = self.corpus.train
+        return [one.question for one in train] + [*dict.fromkeys(one.context for one in train)]
 
     def describe(self) -> str:
         sizes = f"{counted(len(self.corpus.train), 'question')} in {counted(len(self.windows), 'window')}"

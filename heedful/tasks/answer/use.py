@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict
 import torch
 from torch import Tensor
 
+from heedful.data.documents.sentences import trimmed
 from heedful.data.frame import Frame
 from heedful.data.lines import sanitise
 from heedful.data.parts import read_tests
@@ -123,7 +124,7 @@ class Answerer(TextModel[TokenClassifier]):
             best = flat.topk(min(BEST, int(allowed.sum())))
             for score, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
                 begin, end = divmod(place, len(ends))
-                span = _trimmed(context, window.offsets[begin][0], window.offsets[end][1])
+                span = trimmed(context, window.offsets[begin][0], window.offsets[end][1])
                 found[span] = max(score, found.get(span, -torch.inf))
         found = {(a, b): score for (a, b), score in found.items() if a < b}
         if self.spec.unanswerable or not found:
@@ -131,12 +132,6 @@ class Answerer(TextModel[TokenClassifier]):
         spans = sorted(found, key=lambda span: -found[span])
         chances = torch.tensor([found[span] for span in spans]).softmax(0).tolist()
         return [Answer(context[a:b], score, a, b) for (a, b), score in zip(spans, chances, strict=True)][:top]
-
-
-def _trimmed(text: str, begin: int, end: int) -> tuple[int, int]:
-    """Without the blanks at both ends."""
-    own = text[begin:end]
-    return begin + len(own) - len(own.lstrip()), end - len(own) + len(own.rstrip())
 
 
 def normalised(text: str) -> str:

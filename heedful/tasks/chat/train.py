@@ -47,7 +47,7 @@ class ChatTask:
     def batches(self, epoch: int, model: object) -> list[TextBatch]:
         order = shuffled(len(self.texts), self.plan.seed, epoch)
         rows = max(1, self.plan.tokens // self.context)
-        return [*pack_texts(self.texts, order, row=self.context, rows=rows, ends=None)]
+        return [*pack_texts(self.texts, order, row=self.context, rows=rows)]
 
     def loss(self, model: LM, batch: TextBatch) -> Loss:
         return next_token_loss(model, batch, across=False, smoothing=self.plan.smoothing or 0.0)
@@ -133,7 +133,7 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         return [f"{what}; {why}: let the template end its generation prompt before a blank (data.template)"]
 
     def describe(self) -> str:
-        learnt = sum(sum(text.targets[1:-1]) for text in self.texts)
+        learnt = sum(sum(text.learnt[1:]) for text in self.texts)
         sizes = f"{counted(len(self.texts), 'conversation')}, {counted(learnt, 'token')} of answers"
         return f"{sizes}, {self.tokenizer.size:,} in the vocabulary"
 
@@ -163,7 +163,7 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         return ChatTask(self.texts, self.recipe.train, context=self.config.embed.context_length)
 
     def chance(self) -> float:
-        return entropy(token for text in self.texts for token, own in zip(text.ids, text.targets, strict=False) if own)
+        return entropy(token for text in self.texts for token, own in zip(text.ids, text.learnt, strict=True) if own)
 
     def measure(self, model: LM) -> Measurement:
         chat = ChatModel(model, self.tokenizer, self.spec(), template=self.template)

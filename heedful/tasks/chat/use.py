@@ -262,7 +262,7 @@ class ChatModel(LanguageModel):
         rows, order = max(1, READ // self.context), range(len(found.texts))
         nats, count = 0.0, 0
         with torch.inference_mode():
-            for batch in pack_texts(found.texts, order, row=self.context, rows=rows, ends=None):
+            for batch in pack_texts(found.texts, order, row=self.context, rows=rows):
                 loss = next_token_loss(self.model, batch, across=False)
                 nats, count = nats + float(loss.total), count + int(loss.count)
         scores: dict[str, Any] = {"loss": nats / count, "perplexity": perplexity(nats / count)}

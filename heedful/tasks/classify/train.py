@@ -7,7 +7,7 @@ from statistics import fmean, pstdev
 from typing import Any, ClassVar
 
 from heedful.data.batches import shuffled_groups
-from heedful.data.text.labelled import Answer, Example, Labelled, read_labelled
+from heedful.data.text.labelled import Answer, Labelled, read_labelled
 from heedful.errors import InputError, counted
 from heedful.metrics.labels import accuracy, entropy
 from heedful.models import config_from
@@ -82,7 +82,7 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
     def __init__(self, recipe: ClassifyRecipe, corpus: Labelled | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         corpus = self.corpus
-        body = self.read_body(_texts(corpus.train), pooler=True)
+        body = self.body(pooler=True)
         self.answers = _spec(corpus, symmetric=recipe.classify.symmetric)
         least = {"label": 2, "labels": 1}.get(corpus.answer, 0)
         if len(self.answers.labels) < least:
@@ -114,6 +114,9 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
 
     def read(self) -> Labelled:
         return read_labelled(self.recipe.data.path)
+
+    def texts(self) -> list[str]:
+        return [text for one in self.corpus.train for text in (one.text, one.pair, *one.choices) if text]
 
     def new_heads(self) -> Collection[str]:
         """The head, a pooler where the encoder had none, and a language model's vectors of tokens: two are new."""
@@ -199,10 +202,6 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
             limits="It has seen only the texts above: on others expect worse than the table says. Its probabilities "
             "are not calibrated.",
         )
-
-
-def _texts(examples: Sequence[Example]) -> list[str]:
-    return [text for one in examples for text in (one.text, one.pair, *one.choices) if text]
 
 
 def _spec(corpus: Labelled, *, symmetric: bool) -> ClassifySpec:

@@ -1,14 +1,13 @@
 """Training a language model on running text."""
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 
 from heedful.core.seeds import counter_seed, shuffled
-from heedful.data.batches import Text, TextBatch
+from heedful.data.batches import TextBatch
 from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import BOS
 from heedful.errors import InputError
@@ -35,26 +34,14 @@ class GenerateTask:
     """Batches cut from one stream, in which each document begins with `bos`, and the cross-entropy of what follows.
 
     In every epoch the stream is cut elsewhere, and its pieces come in another order. `across`: a token may look
-    at the documents before its own; else segments keep them apart. `learnt`: which tokens of each document count in
-    the loss; the `bos` behind it does where its last token does.
+    at the documents before its own; else segments keep them apart.
     """
 
     def __init__(
-        self,
-        documents: Sequence[Ids],
-        plan: SmoothedTrain,
-        *,
-        context: int,
-        across: bool,
-        bos: int = BOS,
-        learnt: Sequence[list[bool]] | None = None,
+        self, documents: Sequence[Ids], plan: SmoothedTrain, *, context: int, across: bool, bos: int = BOS
     ) -> None:
         self.plan, self.context, self.across, self.bos = plan, context, across, bos
         self.stream = torch.tensor([token for ids in documents for token in (bos, *ids)] + [bos])
-        self.learnt: torch.Tensor | None = None
-        if learnt is not None:
-            targets = [Text(*text).targets for text in zip(documents, learnt, strict=True)]
-            self.learnt = torch.tensor([True, *chain.from_iterable(targets)])
         if len(self.stream) < context + 2:
             what = f"{len(self.stream) - 2:,} tokens do not fill one row of {context}"
             raise InputError(what, fix="give more text, or --set model.context_length=32")
@@ -70,9 +57,9 @@ class GenerateTask:
     def _batch(self, starts: list[int]) -> TextBatch:
         positions = torch.tensor(starts)[:, None] + torch.arange(self.context + 1)
         taken = self.stream[positions]
-        tokens, learnt = taken[:, :-1], None if self.learnt is None else self.learnt[positions][:, 1:]
+        tokens = taken[:, :-1]
         segments = torch.ones_like(tokens) if self.across else (tokens == self.bos).cumsum(1) + 1
-        return TextBatch(tokens, taken[:, 1:], segments, learnt)
+        return TextBatch(tokens, taken[:, 1:], segments)
 
     def loss(self, model: LM, batch: TextBatch) -> Loss:
         return next_token_loss(model, batch, across=self.across, smoothing=self.plan.smoothing or 0.0)

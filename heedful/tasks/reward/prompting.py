@@ -102,8 +102,8 @@ class ChatPrompting(Prompting):
         for prompt, answer in zip(prompts, answers, strict=True):
             said: Message = {"role": "assistant", "content": answer}
             text = self.written.learning([*messages_in(prompt), said])
-            learnt = text.learnt or []
-            asked = max((i for i, own in enumerate(learnt, 1) if not own), default=0)  # earlier answers are asked too
+            # Earlier answers are asked too.
+            asked = max((i for i, own in enumerate(text.learnt, 1) if not own), default=0)
             found.append(Answered(text.ids, max(1, asked)))
         return found
 

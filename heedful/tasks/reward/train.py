@@ -80,7 +80,7 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
 
     def __init__(self, recipe: RewardRecipe, corpus: Parts[list[Judgement]] | None = None, begun: Path | None = None):
         super().__init__(recipe, corpus, begun)
-        body = self.read_body(_texts(self.corpus.train), pooler=False)
+        body = self.body()
         assert isinstance(body, LMConfig)  # of all presets and starts
         self.config = ClassifierConfig(lm=body, answers=None, dropout=0.0, bias=False)
         self.about: dict[str, Any] = {} if self.start is None else dict(self.start.around)
@@ -91,6 +91,9 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
 
     def read(self) -> Parts[list[Judgement]]:
         return read_judgements(self.recipe.data.path)
+
+    def texts(self) -> list[str]:
+        return [one.prompt + answer for one in self.corpus.train for answer in one.candidates]
 
     def _compared(self, judgements: Sequence[Judgement]) -> list[Compared]:
         asked = [(one.prompt, answer) for one in judgements for answer in one.candidates]
@@ -161,7 +164,3 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
             f"what it is wrong about (the correlation with length is {bias:.2f}): keep near to where it began, and "
             "let people judge what comes out.",
         )
-
-
-def _texts(judgements: Sequence[Judgement]) -> list[str]:
-    return [one.prompt + answer for one in judgements for answer in one.candidates]

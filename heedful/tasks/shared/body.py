@@ -4,6 +4,7 @@ preset's size or that of another run."""
 from abc import abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
@@ -30,34 +31,42 @@ class BodyJob(Job[R, C, M]):
     start: Start | None
     tokenizer: Tokenizer
 
+    def __init__(self, recipe: R, corpus: C | None = None, begun: Path | None = None) -> None:
+        super().__init__(recipe, corpus, begun)
+        if self.start:
+            self.tokenizer = self.start.source
+        else:
+            kind, most = recipe.data.tokenizer, recipe.data.vocab_size
+            self.tokenizer = self.kept_tokenizer(lambda: train_tokenizer(self.texts(), kind=kind, size=most))
+        self.fingerprint = fingerprint(map(repr, self.corpus.train))
+        self.tokenizer_hash = self.tokenizer.fingerprint
+
+    @abstractmethod
+    def texts(self) -> Iterable[str]:
+        """What a new tokenizer is trained on."""
+
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, *self.starts)
 
-    def read_body(self, texts: Iterable[str], *, pooler: bool) -> LMConfig | EncoderConfig:
-        """The body's configuration for its tokenizer, which is trained on the texts where there is none yet. An encoder
-        keeps no head but, where it is asked for, its pooler."""
-        recipe = self.recipe
+    def body(self, *, pooler: bool = False) -> LMConfig | EncoderConfig:
+        """The body's configuration for its tokenizer. An encoder keeps no head but, where it is asked for, its
+        pooler."""
         config: LMConfig | EncoderConfig
-        if self.start is not None:
-            self.tokenizer = self.start.source
-            config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
+        if self.start:
+            config = config_from(self.start.model, where=f"{self.recipe.start_from}/config.json")
         else:
-            kind, most = recipe.data.tokenizer, recipe.data.vocab_size
-            self.tokenizer = self.kept_tokenizer(lambda: train_tokenizer(texts, kind=kind, size=most))
-            row, size = row_of(READERS, recipe), self.tokenizer.size
+            row, size = row_of(READERS, self.recipe), self.tokenizer.size
             if isinstance(row, EncoderSize):
                 config = encoder_config(row, vocab_size=size)
             else:
                 config = lm_config(row, vocab_size=size)
-        self.fingerprint = fingerprint(map(repr, self.corpus.train))
-        self.tokenizer_hash = self.tokenizer.fingerprint
         if isinstance(config, EncoderConfig):
             config = replace(config, mlm_head=False, nsp_head=False, pooler=pooler)
         return config
 
-    def read_encoder(self, texts: Iterable[str]) -> EncoderConfig:
+    def encoder(self) -> EncoderConfig:
         """The same of a task whose presets and starts are encoders."""
-        body = self.read_body(texts, pooler=False)
+        body = self.body()
         assert isinstance(body, EncoderConfig)
         return body
 

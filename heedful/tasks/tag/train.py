@@ -56,7 +56,7 @@ class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
     ) -> None:
         super().__init__(recipe, corpus, begun)
         corpus = self.corpus
-        encoder = self.read_encoder([one.text for one in corpus.train])
+        encoder = self.encoder()
         labels = tuple(sorted({label for one in corpus.train for label in one.labels}))
         self.answers = TagSpec(labels=labels)
         self.config = TokenClassifierConfig(encoder=encoder, answers=len(labels))
@@ -74,6 +74,9 @@ class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
 
     def read(self) -> Parts[list[Sentence]]:
         return read_tagged(self.recipe.data.path)
+
+    def texts(self) -> list[str]:
+        return [one.text for one in self.corpus.train]
 
     def describe(self) -> str:
         words = sum(len(one.words) for one in self.corpus.train)

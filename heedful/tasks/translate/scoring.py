@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -89,46 +89,61 @@ def _calibrated(translator: Translator, pairs: Pairs) -> Scored:
     return Scored(f"calibrated on {pairs.name}", to_json(found), found.told)
 
 
-def _parts(translator: Translator, options: TranslationScoring) -> tuple[Mapping[str, Pairs], Pairs, tuple[str, ...]]:
+class _Parts(NamedTuple):
     """The test sets, what confidence is calibrated on, and what is to be told of how they were read."""
-    source, target = options.source, options.target
+
+    tests: Mapping[str, Pairs]
+    valid: Pairs
+    told: tuple[str, ...]
+
+
+def _parts(translator: Translator, options: TranslationScoring) -> _Parts:
+    """Of data, or of two files, which some of the runs may have learnt from."""
     runs = [one for one in (translator.run, options.against, *(options.together or ())) if one is not None]
     if options.data is not None:
-        refuse_named(options.data, to=options.to, from_language=options.from_language)
-        about = translator.about
-        if KEY not in about:
-            source, target = source or about["source"], target or about["target"]
-        held = list[str]()
-
-        def was_held_out(fingerprint: str) -> bool:
-            held.extend(str(run) for run in runs if has_held_out(Path(run), fingerprint))
-            return bool(held)
-
-        read = partial(read_to_score, options.data, was_held_out=was_held_out, source=source, target=target)
-        corpus, told = with_tags(translator, lambda tag: read(tag=tag))
-        if KEY not in about and (corpus.source, corpus.target) != (source, target):
-            told = (*told, f"{options.data}: scored from {corpus.source} to {corpus.target}")
-        if held:
-            told = (*told, f"{options.data}: {held[0]} has learnt from it, and what it held out for a test is scored")
-        tests, valid = corpus.tests, corpus.valid
-        others = [run for run in runs if str(run) not in held]
-        scored = dict.fromkeys(Path(file) for part in tests.values() for file in part.files)
-        told = (*told, *(line for file in scored for line in _warnings(others, [file])))
-        if KEY in about and corpus.directions:
-            tests = dict(by_direction(tests))
-        elif KEY in about:
-            known_way = partial(_in_direction, directed_by_data(translator, corpus.source, corpus.target, options.data))
-            tests, valid = {name: known_way(part) for name, part in tests.items()}, known_way(valid)
-        return tests, valid or next(iter(tests.values())), told
-    if source is not None and target is not None:
-        pairs = read_pairs(source, target)
-        told = _warnings(runs, [Path(target), Path(source)])
-        named = options.from_language, options.to
-        directed, unsaid = directed_by_files(translator, source, target, named=named)
-        if KEY in translator.about:
-            pairs, told = _in_direction(directed, pairs), (*told, *unsaid)
-        return {Path(source).name: pairs}, pairs, told
+        return _of_data(translator, options.data, options, runs)
+    if options.source is not None and options.target is not None:
+        return _of_files(translator, options.source, options.target, options, runs)
     raise InputError("nothing to score", fix="give --source FILE --target FILE, or --data PATH")
+
+
+def _of_data(translator: Translator, data: str, options: TranslationScoring, runs: Sequence[str | Path]) -> _Parts:
+    refuse_named(data, to=options.to, from_language=options.from_language)
+    about, source, target = translator.about, options.source, options.target
+    if KEY not in about:
+        source, target = source or about["source"], target or about["target"]
+    held = list[str]()
+
+    def was_held_out(fingerprint: str) -> bool:
+        held.extend(str(run) for run in runs if has_held_out(Path(run), fingerprint))
+        return bool(held)
+
+    read = partial(read_to_score, data, was_held_out=was_held_out, source=source, target=target)
+    corpus, told = with_tags(translator, lambda tag: read(tag=tag))
+    if KEY not in about and (corpus.source, corpus.target) != (source, target):
+        told = (*told, f"{data}: scored from {corpus.source} to {corpus.target}")
+    if held:
+        told = (*told, f"{data}: {held[0]} has learnt from it, and what it held out for a test is scored")
+    tests, valid = corpus.tests, corpus.valid
+    others = [run for run in runs if str(run) not in held]
+    scored = dict.fromkeys(Path(file) for part in tests.values() for file in part.files)
+    told = (*told, *(line for file in scored for line in _warnings(others, [file])))
+    if KEY in about and corpus.directions:
+        tests = dict(by_direction(tests))
+    elif KEY in about:
+        known_way = partial(_in_direction, directed_by_data(translator, corpus.source, corpus.target, data))
+        tests, valid = {name: known_way(part) for name, part in tests.items()}, known_way(valid)
+    return _Parts(tests, valid or next(iter(tests.values())), told)
+
+
+def _of_files(
+    translator: Translator, source: str, target: str, options: TranslationScoring, runs: Sequence[str | Path]
+) -> _Parts:
+    pairs, told = read_pairs(source, target), _warnings(runs, [Path(target), Path(source)])
+    directed, unsaid = directed_by_files(translator, source, target, named=(options.from_language, options.to))
+    if KEY in translator.about:
+        pairs, told = _in_direction(directed, pairs), (*told, *unsaid)
+    return _Parts({Path(source).name: pairs}, pairs, told)
 
 
 def _warnings(runs: Sequence[str | Path], paths: Sequence[Path]) -> tuple[str, ...]:

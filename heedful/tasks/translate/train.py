@@ -1,8 +1,8 @@
 """Training a translator: pairs of texts in, a model out. A summariser is one, of long texts and short ones."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import compress, islice
 from pathlib import Path
 from textwrap import shorten
@@ -65,56 +65,72 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
     def __init__(self, recipe: TranslateRecipe, corpus: Corpus | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
-        self.metric = METRICS[recipe.data.scores]
+        data, read = recipe.data, self.corpus
+        self.metric = METRICS[data.scores]
         self.score_names = self.metric.names
-        if recipe.data.scores == "rouge":
+        if data.scores == "rouge":
             rouge_scorer()  # found missing now, and not when the training is over
-        self._gather()
+        written = data.synthetic if self.start else [*map(with_tag, data.synthetic)]
+        self.corpus = with_synthetic(read, written, data.originals)
+        self.mixes = read_mixes(data.mix, self.corpus)
+        self.corpora = [self.corpus, *(mix.corpus for mix in self.mixes)]  # that are learnt from
+        self.notes = self._notes(read)
+        if self.start and not self.corpus.directions:
+            self.start, told = directed_start(self.start, self.corpus.source, self.corpus.target)
+            self.notes += [told] if told else []
         parts = [corpus.train.apart() for corpus in self.corpora]
+        self.originals = len(read.train.apart())  # pairs of the data, one for each reference
+        self.synthetic = len(parts[0]) - self.originals  # and those that models wrote
         tags = tags_said(parts)
         self.tag = tags[0] if parts[0].tags and all(parts[0].tags) else ""  # what is meant where none is said
         self.source, self.target, self.config = self._model(tags)
         self.framing = self._framing(tags)
         self.around = self.framing.around
-        self.task_of = self._encoded(parts)
+        self.ends = ends_of(self.target, self.around, where=recipe.start_from)
+        texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
+        sources, beyond = cut_at(self.source.encode(texts[0]), self.framing.longest_source)
+        kinds = self._kinds(parts)
+        encoded = self.framing.framed(zip(sources, self.target.encode(texts[1]), strict=True), kinds)
+        fits = [max(map(len, pair)) < self.framing.longest for pair in encoded]
+        self.pairs = [*compress(encoded, fits)]
+        self.notes += self._cut_and_left_out(sum(map(bool, beyond)), len(encoded) - len(self.pairs))
+        self.variants = self._variants([*compress(zip(*texts, strict=True), fits)], [*compress(kinds, fits)])
+        self.weights = self._weights(parts[0], fits)
+        self.mixed = self._mixed(fits, [len(part) for part in parts])
+        self.lengths = length_facts([*compress(sources, fits)], begun)
+        as_they_are = data.scores != "bleu" or recipe.noise.capitals > 0
+        self.capitals = {} if as_they_are else capitals_facts(texts[0])
+        self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
+        if (positions := most_positions(self.config)) is not None:
+            self._check_lengths(positions)
         self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
         self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
         self.valid = self.corpus.valid.rows(some_of(len(self.corpus.valid), recipe.train.eval_sentences))
 
-    def _gather(self) -> None:
-        """What is learnt from, `corpora`: the data, with synthetic pairs, and what is mixed in. What is doubtful in the
-        data is noted."""
-        corpus, data = self.corpus, self.recipe.data
-        originals = corpus.train.apart()
-        tests = {pair for part in corpus.tests.values() for pair in zip(part.source, part.target, strict=True)}
+    def _notes(self, read: Corpus) -> list[str]:
+        """What becomes what, what is doubtful in the data as they were `read`, and the notes of all that is learnt
+        from."""
+        corpus, originals = self.corpus, read.train.apart()
+        tests = {pair for part in read.tests.values() for pair in zip(part.source, part.target, strict=True)}
         wrong = doubts(originals.source, originals.target, tests)
-        ways = [(way, corpus.train.rows(rows)) for way, rows in corpus.train.by_direction().items()]
-        held = [corpus.valid, *corpus.tests.values()]
-        for (source, target), part in ways or [((corpus.source, corpus.target), corpus.train)]:
-            wrong += in_three_lines(part, held, source, target) if data.scores == "bleu" else []
-        noted = len(corpus.notes)
-        synthetic = data.synthetic if self.start else [*map(with_tag, data.synthetic)]
-        self.corpus = corpus = with_synthetic(corpus, synthetic, data.originals)
-        self.synthetic = len(corpus.train) - len(originals)
-        self.notes += corpus.notes[noted:]
-        self.notes[:0] = [*corpus.taken, *self._direction(corpus), *wrong]
-        self.mixes = read_mixes(data.mix, corpus)
+        ways = [(way, read.train.rows(rows)) for way, rows in read.train.by_direction().items()]
+        held = [read.valid, *read.tests.values()]
+        for (source, target), part in ways or [((read.source, read.target), read.train)]:
+            wrong += in_three_lines(part, held, source, target) if self.recipe.data.scores == "bleu" else []
+        notes = [*corpus.taken, *self._direction(corpus), *wrong, *corpus.notes]
         for mix in self.mixes:
-            self.notes += [f"mixed in, {100 * mix.share:g} % of each epoch: {line}" for line in mix.corpus.taken]
-            self.notes += mix.corpus.notes
-        self.corpora = [corpus, *(mix.corpus for mix in self.mixes)]
+            notes += [f"mixed in, {100 * mix.share:g} % of each epoch: {line}" for line in mix.corpus.taken]
+            notes += mix.corpus.notes
+        return notes
 
     def _model(self, tags: Sequence[str]) -> tuple[Tokenizer, Tokenizer, Any]:
         """Tokenizers and a configuration: those of the model that it starts from, or of the recipe."""
-        recipe, corpus = self.recipe, self.corpus
+        recipe = self.recipe
         if self.start:
-            if not corpus.directions:
-                self.start, told = directed_start(self.start, corpus.source, corpus.target)
-                self.notes += [told] if told else []
             config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
             return self.start.source, self.start.target, config
         row, known = row_of(TRANSLATORS, recipe), None if self.begun is None else read_tokenizers(self.begun)
-        source, target = known or _train_tokenizers(recipe, corpus, [*map(tag_token, tags)])
+        source, target = known or _train_tokenizers(recipe, self.corpus, [*map(tag_token, tags)])
         sizes = {"source_vocab": source.size, "target_vocab": target.size}
         return source, target, translator_config(row, **sizes, joint=recipe.data.joint)
 
@@ -127,33 +143,13 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         longest = data.longest if positions is None else min(data.longest, positions)
         return Framing({way: own | kinds for way, own in arounds.items()}, longest, data.cut)
 
-    def _encoded(self, parts: Sequence[Pairs]) -> Callable[..., TranslationTask]:
-        """An epoch of a model that `packs` or not: the pairs as tokens that are no longer than a row can be, how often
-        each comes, and other forms of them where the recipe wants some. What is to be known of them is kept."""
-        data, framing, longest = self.recipe.data, self.framing, self.framing.longest
-        ends = ends_of(self.target, self.around, where=self.recipe.start_from)
-        texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
-        sources, beyond = cut_at(self.source.encode(texts[0]), framing.longest_source)
-        if cut := sum(map(bool, beyond)):
-            self.notes.append(f"{counted(cut, 'source')} {are(cut)} cut after {longest} tokens")
-        kinds = self._kinds(parts)
-        encoded = framing.framed(zip(sources, self.target.encode(texts[1]), strict=True), kinds)
-        fits = [max(map(len, pair)) < longest for pair in encoded]
-        self.pairs = [*compress(encoded, fits)]
-        if left_out := len(encoded) - len(self.pairs):
-            what = f"{counted(left_out, 'pair')} of more than {longest} tokens {are(left_out)} left out"
-            self.notes.append(what)
-        variants = self._variants([*compress(zip(*texts, strict=True), fits)], [*compress(kinds, fits)])
-        weights, mixes = self._weights(parts[0], fits), self._mixed(fits, [len(part) for part in parts])
-        self.lengths = length_facts([*compress(sources, fits)], self.begun)
-        as_they_are = data.scores != "bleu" or self.recipe.noise.capitals > 0
-        self.capitals = {} if as_they_are else capitals_facts(texts[0])
-        self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
-        if (positions := most_positions(self.config)) is not None:
-            self._check_lengths(positions)
-        return partial(
-            TranslationTask, self.pairs, self.recipe.train, ends=ends, weights=weights, mixes=mixes, variants=variants
-        )
+    def _cut_and_left_out(self, cut: int, left_out: int) -> list[str]:
+        """What is told of so many sources that were cut, and so many pairs that were left out."""
+        longest = self.framing.longest
+        told = [f"{counted(cut, 'source')} {are(cut)} cut after {longest} tokens"] if cut else []
+        if left_out:
+            told.append(f"{counted(left_out, 'pair')} of more than {longest} tokens {are(left_out)} left out")
+        return told
 
     def read(self) -> Corpus:
         data = self.recipe.data
@@ -325,7 +321,15 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return valid.rows(spread(len(valid), share))
 
     def task(self, model: TranslationModel) -> TranslationTask:
-        return self.task_of(packs=model.packs)
+        return TranslationTask(
+            self.pairs,
+            self.recipe.train,
+            packs=model.packs,
+            ends=self.ends,
+            weights=self.weights,
+            mixes=self.mixed,
+            variants=self.variants,
+        )
 
     def chance(self) -> float:
         return entropy(token for _, target in self.pairs for token in target)

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
@@ -158,7 +158,6 @@ class Phrases:
     """How a vocabulary says words."""
 
     tokenizer: Tokenizer
-    _parting: Bool[Tensor, "V"] | None = None
     _avoiding: dict[tuple[str, ...], Avoid] = field(default_factory=dict)
 
     def wish(self, wanted: Wanted) -> Wish:
@@ -174,13 +173,11 @@ class Phrases:
         apart = [tuple(ids) for ids in cut if ids and self.tokenizer.spelling(ids[0])[:1] == b" "]
         return apart or [tuple(ids) for ids in cut if ids]
 
-    @property
+    @cached_property
     def parting(self) -> Bool[Tensor, "V"]:
         """The tokens that begin something new after a word."""
-        if self._parting is None:
-            begins = [spelling[:1] for spelling in self._spellings]
-            self._parting = torch.tensor([is_letter(first[0]) is False if first else False for first in begins])
-        return self._parting
+        begins = [spelling[:1] for spelling in self._spellings]
+        return torch.tensor([is_letter(first[0]) is False if first else False for first in begins])
 
     def avoiding(self, words: tuple[str, ...]) -> Avoid:
         """The rule that leaves these out."""

@@ -39,7 +39,7 @@ def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[s
     sure = "" if job.calibration is None else f" {job.calibration.told}"
     return CardText(
         what=what,
-        learnt_on=f"{counted(len(corpus.train) - job.synthetic, 'pair')}, from `{corpus.train.name}`{_mixed_in(job)}",
+        learnt_on=f"{counted(job.originals, 'pair')}, from `{corpus.train.name}`{_mixed_in(job)}",
         after=_written(job, f"{rank}{TEACHER}" in first) + _tags(job),
         table=[f"| test set | pairs | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns), *rows],
         how=f"Search: beam {decode.beam}, length penalty {decode.length_penalty:g}. Scored by {_signatures(scores)}."
