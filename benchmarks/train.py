@@ -113,13 +113,14 @@ class Ours:
         model = model.to(DTYPES["bf16" if FAST in how else "fp32"])
         if "compiled" in how:
             compile_blocks(model)
+        self.halves = job.halves and "compiled" not in how
         optimizer = Optimizer(model, OptimConfig(lr=plan.lr, warmup=plan.warmup))
         self.state = State(model=model, optimizer=optimizer, average=average, seed=1)
         self.task = Kept(TranslationTask(job.pairs, plan, packs=False) if "sorted" in how else job.task(model))
 
     def steps(self, count: int) -> Iterator[Step]:
         with Waits():
-            for step in fit(self.task, self.state, Budget(steps=self.state.step + count)):
+            for step in fit(self.task, self.state, Budget(steps=self.state.step + count), halves=self.halves):
                 assert isinstance(step, Step)
                 yield step
 
