@@ -144,7 +144,6 @@ def seeded() -> None:
     torch.default_generator.manual_seed(0)
     if torch.cuda.is_available():  # without a GPU `torch.manual_seed` notes down the whole stack, for the day of one
         torch.cuda.manual_seed_all(0)
-    shapes.called.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -8,18 +8,23 @@ import ast
 import dataclasses
 import functools
 import importlib.machinery
+import inspect
 import sys
-from collections import Counter
 from collections.abc import Sequence
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any
 
+import numpy
 from beartype import beartype
+from beartype.door import die_if_unbearable
 from jaxtyping import jaxtyped
+from torch import Tensor
 
 ONE_CALL = jaxtyped("context")
-FIRST, THEN = 100, 10  # calls of a function in one test that are checked: these, and one in so many
-called: Counter[Any] = Counter()  # how often, in this test
+Seen = Any  # what annotations can tell of a value, as something that can be looked up
+MOST = 16  # values of a list, of which one that is longer is told by its length and its ends
+EACH_TIME = inspect.CO_GENERATOR | inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+CONTAINERS, VALUES = {tuple, list, dict}, {str, bool, NoneType}
 
 
 def checked(made: Any) -> Any:
@@ -29,21 +34,65 @@ def checked(made: Any) -> Any:
             made.__init__ = checked(made.__init__)  # type: ignore[misc]
         return made
     said = made.__annotations__
-    made.__annotations__ = {name: known(hint, made.__globals__) for name, hint in said.items()}
+    hints = {name: known(hint, made.__globals__) for name, hint in said.items()}
+    made.__annotations__ = hints
     held = beartype(made)
     made.__annotations__ = held.__annotations__ = said
     if "jaxtyping" not in repr(said):
         return held
+    return each_time(made, held) if made.__code__.co_flags & EACH_TIME else once(made, held, hints)
 
-    @functools.wraps(held)
+
+def each_time(made: Any, held: Any) -> Any:
+    @functools.wraps(made)
     def within(*args: Any, **named: Any) -> Any:
-        called[made] += 1
-        if called[made] > FIRST and called[made] % THEN:
-            return made(*args, **named)
         with ONE_CALL:  # in which a letter is one size
             return held(*args, **named)
 
     return within
+
+
+def once(made: Any, held: Any, hints: dict[str, Any]) -> Any:
+    """A function that is held to its annotations whenever it is given, or returns, what it was not before: the check
+    says the same of tensors of the same shapes and types."""
+    returned: dict[Seen, set[Seen]] = {}
+
+    @functools.wraps(made)
+    def within(*args: Any, **named: Any) -> Any:
+        given = (*map(seen, args), None, *map(seen, named.items()))
+        before = returned.get(given)
+        if before is None:
+            with ONE_CALL:
+                result = held(*args, **named)
+            returned[given] = {seen(result)}
+            return result
+        result = made(*args, **named)
+        if (now := seen(result)) not in before:
+            with ONE_CALL:
+                for name, value in (inspect.getcallargs(made, *args, **named) | {"return": result}).items():
+                    die_if_unbearable(value, hints.get(name, Any))
+            before.add(now)
+        return result
+
+    return within
+
+
+def seen(value: Any) -> Seen:
+    """Of a tensor its shape and its type, of a container what it holds; of others the type, and a word itself."""
+    kind = type(value)
+    if kind in VALUES:
+        return value
+    if kind in CONTAINERS:
+        held = [*value.items()] if kind is dict else value
+        if len(held) > MOST:
+            return kind, len(held), seen(held[0]), seen(held[-1])
+        return kind, *map(seen, held)
+    return (kind, value.dtype, value.shape) if has_shape(kind) else kind
+
+
+@functools.cache
+def has_shape(kind: type) -> bool:
+    return issubclass(kind, Tensor | numpy.ndarray)
 
 
 def known(hint: Any, names: dict[str, Any]) -> Any:

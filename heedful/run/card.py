@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
@@ -35,8 +36,11 @@ def environment(device: torch.device, precision: str) -> dict[str, Any]:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "threads": torch.get_num_threads(),
         "precision": precision,
-        "versions": {name: metadata.version(name) for name in LIBRARIES},
+        "versions": {name: _version(name) for name in LIBRARIES},
     }
+
+
+_version = cache(metadata.version)  # which reads and parses a file each time
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,14 +100,20 @@ def plain_recipe(out: Path) -> dict[str, Any]:
 def begun_recipe(kind: type[R], out: Path) -> R:
     """The recipe of the run in `out`, which is of this kind."""
     where, text = str(out / "recipe.yaml"), recipe_text(out)
-    return validated(kind, from_format_1(kind, read_yaml(text, where=where), text), where=where)
+    return _begun(kind, read_yaml(text, where=where), text, where)
+
+
+def _begun(kind: type[R], data: Any, text: str, where: str) -> R:
+    return validated(kind, from_format_1(kind, data, text), where=where)
 
 
 def same_recipe(recipe: Recipe, out: Path) -> None:
     """Raises InputError where continuing would be another training than the one that was begun."""
-    data = read_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
+    where, text = str(out / "recipe.yaml"), recipe_text(out)
+    data = read_yaml(text, where=where)
     task = data.get("task") if isinstance(data, dict) else None
-    saved = begun_recipe(type(recipe), out).model_dump(mode="json") if task == recipe.task else {"task": task}
+    same_task = task == recipe.task
+    saved = _begun(type(recipe), data, text, where).model_dump(mode="json") if same_task else {"task": task}
     free = {f"train.{key}" for key in FREE}
     found = differences(saved, recipe.model_dump(mode="json"))
     changed = {key: both for key, both in found.items() if key not in free}

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +63,21 @@ def _bytes(tensor: Tensor) -> memoryview:
 
 
 def header_of(tensors: Tensors) -> dict[str, Any]:
-    """What safetensors writes before these tensors, in the order in which it writes them: learnt from empty ones, so
-    that the bytes of a model are never held twice."""
-    data = safetensors.torch.save({name: tensor.flatten()[:0].clone() for name, tensor in tensors.items()})
-    header, end = json.loads(data[8:]), 0
-    for name, told in header.items():
+    """What safetensors writes before these tensors, in the order in which it writes them."""
+    header: dict[str, Any] = {}
+    end = 0
+    for name, dtype in _written(tuple((name, tensor.dtype) for name, tensor in tensors.items())):
         begin, end = end, end + tensors[name].numel() * tensors[name].element_size()
-        header[name] = told | {"shape": list(tensors[name].shape), "data_offsets": [begin, end]}
+        header[name] = {"dtype": dtype, "shape": list(tensors[name].shape), "data_offsets": [begin, end]}
     return header
+
+
+@lru_cache(maxsize=8)  # the checkpoints of a training have the same names
+def _written(tensors: tuple[tuple[str, torch.dtype], ...]) -> tuple[tuple[str, str], ...]:
+    """Names in the order in which safetensors writes tensors of these types, and its names of the types: learnt from
+    empty ones, so that the bytes of a model are never held twice."""
+    data = safetensors.torch.save({name: torch.empty(0, dtype=dtype) for name, dtype in tensors})
+    return tuple((name, told["dtype"]) for name, told in json.loads(data[8:]).items())
 
 
 def unpack(data: bytes, *, where: Path) -> tuple[Tensors, dict[str, str]]:

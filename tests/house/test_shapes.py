@@ -2,17 +2,21 @@
 
 import inspect
 import sys
+from contextlib import nullcontext
 from types import FunctionType
 from typing import TypeVar
 
 import pytest
 import torch
-from beartype.roar import BeartypeCallHintViolation
+from beartype.roar import BeartypeCallHintViolation, BeartypeException
+from jaxtyping import Float
+from torch import Tensor
 
 import heedful.core
 from heedful.core.attention import attention_weights
 from heedful.core.mask import Mask
 from heedful.data.text.pairs import Pairs
+from shapes import checked
 
 
 def test_a_wrong_shape_a_wrong_type_and_a_letter_of_two_sizes_are_errors() -> None:
@@ -25,6 +29,25 @@ def test_a_wrong_shape_a_wrong_type_and_a_letter_of_two_sizes_are_errors() -> No
         Mask(valid=torch.ones(2, 3))
     with pytest.raises(BeartypeCallHintViolation):
         Pairs(["one"], "another", "a name")
+
+
+def test_what_differs_from_an_earlier_call_is_checked_in_every_one() -> None:
+    right, wide, whole = torch.ones(3, 2), torch.ones(4, 2), torch.ones(3, 2, dtype=torch.int64)
+    returned = [right] * 200 + [wide, right, whole, wide]
+
+    @checked
+    def function(x: Float[Tensor, "A B"]) -> Float[Tensor, "A _"]:
+        return returned.pop(0)
+
+    given = torch.ones(3, 7)
+    for _ in range(200):
+        function(given)
+    for wrong in (True, False, True, True):
+        with pytest.raises(BeartypeException) if wrong else nullcontext():
+            function(given)
+    for other in (given[0], given.long()):
+        with pytest.raises(BeartypeException):
+            function(other)
 
 
 def said(function: FunctionType) -> set[str]:

@@ -174,9 +174,11 @@ def test_it_ends_where_their_files_say(tmp_path: Path, limit: dict[str, int]) ->
 
 def test_it_is_served_like_any_translator(pair: Pair) -> None:
     assert [law.name for law in check(pair.run) if not law.holds] == []
-    seen = look_at_translation(pair.ours, "The cat")
+    ours = heedful.load(pair.run)
+    ours.about["decode"] |= {"longest": 24}  # T5's has no end but its 511 tokens
+    seen = look_at_translation(ours, "The cat")
     assert seen.source[-1] == "</s>"
-    assert pair.ours.translate(["The cat"], prefix=["The"])[0].startswith("The")
+    assert ours.translate(["The cat"], prefix=["The"])[0].startswith("The")
 
 
 def test_there_and_back_and_there(pair: Pair, tmp_path: Path) -> None:
