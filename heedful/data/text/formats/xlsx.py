@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator
 from datetime import datetime, time
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,17 @@ DAMAGED = (
 
 def read_xlsx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The rows of two columns, as of any other table. Raises InputError or MissingError."""
+    from heedful.data.text.rows import table_rows
+
+    described, rows = sheet_rows(path)
+    return table_rows(path, rows, source, target, described)
+
+
+def sheet_rows(path: Path) -> tuple[str, Iterator[tuple[int, list[str]]]]:
+    """Which sheet is read, in words, and its rows by their numbers: all as wide as the widest, and blank ones empty.
+    Raises InputError or MissingError."""
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
-
-    from heedful.data.text.rows import table_rows
 
     try:
         book = load_workbook(io.BytesIO(read_bytes(path)), read_only=True, data_only=True)
@@ -40,11 +48,10 @@ def read_xlsx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     described = f"a sheet {title!r}" + (f" ({counted(len(sheets) - 1, 'other sheet')} not read)" if sheets[1:] else "")
     described += f" from row {first + 1}" if any(map(any, cells[:first])) else ""
     widest = max(max((i for i, cell in enumerate(row, 1) if cell), default=0) for row in cells)
-    filled = (
+    return described, (
         (number, [*row, *[""] * widest][:widest] if any(row) else [])
         for number, row in enumerate(cells[first:], first + 1)
     )
-    return table_rows(path, filled, source, target, described)
 
 
 def _cells(sheet: Any) -> list[list[str]]:
