@@ -1,4 +1,5 @@
-"""Excel's tables: the first sheet that has two columns, from the first row that has two cells: a title may be above."""
+"""Excel's tables: the first sheet with a header of languages, or else with two columns, from the first row that has two
+cells: a title may be above."""
 
 import io
 import re
@@ -11,6 +12,7 @@ from typing import Any
 
 from heedful.data.lines import read_bytes
 from heedful.data.text.columns import Columns, Rows
+from heedful.data.text.headers import is_header
 from heedful.errors import InputError, counted
 
 CONTROL = re.compile("_x(00[01][0-9A-Fa-f])_")  # how the format writes such characters
@@ -43,7 +45,9 @@ def sheet_rows(path: Path) -> tuple[str, Iterator[tuple[int, list[str]]]]:
         raise InputError(what, where=str(path), fix="save it again as .xlsx, or as .csv") from None
     if not sheets:
         raise InputError("no sheet with anything on it", where=str(path), fix="give a table of two columns")
-    title, cells = next((sheet for sheet in sheets if _first(sheet[1]) is not None), sheets[0])
+    tables = [sheet for sheet in sheets if _first(sheet[1]) is not None]
+    named = (sheet for sheet in tables if is_header(sheet[1][_first(sheet[1]) or 0]))
+    title, cells = next(named, (tables or sheets)[0])
     first = _first(cells) or 0
     described = f"a sheet {title!r}" + (f" ({counted(len(sheets) - 1, 'other sheet')} not read)" if sheets[1:] else "")
     described += f" from row {first + 1}" if any(map(any, cells[:first])) else ""
