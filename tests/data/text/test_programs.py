@@ -206,6 +206,10 @@ def test_drafts_that_nobody_confirmed_are_left_out(tmp_path: Path) -> None:
         rows, taken = rows_of(tmp_path / "a.xliff", data)
         assert rows == [("de", "DE")]
         assert taken.layout == "XLIFF, en and de, 2 drafts that nobody confirmed left out"
+    with pytest.raises(
+        InputError, match=r"no pair to learn from \(XLIFF, en and de, 3 drafts that nobody confirmed left"
+    ):
+        rows_of(tmp_path / "a.xliff", trados.replace('"Translated"', '"Draft"'))
 
 
 def test_of_several_sheets_the_one_with_a_header_is_read(tmp_path: Path) -> None:

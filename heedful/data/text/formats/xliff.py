@@ -13,14 +13,12 @@ from heedful.errors import InputError, counted
 
 # What says that a target is no translation yet: `state` of a target in 1.2, of a segment in 2.
 UNTRANSLATED = ("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial")
-# What says that one is a draft, which nobody has confirmed: `state-qualifier` of a target, `conf` of a segment of
-# Trados, `status` of a unit of memoQ.
-DRAFTS = frozenset(
-    """
-    mt-suggestion leveraged-mt Draft RejectedTranslation RejectedSignOff PartiallyEdited Pretranslated MachineTranslated
-    AssembledFromFragments Rejected
-    """.split()
-)
+# What says that one is a draft, which nobody has confirmed: `state-qualifier` of a target in 1.2, `conf` of a segment
+# of Trados, `status` of a unit of memoQ.
+QUALIFIERS = ("mt-suggestion", "leveraged-mt")
+TRADOS = ("Draft", "RejectedTranslation", "RejectedSignOff")
+MEMOQ = ("MachineTranslated", "Pretranslated", "AssembledFromFragments", "PartiallyEdited", "Rejected")
+DRAFTS = frozenset([*QUALIFIERS, *TRADOS, *MEMOQ])
 STATUS = "{MQXliff}status"
 
 
@@ -38,7 +36,7 @@ class Segment(NamedTuple):
 
 def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The segments that are translated, numbered as they stand in the file: in 1.2 those that are marked inside of a
-    unit, or else the unit. Inline codes are left out. Raises InputError or MissingError."""
+    unit, or else the unit. Inline codes and drafts are left out. Raises InputError or MissingError."""
     languages: list[Languages] = []
     segments: list[Segment] = []
     for found in _found(path):
@@ -61,6 +59,8 @@ def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     drafts = sum(one.translated and one.draft for one in segments)
     layout = f"XLIFF, {left} and {right}" + (f", {counted(without, 'unit')} not translated left out" if without else "")
     layout += f", {counted(drafts, 'draft')} that nobody confirmed left out" if drafts else ""
+    if without + drafts == len(segments):
+        raise InputError(f"no pair to learn from ({layout})", where=str(path), fix="give a file that is translated")
     rows = (
         (number, (one.target, one.source) if turned else (one.source, one.target))
         for number, one in enumerate(segments, 1)
