@@ -19,6 +19,7 @@ QUALIFIERS = ("mt-suggestion", "leveraged-mt")
 TRADOS = ("Draft", "RejectedTranslation", "RejectedSignOff")
 MEMOQ = ("MachineTranslated", "Pretranslated", "AssembledFromFragments", "PartiallyEdited", "Rejected")
 DRAFTS = frozenset([*QUALIFIERS, *TRADOS, *MEMOQ])
+CONFIRMED = ("final", "signed-off")  # states that count more than a qualifier, as approved="yes" does
 STATUS = "{MQXliff}status"
 
 
@@ -87,7 +88,8 @@ def _segments(element: Element) -> Iterator[Segment]:
     target = sides.get("target")
     states = (element.get("state"), None if target is None else target.get("state"))
     conf = {part.get("id"): part.get("conf") for part in element.iter() if name_of(part) == "seg"}
-    said = {element.get(STATUS), None if target is None else target.get("state-qualifier")}
+    confirmed = element.get("approved") == "yes" or any(state in CONFIRMED for state in states)
+    said = {element.get(STATUS), None if target is None or confirmed else target.get("state-qualifier")}
     pairs = [("", sides.get("source"), target)]
     sources, targets = _marked(sides.get("seg-source")), _marked(target)
     if sources and targets:
