@@ -187,7 +187,7 @@ def test_characters_that_xml_cannot_hold_are_told_with_what_takes_them_out(tmp_p
     assert rows_of(tmp_path / "a.tmx", re.sub(command[1], "", data))[0] == [("ba\t\t  \U0001f600", "de")]
 
 
-def test_drafts_that_nobody_confirmed_are_left_out(tmp_path: Path) -> None:
+def test_unconfirmed_drafts_are_left_out(tmp_path: Path) -> None:
     """As Trados, memoQ and XLIFF itself say it; what was made by `heed translate --file` too."""
     whole = written.xliff([("ba", "BA"), ("de", "DE"), ("gi", "GI")]).decode()
     marks = "".join(f'<mrk mtype="seg" mid="{number}">{{}}</mrk>' for number in "123")
@@ -206,9 +206,9 @@ def test_drafts_that_nobody_confirmed_are_left_out(tmp_path: Path) -> None:
     for data in (trados, memoq, ours):
         rows, taken = rows_of(tmp_path / "a.xliff", data)
         assert rows == [("de", "DE")]
-        assert taken.layout == "XLIFF, en and de, 2 drafts that nobody confirmed left out"
+        assert taken.layout == "XLIFF, en and de, 2 unconfirmed drafts left out"
     with pytest.raises(
-        InputError, match=r"no pair to learn from \(XLIFF, en and de, 3 drafts that nobody confirmed left"
+        InputError, match=r"no pair to learn from \(XLIFF, en and de, 3 unconfirmed drafts left"
     ):
         rows_of(tmp_path / "a.xliff", trados.replace('"Translated"', '"Draft"'))
 

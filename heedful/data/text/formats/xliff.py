@@ -13,7 +13,7 @@ from heedful.errors import InputError, counted
 
 # What says that a target is no translation yet: `state` of a target in 1.2, of a segment in 2.
 UNTRANSLATED = ("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial")
-# What says that one is a draft, which nobody has confirmed: `state-qualifier` of a target in 1.2, `conf` of a segment
+# What says that one is an unconfirmed draft: `state-qualifier` of a target in 1.2, `conf` of a segment
 # of Trados, `status` of a unit of memoQ.
 QUALIFIERS = ("mt-suggestion", "leveraged-mt")
 TRADOS = ("Draft", "RejectedTranslation", "RejectedSignOff")
@@ -59,7 +59,7 @@ def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     without = sum(not one.translated for one in segments)
     drafts = sum(one.translated and one.draft for one in segments)
     layout = f"XLIFF, {left} and {right}" + (f", {counted(without, 'unit')} not translated left out" if without else "")
-    layout += f", {counted(drafts, 'draft')} that nobody confirmed left out" if drafts else ""
+    layout += f", {counted(drafts, 'unconfirmed draft')} left out" if drafts else ""
     if without + drafts == len(segments):
         raise InputError(f"no pair to learn from ({layout})", where=str(path), fix="give a file that is translated")
     rows = (
