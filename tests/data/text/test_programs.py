@@ -207,9 +207,7 @@ def test_unconfirmed_drafts_are_left_out(tmp_path: Path) -> None:
         rows, taken = rows_of(tmp_path / "a.xliff", data)
         assert rows == [("de", "DE")]
         assert taken.layout == "XLIFF, en and de, 2 unconfirmed drafts left out"
-    with pytest.raises(
-        InputError, match=r"no pair to learn from \(XLIFF, en and de, 3 unconfirmed drafts left"
-    ):
+    with pytest.raises(InputError, match=r"no pair to learn from \(XLIFF, en and de, 3 unconfirmed drafts left"):
         rows_of(tmp_path / "a.xliff", trados.replace('"Translated"', '"Draft"'))
 
 
