@@ -1,10 +1,12 @@
 """HTML, and XML of any kind: the texts between tags. Inline tags are in passages, all others are between them.
 
 What HTML says is not to be translated is kept: scripts, styles, code, and what has `translate="no"` or the class
-`notranslate`, but for what has `translate="yes"` inside of that. So are attributes, but for the language of a whole
-page.
+`notranslate`, but for what has `translate="yes"` inside of that; readings of ruby and links to headings are kept too.
+Attributes are kept, but for the language of a whole page, and for those that people read (`alt`, `placeholder`, the
+description of a page) of tags that are not between the words of a passage.
 """
 
+import html
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -12,10 +14,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Literal
+from xml.sax.saxutils import escape
 
 from heedful.data.documents.inline import Inline, inline_of, passages_from
-from heedful.data.documents.markup import ATTRIBUTE, EMPTY, LANGUAGE, Kind, Token, tokens_of
-from heedful.data.documents.passages import Passage
+from heedful.data.documents.markup import ATTRIBUTE, EMPTY, LANGUAGE, TAG, Kind, Token, tokens_of
+from heedful.data.documents.passages import Passage, Placed, plain
 
 Markup = Literal["xml", "html"]
 
@@ -25,7 +28,15 @@ span strike strong sub sup svg time tt u var wbr
 """
 INLINE = frozenset(PHRASING.split())
 NO_TEXT = {"math", "script", "style", "svg"}  # kept with all that is in them
-KEPT = {"code", "kbd", "pre", "samp", "var"}  # and so are these, unless they are said to be translated
+KEPT = {"code", "kbd", "pre", "rp", "rt", "samp", "var"}  # and so are these, unless they are said to be translated
+KEPT_CLASSES = frozenset(
+    ["notranslate", "headerlink", "hash-link"]
+)  # the last two: as Sphinx and Docusaurus call links
+WORDED = frozenset(["alt", "aria-label", "label", "placeholder", "title"])  # attributes that people read
+DESCRIBES = frozenset(
+    ["description", "og:title", "og:description", "og:image:alt", "twitter:title", "twitter:description"]
+)
+BUTTONS = frozenset(["submit", "reset", "button"])
 BLOCK = """
 address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5
 h6 header hgroup hr main menu nav ol p pre search section summary table ul
@@ -69,9 +80,13 @@ def hypertext_parts(
         nonlocal line, counted
         line += text.count("\n", counted, end)
         counted = end
-        if run:
-            parts.extend(passages_from(run, line=line + 1))
-            run.clear()
+        for part in passages_from(run, line=line + 1) if run else ():
+            if isinstance(part, Passage) or markup == "xml":
+                parts.append(part)
+            else:
+                beside = joined(tokens_of(part, "html"), kept, said, ended_by)
+                parts.extend(each for token in beside for each in _tag_parts(token, line + 1))
+        run.clear()
 
     for number, token in enumerate(tokens):
         if token.kind == "text":
@@ -86,9 +101,40 @@ def hypertext_parts(
             run.append(inline_of(token))
         else:
             flush(token.begin)
-            parts.append(token.raw)
+            parts += _tag_parts(token, line + 1) if markup == "html" else [token.raw]
     flush(len(text))
     return parts
+
+
+def _tag_parts(token: Token, line: int) -> Iterator[str | Passage]:
+    """A tag, with those of its attributes that people read as passages; what is more than a tag as it is."""
+    done, whole = 0, TAG.fullmatch(token.raw) and token.kind != "closes" and _translate(token) != "no"
+    for found in ATTRIBUTE.finditer(token.raw, len(token.name) + 1) if whole else ():
+        group = found.lastindex or 1
+        if group > 1 and _is_read(token, found[1].lower()) and any(map(str.isalnum, found[group])):
+            begin, end = found.span(group)
+            yield token.raw[done:begin]
+            yield Passage(html.unescape(found[group]), (), found[group], partial(_as_value, group), line)
+            done = end
+    yield token.raw[done:]
+
+
+def _is_read(token: Token, name: str) -> bool:
+    if name == "content":
+        named = token.attribute("name") or token.attribute("property") or ""
+        return token.name == "meta" and named.strip().lower() in DESCRIBES
+    if name == "value":
+        return token.name == "input" and (token.attribute("type") or "").lower() in BUTTONS
+    return name in WORDED and token.name != "link"
+
+
+def _as_value(group: int, placed: Placed) -> str:
+    """A text as the value of an attribute, by which group of `ATTRIBUTE` it is: in double quotes, single ones, none."""
+    text = plain(placed)
+    if group == 3:
+        return escape(text, {"'": "&#39;"})
+    made = escape(text, {'"': "&quot;"})
+    return f'"{made}"' if group == 4 else made
 
 
 def in_language(part: str, target: str) -> str:
@@ -198,7 +244,7 @@ def _kept(markup: Markup, ignored: Collection[str], token: Token) -> bool:
     if markup == "xml" or token.name in EMPTY:
         return False
     said = _translate(token)
-    named = said == "no" or "notranslate" in (token.attribute("class") or "").lower().split()
+    named = said == "no" or not KEPT_CLASSES.isdisjoint((token.attribute("class") or "").lower().split())
     return token.name in NO_TEXT or named or (token.name in KEPT and said != "yes")
 
 

@@ -1,7 +1,8 @@
 """Markdown (CommonMark with tables and strikethrough), parsed by markdown-it-py: its blocks say where text is, and its
 inline tokens which signs in it are markup. Code, addresses of links, pictures and front matter are kept, and so are
 formulas, the marks of footnotes, boxes to tick, attributes in braces, emoji (`:tada:`), what begins a definition and
-what begins or ends a note (`[!NOTE]`, `:::tip`), which CommonMark has not; and shortcodes (`{{< x >}}`, `{% x %}`)."""
+what begins or ends a note (`[!NOTE]`, `:::tip`), citations (`[@x]`), which CommonMark has not; shortcodes
+(`{{< x >}}`, `{% x %}`), and what MDX imports and exports."""
 
 import html
 import re
@@ -28,7 +29,7 @@ BREAK = re.compile(r"(?:\\| *)\n *")
 # What a token is in the source, where its markup alone does not say it.
 PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^>]*>"), "link_close": TAIL}
 KEPT = re.compile(
-    r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{(?:[#.:]|[\w-]+=)[^{}\n]*\}"
+    r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[ \t]*(?:[#.:]|[\w-]+=)[^{}\n]*\}"
     r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A:{3,}[^\n]*|\ue000+|\ue001+)"
 )
 # Formulas as GitHub has them: a character that stands for nothing is in their place while signs are looked for.
@@ -36,8 +37,22 @@ FORMULA = re.compile(r"\$\$(?:(?!\n[ \t]*\r?\n)[^$`])+\$\$|(?<![\\$\w])\$(?=[^\s
 # What Hugo, Jekyll and MkDocs put others in place of; on lines of its own it parts passages.
 SHORTCODE = re.compile(r"\{\{(?:(?!\}\}|\n[ \t]*\r?\n)[\s\S])*\}\}|\{%(?:(?!%\}|\n[ \t]*\r?\n)[\s\S])*%\}")
 INSERTED = re.compile(
-    rf"^([ \t]*)(?:{SHORTCODE.pattern}|--8<--[^\r\n]*|\[TOC\]|\[\[_?TOC_?\]\])(?=[ \t]*\r?$)",
+    rf"^([ \t]*)(?:{SHORTCODE.pattern}|--8<--[^\r\n]*|\[TOC\]|\[\[_?TOC_?\]\]"
+    r"|\\[a-z]+(?:\{[^{}\r\n]*\}|\[[^\[\]\r\n]*\])*)(?=[ \t]*\r?$)",
     re.MULTILINE | re.IGNORECASE,
+)
+# Code between shortcodes, and what a page of MDX takes from elsewhere, or gives.
+GOES_ON = r"(?!\n[ \t]*(?:\r?\n|```|~~~))"
+CODE = re.compile(
+    r"^()(?:\{%-? *highlight\b[\s\S]*?\{%-? *endhighlight *-?%\}"
+    r"|\{\{[<%] *highlight\b[\s\S]*?\{\{[<%] */highlight *[%>]\}\}"
+    rf"|import\s(?:{GOES_ON}[^;'\"])*['\"][^'\"\n]+['\"];?(?=[ \t]*\r?$)"
+    rf"|export[ ](?:default|const|let|var|function|class|async)\b(?:{GOES_ON}[\s\S])*)",
+    re.MULTILINE,
+)
+# Citations as Pandoc has them, names after @, and links of a wiki.
+CITED = re.compile(
+    r"\[(?:[^\[\]\n]*[\s;-])?@\w[^\[\]\n]*\](?![(\[])|(?<![\w@/.`-])-?@[A-Za-z](?:[\w:./-]*\w)?|\[\[[^\[\]\n]+\]\]"
 )
 EMOJI = re.compile(r"(?<![\w:]):(?=[+_-]*[a-z0-9])[a-z0-9_+-]+:(?![\w:])")
 TAG = re.compile(r"<([a-zA-Z][\w-]*)(?:\s[^<>\n]*)?>")
@@ -46,7 +61,8 @@ NOTE = re.compile(  # what begins a footnote, a note of MkDocs or a tab, behind 
     r'(\[\^[^\[\]\s]+\]:|(?:!{3}|\?{3}\+?)[ ][^\r\n]*|={3}[ ]"[^\r\n]*)',
     re.MULTILINE,
 )
-DEFINES = re.compile(r"^(?:[ \t]*>)*[ \t]*(:[ \t]+)(?=\S)", re.MULTILINE)  # what stands before a definition
+# What stands before a definition, and before what an abbreviation means.
+DEFINES = re.compile(r"^(?:[ \t]*>)*[ \t]*([:~][ \t]+|\*\[[^\[\]\n]+\]:[ \t]+)(?=\S)", re.MULTILINE)
 BY_WORDS = ("]", "][]")  # how a link ends whose words say which of the addresses below is meant
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
@@ -64,8 +80,9 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
     front = FRONT.match(text)
     body = re.sub(r"[^\r\n]", " ", front[0]) + text[front.end() :] if front else text
-    body = INSERTED.sub(lambda found: found[1] + _hidden(found, "\ue001")[len(found[1]) :], body)
-    for kept in (FORMULA, EMOJI, SHORTCODE):
+    for parting in (CODE, INSERTED):
+        body = parting.sub(lambda found: found[1] + _hidden(found, "\ue001")[len(found[1]) :], body)
+    for kept in (FORMULA, EMOJI, SHORTCODE, CITED):
         body = kept.sub(_hidden, body)
     body = _hide_kept(body)
     # As an item of a list, which holds all that is indented below it: a footnote of one word would be a link's address.

@@ -9,27 +9,23 @@ ones what is written as the text has it, and no word is in two.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from heedful.data.lines import listed, read_beginning
-from heedful.data.parts import kind_of
-from heedful.data.tables import table_cells
+from heedful.data.lines import read_beginning
 from heedful.data.text.columns import SOURCE, TARGET
-from heedful.data.text.encodings import read_encoded_lines
-from heedful.data.text.formats import format_of
+from heedful.data.text.formats import first_element
 from heedful.data.text.formats.tbx import ROOTS, read_tbx
-from heedful.data.text.headers import is_header, meaning
+from heedful.data.text.headers import meaning
 from heedful.data.text.rows import read_rows
+from heedful.data.text.term_tables import table_of, table_terms
 from heedful.errors import InputError, counted
 
 OR = "|"  # parts forms of a target
 LOOKED_AT = 4096  # bytes
-LONGEST_CODE, LONGEST_NAME = 3, 40  # characters
-NAMING = ("term", "terms", "language", "lang")  # words of a header beside the language that it names
 ENDING = 4  # letters that inflection may add, or take away
 WORD = re.compile(r"\w+")
 BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # words of a term
@@ -72,6 +68,7 @@ class Glossary:
 
     terms: tuple[Term, ...]
     language: str = SOURCE
+    left_out: int = 0  # rows of a table that lack the term or its translation
 
     def find(self, text: str) -> list[Found]:
         """The terms that a text has, in its order."""
@@ -172,66 +169,17 @@ def entries_in(text: str, *, where: str = "") -> list[tuple[str, str]]:
 
 
 def read_glossary(path: str | Path, *, source: str = SOURCE, target: str = TARGET) -> Glossary:
-    """The terms in a file: the first two columns of a table (TSV, CSV), whose first line may name the languages; TBX;
-    or any other file that `heed train --data` reads. `source` and `target` are languages. Raises InputError or
-    MissingError."""
+    """The terms in a file: a table (TSV, CSV, Excel), whose first line may name the languages; TBX, or the XML of
+    MultiTerm; or any other file that `heed train --data` reads. `source` and `target` are languages. Raises InputError
+    or MissingError."""
     path = Path(path)
-    root = re.search(rb"<(?:[\w.-]+:)?(\w+)", re.sub(rb"<[?!][^>]*>", b"", read_beginning(path, LOOKED_AT)))
-    if root and root[1].decode().lower() in ROOTS:
+    if first_element(read_beginning(path, LOOKED_AT)) in ROOTS:
         return glossary_of(read_tbx(path, source, target), language=source, where=str(path))
-    first = _first_row(path)
-    named = _columns_in(first, source, target, where=str(path))
-    if first and (named or format_of(path) is None):
-        one, other = named or (1, 2)
-        read = read_rows(path, str(one), str(other), columns=(one, other))[0]
-        entries = [(row[0], row[1]) for _, row in read if any(row)]
-        if named and entries[:1] == [(first[one - 1], first[other - 1])]:
-            del entries[0]
-        return glossary_of(entries, language=source, where=str(path))
-    rows, _ = read_rows(path, source, target)
-    return glossary_of(((row[0], row[1:]) for _, row in rows), language=source, where=str(path))
-
-
-def _first_row(path: Path) -> Sequence[str]:
-    """The first row of a table that has something in it; of a sheet its first two cells, and of another file none.
-    Raises InputError or MissingError."""
-    if (kind := format_of(path)) == "xlsx":
-        return next((row for _, row in read_rows(path, "1", "2")[0] if any(row)), ())
-    if kind or kind_of(path) in (".json", ".jsonl"):
-        return ()
-    return next((row for _, row in table_cells(path, read_encoded_lines(path)[0], is_header)[1] if any(row)), ())
-
-
-def _columns_in(first: Sequence[str], source: str, target: str, *, where: str) -> tuple[int, int] | None:
-    """The columns of a table, from 1, that its first line says the languages of; None of a line that is no header: a
-    short term is easily the code of some language. Raises InputError for a header of other languages."""
-    named = [_named(cell) for cell in first]
-    asked = meaning(source), meaning(target)
-    for one, other in product((asked[0], SOURCE), (asked[1], TARGET)):
-        if one and other and one != other and named.count(one) == named.count(other) == 1:
-            return named.index(one) + 1, named.index(other) + 1
-    others = [i for i, each in enumerate(named) if each not in (None, SOURCE, TARGET)]
-    codes = all(len(first[i].strip()) <= LONGEST_CODE for i in others)
-    if len({named[i] for i in others}) < (3 if codes else 2):
-        return None
-    if {None, SOURCE, TARGET} & {*asked}:  # the model does not say its languages
-        return others[0] + 1, others[1] + 1
-    what = f"its columns are {listed(first[i].strip() for i in others)}, and {source} is translated to {target}"
-    raise InputError(what, where=where, fix="give a glossary of these two")
-
-
-def _named(cell: str) -> str | None:
-    """What the header of a column names, as `meaning` tells it; "Term (EN)", "term_en" and "EN term" are English."""
-    if len(cell) > LONGEST_NAME:
-        return None
-    said = [cell]
-    if inside := re.fullmatch(r".*[(\[]([\w-]+)[)\]]\s*", cell):
-        said.append(inside[1])
-    else:
-        words = re.findall(r"(?:(?!_)[\w-])+", cell)
-        others = [word for word in words if word.lower() not in NAMING]
-        said += [" ".join(others)] if 0 < len(others) < len(words) else []
-    return next(filter(None, map(meaning, said)), SOURCE if cell.strip().lower() == "term" else None)
+    if (rows := table_of(path)) is not None:
+        entries, left_out = table_terms(rows, source, target, where=str(path))
+        return replace(glossary_of(entries, language=source, where=str(path)), left_out=left_out)
+    pairs, _ = read_rows(path, source, target)
+    return glossary_of(((row[0], row[1:]) for _, row in pairs), language=source, where=str(path))
 
 
 def _words(text: str) -> Iterator[tuple[int, int]]:

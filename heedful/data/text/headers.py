@@ -7,10 +7,12 @@ from typing import TypeVar
 
 Each = TypeVar("Each")
 SIDES = {
-    "source": "source src input original document dialogue article text",
-    "target": "target tgt trg output translation reference summary highlights tldr",
+    "source": "source src input original document dialogue article text quelle quelltext quellsprache ausgangstext "
+    "ausgangssprache origen origine origem bron brontekst",
+    "target": "target tgt trg output translation reference summary highlights tldr ziel zieltext zielsprache "
+    "übersetzung cible traduction destino traducción destinazione traduzione tradução doel vertaling",
 }
-# Whose names in themselves are known too, such as Deutsch.
+# Whose names in each other are known too, such as Deutsch and allemand.
 WELL_KNOWN = (
     "ar bg cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv nl no pl pt ro ru sk sl sv th tr uk vi zh"
 )
@@ -18,20 +20,30 @@ WELL_KNOWN = (
 
 @functools.cache
 def _languages() -> dict[str, str]:
-    """The code of each language, by its codes and its names in English and, of some, in itself; in lower case."""
+    """The code of each language, by its codes and its names in English and, of some, in each other; in lower case."""
     from babel import Locale  # only who reads a table waits for it
     from babel.core import get_global
 
     english = {str(code): str(name) for code, name in Locale("en").languages.items()}
     found = {name.lower(): code for code, name in english.items() if "_" not in code}
-    found |= {str(Locale(code).languages[code]).lower(): code for code in WELL_KNOWN.split()}
+    known = WELL_KNOWN.split()
+    for names in (Locale(code).languages for code in known):
+        found |= {str(names[code]).lower(): code for code in known}
     found |= {str(code): str(same) for code, same in get_global("language_aliases").items() if len(str(code)) == 3}
     return found | {code: code for code in english if len(code) <= 3}
 
 
+@functools.cache
+def _territories() -> frozenset[str]:
+    """What regions are called in English, in lower case."""
+    from babel import Locale
+
+    return frozenset(str(name).lower() for name in Locale("en").territories.values())
+
+
 def meaning(name: str) -> str | None:
-    """The code of the language that `name` names ("German", "Deutsch", "de", "de-AT" and "German (Austria)" are "de"),
-    or "source" or "target" ("Source text"); None of what names neither."""
+    """The code of the language that `name` names ("German", "Deutsch", "de", "de-AT", "German_Germany" and "German
+    (Austria)" are "de"), or "source" or "target" ("Source text"); None of what names neither."""
     plain = re.sub(r"\s*\([^()]*\)$|(?<=\w\w\w)[ _](?:text|sentence|segment|term)$", "", name.strip().lower())
     for side, words in SIDES.items():
         if plain in words.split():
@@ -39,7 +51,10 @@ def meaning(name: str) -> str | None:
     if re.fullmatch(r"\s*[A-Z][a-z]{1,2}\s*", name):
         return None  # a word that begins a sentence: codes are written en or EN
     without_region = re.sub(r"[-_]([a-z]{2}|[a-z]{4}|\d{3})$", "", plain)
-    return _languages().get(plain) or _languages().get(without_region)
+    if (found := _languages().get(plain) or _languages().get(without_region)) is not None:
+        return found
+    first, _, region = re.sub("[_-]", " ", plain).partition(" ")
+    return _languages().get(first) if len(first) > 3 and region.strip() in _territories() else None
 
 
 def is_header(cells: Sequence[str]) -> bool:

@@ -107,3 +107,42 @@ def test_lines_that_are_broken_again_stay_indented(read: Read, head: str) -> Non
 @pytest.mark.parametrize("text", ['+++\ntitle = "one"\n+++\n', "---\ntitle: one\n---\n", "+++\r\none = 1\r\n+++\r\n"])
 def test_front_matter_stays(read: Read, text: str) -> None:
     assert shouted_text(read("a.md", f"{text}\ntwo\n")) == f"{text}\nTWO\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Ba de.\n\n*[HTML]: ko lu\n*[W3C]: ma ne\n", ["Ba de.", "ko lu", "ma ne"]),
+        ("import A from '@x/a';\nimport {B,\n  C} from \"./b\";\n\nba\n\nexport const d = 1;\n\nde\n", ["ba", "de"]),
+        ("```js\nexport const d = 1;\n```\n\nba\n", ["ba"]),
+        ("```js\nimport\n```\n\nba 'de'\n", ["ba 'de'"]),
+        ("Import ba from de.\n", ["Import ba from de."]),
+        ("As [@smith2010; see @x, p. 3] and @fig-one say.\n", ["As  and  say."]),
+        ("Write to me@x.org, or [@ba](https://m.com/@ba).\n", ["Write to me@x.org, or ."]),
+        ("{% highlight ruby %}\ndef ba\n\nend\n{% endhighlight %}\n\nde\n", ["de"]),
+        ("\\newpage\n\n\\vspace{1cm}\n\nba\n", ["ba"]),
+        ("[Ba](b.md){ .md-button } de{ width=3 }.\n", ["Ba de."]),
+        ("See [[Ba de]] and [[ko|lu]].\n", ["See  and ."]),
+        ("Ba\n\n~ de\n", ["Ba", "de"]),
+    ],
+)
+def test_what_other_dialects_have(read: Read, text: str, said: list[str]) -> None:
+    """Abbreviations of MkDocs, MDX, citations and definitions of Pandoc, code of Jekyll, links of a wiki."""
+    document = read("a.md", text)
+    assert [passage.text for passage in document.passages] == said
+    shouted = document.written(
+        [part.upper() if isinstance(part, str) else part for part in each.placed] for each in document.passages
+    ).decode()
+    assert shouted.lower() == text.lower()
+    for kept in (
+        "'@x/a'",
+        '"./b"',
+        "const d",
+        "@smith2010; see @x, p. 3",
+        "@fig-one",
+        "def ba",
+        "newpage",
+        "{ .md-button }",
+        "[[ko|lu]]",
+    ):
+        assert (kept in text) == (kept in shouted)

@@ -354,3 +354,34 @@ def test_what_trados_has_locked_stays(read: Read) -> None:
             assert ("<target" in made) == bool(targets or said)
             if "1" in locked and said:
                 assert '<mrk mtype="seg" mid="1"></mrk> <mrk mtype="seg" mid="2">DE.</mrk>' in made
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('<img src="a.png" alt="a dog">', '<img src="a.png" alt="A DOG">'),
+        (
+            "<p><img alt='it&#39;s' title=ba> de</p>",
+            "<p><img alt='IT&#39;S' title=\"BA\"> DE</p>",
+        ),
+        ('<p>ba <img alt="ko"> de</p>', '<p>BA <img alt="ko"> DE</p>'),
+        (
+            '<input placeholder="ba &amp; de" name="ko"><input type=submit value=lu>',
+            '<input placeholder="BA &amp; DE" name="ko"><input type=submit value="LU">',
+        ),
+        ('<input type="text" value="ba"><meta name="author" content="ba">', None),
+        ('<meta name="description" content="ba">', '<meta name="description" content="BA">'),
+        (
+            '<div translate="no"><img alt="ba"></div><img translate="no" alt="ba"><p><code title="ba">de</code></p>',
+            None,
+        ),
+        ("<p>漢<rp>(</rp><rt>kan</rt><rp>)</rp>de</p>", "<p>漢<rp>(</rp><rt>kan</rt><rp>)</rp>DE</p>"),
+        (
+            '<h1>ba<a class="headerlink" href="#ba" title="ko">¶</a></h1>',
+            '<h1>BA<a class="headerlink" href="#ba" title="ko">¶</a></h1>',
+        ),
+    ],
+)
+def test_attributes_of_pages(read: Read, text: str, expected: str | None) -> None:
+    """And what stands in the words of a page and is none of them: readings of ruby, links to headings."""
+    assert shouted_text(read("a.html", text)) == (text if expected is None else expected)

@@ -195,7 +195,7 @@ BROKEN = {
     "a xliff without translations": (
         "m.xlf",
         written.xliff([(source, "") for source, _ in MANY]),
-        "a header and no pair",
+        "no pair to learn from",
     ),
     "a xliff of two targets": (
         "m.xlf",
@@ -208,7 +208,7 @@ BROKEN = {
     "a catalogue without translations": (
         "m.pot",
         written.po([(source, "") for source, _ in MANY]),
-        "a header and no pair",
+        "no pair to learn from",
     ),
     "a catalogue in no UTF-8": ("m.po", written.po(MANY).replace(b"Satz", b"S\xe4tze"), "is not UTF-8"),
     "half a workbook": ("m.xlsx", written.xlsx(MANY)[:1000], "text"),

@@ -80,6 +80,18 @@ def test_tables_and_several_forms(tmp_path: Path) -> None:
         ("Translation\tEnglish (UK)\tNotes", "Hund\tdog\tan animal"),
         ("English\tFrench\tGerman", "dog\tchien\tHund"),
         ("en\tfr\tde", "dog\tchien\tHund"),
+        ("En\tDe", "dog\tHund"),
+        ("Quelle\tZiel", "dog\tHund"),
+        ("Ausgangssprache\tZielsprache", "dog\tHund"),
+        ("Begriff\tÜbersetzung", "dog\tHund"),
+        ("Englisch\tDeutsch", "dog\tHund"),
+        ("allemand\tanglais", "Hund\tdog"),
+        ("Word\tTranslation", "dog\tHund"),
+        ("Source: English\tTarget: German", "dog\tHund"),
+        ("target_de\tsource_en", "Hund\tdog"),
+        ("Translation\tEnglish (UK)", "Hund\tdog"),
+        ("ID\tEnglish_United_States_Def\tEnglish_United_States\tTerm_Info\tGerman_Germany", "1\t\tdog\tx\tHund"),
+        ("Term [en]\tDescription [en]\tTerm [de]\tDescription [de]", "dog\tan animal\tHund\tein Tier"),
     ],
 )
 def test_a_header_of_terms_is_no_term(tmp_path: Path, header: str, row: str) -> None:
@@ -92,6 +104,40 @@ def test_a_header_of_terms_is_no_term(tmp_path: Path, header: str, row: str) -> 
             book.active.append(cells.split("\t"))
         book.save(tmp_path / "terms.xlsx")
         assert read_glossary(tmp_path / "terms.xlsx", source="en", target="de").terms == (Term("dog", ("Hund",)),)
+
+
+@pytest.mark.parametrize("row", ["English\tEnglisch", "source\tQuelle", "word\tWort", "target language\tZielsprache"])
+def test_a_term_that_is_the_name_of_a_column_is_no_header(tmp_path: Path, row: str) -> None:
+    (tmp_path / "terms.tsv").write_text(f"{row}\ndog\tHund\n")
+    assert len(read_glossary(tmp_path / "terms.tsv", source="en", target="de").terms) == 2
+
+
+def test_several_columns_of_a_language_are_synonyms(tmp_path: Path) -> None:
+    """As memoQ writes them. A row without a translation is left out, and counted."""
+    path = tmp_path / "terms.csv"
+    path.write_text("No;English;Info;English;Info;German;Info;German\n1;dog;x;hound;;Hund;y;Rüde\n2;cat;;;;;;\n")
+    glossary = read_glossary(path, source="en", target="de")
+    assert glossary.terms == (Term("dog", ("Hund", "Rüde")), Term("hound", ("Hund", "Rüde")))
+    assert glossary.left_out == 1
+
+
+def test_rows_that_say_their_languages(tmp_path: Path) -> None:
+    """As DeepL writes them."""
+    path = tmp_path / "terms.csv"
+    path.write_text("dog,Hund,EN,DE\nKatze,cat,DE,EN\ncow,Kuh,en-GB,de\n")
+    assert read_glossary(path, source="en", target="de").terms == (Term("dog", ("Hund",)), Term("cow", ("Kuh",)))
+    assert read_glossary(path).terms == (Term("dog", ("Hund",)), Term("cow", ("Kuh",)))
+    with pytest.raises(
+        InputError, match="its terms are from EN to DE, DE to EN, en-GB to de, and en is translated to fr"
+    ):
+        read_glossary(path, source="en", target="fr")
+
+
+def test_comments_have_no_term(tmp_path: Path) -> None:
+    """As OmegaT writes them."""
+    (tmp_path / "terms.txt").write_text("# mine\ndog\tHund\n#1\tNr. 1\n")
+    terms = read_glossary(tmp_path / "terms.txt", source="en", target="de").terms
+    assert terms == (Term("dog", ("Hund",)), Term("#1", ("Nr. 1",)))
 
 
 def test_terms_of_other_languages_are_refused(tmp_path: Path) -> None:
@@ -129,6 +175,16 @@ def test_tbx_of_both_versions(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
         glossary = read_glossary(tmp_path / name, source="en", target="de")
         assert glossary.terms == (Term("dog", ("Hund",)), Term("hound", ("Hund",)))
+
+
+def test_what_multiterm_exports(tmp_path: Path) -> None:
+    term = "<languageGrp><language lang='{}' type='{}'/>{}</languageGrp>"
+    own = "<termGrp><term>{}</term><descripGrp><descrip type='Status'>{}</descrip></descripGrp></termGrp>"
+    german = own.format("Hund", "Preferred") + own.format("Köter", "Forbidden")
+    both = term.format("EN", "English", own.format("dog", "")) + term.format("DE", "German", german)
+    text = f"<?xml version='1.0' encoding='UTF-16'?><mtf><conceptGrp><concept>1</concept>{both}</conceptGrp></mtf>"
+    (tmp_path / "terms.xml").write_text(text, encoding="utf-16")
+    assert read_glossary(tmp_path / "terms.xml", source="en", target="de").terms == (Term("dog", ("Hund",)),)
 
 
 @pytest.mark.parametrize(

@@ -185,3 +185,39 @@ def test_characters_that_xml_cannot_hold_are_told_with_what_takes_them_out(tmp_p
     command = re.search("sed -E 's/(.*)//g' a.tmx > new", str(raised.value.fix))
     assert command is not None
     assert rows_of(tmp_path / "a.tmx", re.sub(command[1], "", data))[0] == [("ba\t\t  \U0001f600", "de")]
+
+
+def test_unconfirmed_drafts_are_left_out(tmp_path: Path) -> None:
+    """As Trados, memoQ and XLIFF itself say it; what was made by `heed translate --file` too."""
+    whole = written.xliff([("ba", "BA"), ("de", "DE"), ("gi", "GI")]).decode()
+    marks = "".join(f'<mrk mtype="seg" mid="{number}">{{}}</mrk>' for number in "123")
+    own = re.sub("<trans-unit.*</trans-unit>", "<trans-unit>{}</trans-unit>", whole, flags=re.DOTALL)
+    confirmed = zip("123", ["Draft", "Translated", "RejectedTranslation"], strict=True)
+    defined = "".join(f'<s:seg id="{number}" conf="{conf}"/>' for number, conf in confirmed)
+    sides = f"<source>ba de gi</source><seg-source>{marks.format('ba', 'de', 'gi')}</seg-source>"
+    sides += f"<target>{marks.format('BA', 'DE', 'GI')}</target>"
+    trados = own.format(f'{sides}<s:seg-defs xmlns:s="s">{defined}</s:seg-defs>')
+    memoq = whole.replace("<xliff", '<xliff xmlns:mq="MQXliff"')
+    for number, status in enumerate(["MachineTranslated", "ManuallyConfirmed", "PartiallyEdited"]):
+        memoq = memoq.replace(f'id="{number}"', f'id="{number}" mq:status="{status}"')
+    ours = whole.replace('state="final">BA', 'state="translated" state-qualifier="mt-suggestion">BA')
+    ours = ours.replace('state="final">DE', 'state="final" state-qualifier="mt-suggestion">DE')
+    ours = ours.replace('state="final">GI', 'state="translated" state-qualifier="leveraged-mt">GI')
+    for data in (trados, memoq, ours):
+        rows, taken = rows_of(tmp_path / "a.xliff", data)
+        assert rows == [("de", "DE")]
+        assert taken.layout == "XLIFF, en and de, 2 unconfirmed drafts left out"
+    with pytest.raises(InputError, match=r"no pair to learn from \(XLIFF, en and de, 3 unconfirmed drafts left"):
+        rows_of(tmp_path / "a.xliff", trados.replace('"Translated"', '"Draft"'))
+
+
+def test_of_several_sheets_the_one_with_a_header_is_read(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["made by", "me"])
+    sheet = book.create_sheet("Pairs")
+    for row in [("en", "de"), *MANY]:
+        sheet.append(row)
+    book.save(tmp_path / "a.xlsx")
+    rows, taken = rows_of(tmp_path / "a.xlsx", (tmp_path / "a.xlsx").read_bytes())
+    assert rows == MANY
+    assert taken.layout == "a sheet 'Pairs' (1 other sheet not read), columns 'en' and 'de' of its header"

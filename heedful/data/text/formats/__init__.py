@@ -28,11 +28,16 @@ def format_of(path: Path) -> Format | None:
     if data.startswith(b"PK"):
         return "xlsx" if _holds(path, "xl/workbook.xml") else None
     text = _text(data)
-    root = re.search(r"<(?:[\w.-]+:)?(\w+)", re.sub(r"<[?!][^>]*>", "", text))
-    if root and (kind := ROOTS.get(root[1].lower())):
+    if kind := ROOTS.get(first_element(data)):
         return kind
     entry = re.search(r'^msgid\s+"', text, re.MULTILINE)
     return "po" if entry and re.match(r'(\s|#.*\n|msgctxt\s+"|msgid\s+")*', text) else None
+
+
+def first_element(data: bytes) -> str:
+    """The name of the first element of XML, by how the file begins, in small letters; "" of what is none."""
+    found = re.search(r"<(?:[\w.-]+:)?(\w+)", re.sub(r"<[?!][^>]*>", "", _text(data)))
+    return found[1].lower() if found else ""
 
 
 def _text(data: bytes) -> str:

@@ -43,7 +43,10 @@ def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     there = (target if turned else source, said or target)
     left, right = two_languages(there, source, target, where=str(path))
     left_out = f", {fuzzy:,} fuzzy and {open_:,} untranslated entries left out" if fuzzy or open_ else ""
-    columns = Columns(0, 1, left, right, True, f"PO, {left} and {right}{left_out}")
+    layout = f"PO, {left} and {right}{left_out}"
+    if not rows:
+        raise InputError(f"no pair to learn from ({layout})", where=str(path), fix="give a file that is translated")
+    columns = Columns(0, 1, left, right, True, layout)
     return ((line, (other, one)) for line, (one, other) in rows) if turned else iter(rows), columns
 
 

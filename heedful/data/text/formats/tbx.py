@@ -1,4 +1,4 @@
-"""TBX, in which terms are exchanged (ISO 30042, of 2008 and of 2019)."""
+"""TBX, in which terms are exchanged (ISO 30042, of 2008 and of 2019), and the XML of MultiTerm."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +9,13 @@ from heedful.data.text.headers import meaning
 from heedful.data.xml import elements, language_of, name_of
 from heedful.errors import InputError
 
-ROOTS = ("martif", "tbx")
-CONCEPTS, LANGUAGES, TERMS = ("termentry", "conceptentry"), ("langset", "langsec"), ("tig", "ntig", "termsec")
-STATUS = "administrativestatus"  # the type of a note on a term, or an element of this name
-NOT_USED = ("deprecated", "superseded", "rejected", "obsolete")  # how a status begins of what is not to be said
+MULTITERM = "mtf"
+ROOTS = ("martif", "tbx", MULTITERM)
+CONCEPTS, LANGUAGES = ("termentry", "conceptentry", "conceptgrp"), ("langset", "langsec")
+TERMS: tuple[str, ...] = ("tig", "ntig", "termsec")
+NOTES, STATUS = ("termnote", "descrip"), ("administrativestatus", "status")  # their types, or elements of these names
+# How a status begins of what is not to be said.
+NOT_USED = ("deprecated", "superseded", "rejected", "obsolete", "forbidden")
 
 
 def read_tbx(path: Path, source: str, target: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -20,22 +23,27 @@ def read_tbx(path: Path, source: str, target: str) -> list[tuple[str, tuple[str,
     is that of any region too. Terms whose status says that they are not to be used are left out. Raises InputError or
     MissingError."""
     concepts, found, language, used = list[dict[str, list[str]]](), dict[str, list[str]](), "", True
+    terms = TERMS
     for event, element in elements(path):
         name = name_of(element).lower()
         if event == "start":
-            if name in CONCEPTS:
+            if name == MULTITERM:
+                terms = ("termgrp",)
+            elif name in CONCEPTS:
                 found = {}
             elif name in LANGUAGES:
                 language = language_of(element)
                 if not language:
                     raise InputError(f"a {name_of(element)} without xml:lang", where=str(path), fix="export it again")
-            elif name in TERMS:
+            elif name == "language" and terms != TERMS:
+                language = language_of(element) or element.get("type", "")
+            elif name in terms:
                 used, term = True, ""
         elif name == "term":
             term = " ".join("".join(element.itertext()).split())
-        elif (element.get("type", "") if name == "termnote" else name).lower() == STATUS:
+        elif (element.get("type", "") if name in NOTES else name).lower() in STATUS:
             used = not (element.text or "").strip().lower().startswith(NOT_USED)
-        elif name in TERMS and term and used:
+        elif name in terms and term and used:
             found.setdefault(language, []).append(term)
         elif name in CONCEPTS:
             concepts.append(found)

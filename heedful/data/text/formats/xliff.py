@@ -13,6 +13,14 @@ from heedful.errors import InputError, counted
 
 # What says that a target is no translation yet: `state` of a target in 1.2, of a segment in 2.
 UNTRANSLATED = ("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial")
+# What says that one is an unconfirmed draft: `state-qualifier` of a target in 1.2, `conf` of a segment
+# of Trados, `status` of a unit of memoQ.
+QUALIFIERS = ("mt-suggestion", "leveraged-mt")
+TRADOS = ("Draft", "RejectedTranslation", "RejectedSignOff")
+MEMOQ = ("MachineTranslated", "Pretranslated", "AssembledFromFragments", "PartiallyEdited", "Rejected")
+DRAFTS = frozenset([*QUALIFIERS, *TRADOS, *MEMOQ])
+CONFIRMED = ("final", "signed-off")  # states that count more than a qualifier, as approved="yes" does
+STATUS = "{MQXliff}status"
 
 
 class Languages(NamedTuple):
@@ -24,11 +32,12 @@ class Segment(NamedTuple):
     source: str
     target: str
     translated: bool
+    draft: bool
 
 
 def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The segments that are translated, numbered as they stand in the file: in 1.2 those that are marked inside of a
-    unit, or else the unit. Inline codes are left out. Raises InputError or MissingError."""
+    unit, or else the unit. Inline codes and drafts are left out. Raises InputError or MissingError."""
     languages: list[Languages] = []
     segments: list[Segment] = []
     for found in _found(path):
@@ -48,11 +57,15 @@ def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     left, right = two_languages(there, source, target, where=str(path))
     turned = left != there[0]
     without = sum(not one.translated for one in segments)
+    drafts = sum(one.translated and one.draft for one in segments)
     layout = f"XLIFF, {left} and {right}" + (f", {counted(without, 'unit')} not translated left out" if without else "")
+    layout += f", {counted(drafts, 'unconfirmed draft')} left out" if drafts else ""
+    if without + drafts == len(segments):
+        raise InputError(f"no pair to learn from ({layout})", where=str(path), fix="give a file that is translated")
     rows = (
         (number, (one.target, one.source) if turned else (one.source, one.target))
         for number, one in enumerate(segments, 1)
-        if one.translated
+        if one.translated and not one.draft
     )
     return rows, Columns(0, 1, left, right, True, layout)
 
@@ -74,14 +87,17 @@ def _segments(element: Element) -> Iterator[Segment]:
     sides = {name_of(child): child for child in element if name_of(child) in ("source", "seg-source", "target")}
     target = sides.get("target")
     states = (element.get("state"), None if target is None else target.get("state"))
-    pairs = [(sides.get("source"), target)]
+    conf = {part.get("id"): part.get("conf") for part in element.iter() if name_of(part) == "seg"}
+    confirmed = element.get("approved") == "yes" or any(state in CONFIRMED for state in states)
+    said = {element.get(STATUS), None if target is None or confirmed else target.get("state-qualifier")}
+    pairs = [("", sides.get("source"), target)]
     sources, targets = _marked(sides.get("seg-source")), _marked(target)
     if sources and targets:
-        pairs = [(sources[key], targets.get(key)) for key in sources]
-    for one, other in pairs:
+        pairs = [(key, sources[key], targets.get(key)) for key in sources]
+    for key, one, other in pairs:
         translation = words_of(other)
         done = bool(translation.strip()) and not any(state in UNTRANSLATED for state in states)
-        yield Segment(words_of(one), translation, done)
+        yield Segment(words_of(one), translation, done, not DRAFTS.isdisjoint({*said, conf.get(key)}))
 
 
 def _marked(side: Element | None) -> dict[str, Element]:

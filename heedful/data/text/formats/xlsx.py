@@ -1,15 +1,18 @@
-"""Excel's tables: the first sheet that has two columns, from the first row that has two cells: a title may be above."""
+"""Excel's tables: the first sheet with a header of languages, or else with two columns, from the first row that has two
+cells: a title may be above."""
 
 import io
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator
 from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
 from heedful.data.lines import read_bytes
 from heedful.data.text.columns import Columns, Rows
+from heedful.data.text.headers import is_header
 from heedful.errors import InputError, counted
 
 CONTROL = re.compile("_x(00[01][0-9A-Fa-f])_")  # how the format writes such characters
@@ -22,10 +25,17 @@ DAMAGED = (
 
 def read_xlsx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The rows of two columns, as of any other table. Raises InputError or MissingError."""
+    from heedful.data.text.rows import table_rows
+
+    described, rows = sheet_rows(path)
+    return table_rows(path, rows, source, target, described)
+
+
+def sheet_rows(path: Path) -> tuple[str, Iterator[tuple[int, list[str]]]]:
+    """Which sheet is read, in words, and its rows by their numbers: all as wide as the widest, and blank ones empty.
+    Raises InputError or MissingError."""
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
-
-    from heedful.data.text.rows import table_rows
 
     try:
         book = load_workbook(io.BytesIO(read_bytes(path)), read_only=True, data_only=True)
@@ -35,16 +45,17 @@ def read_xlsx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
         raise InputError(what, where=str(path), fix="save it again as .xlsx, or as .csv") from None
     if not sheets:
         raise InputError("no sheet with anything on it", where=str(path), fix="give a table of two columns")
-    title, cells = next((sheet for sheet in sheets if _first(sheet[1]) is not None), sheets[0])
+    tables = [sheet for sheet in sheets if _first(sheet[1]) is not None]
+    named = (sheet for sheet in tables if is_header(sheet[1][_first(sheet[1]) or 0]))
+    title, cells = next(named, (tables or sheets)[0])
     first = _first(cells) or 0
     described = f"a sheet {title!r}" + (f" ({counted(len(sheets) - 1, 'other sheet')} not read)" if sheets[1:] else "")
     described += f" from row {first + 1}" if any(map(any, cells[:first])) else ""
     widest = max(max((i for i, cell in enumerate(row, 1) if cell), default=0) for row in cells)
-    filled = (
+    return described, (
         (number, [*row, *[""] * widest][:widest] if any(row) else [])
         for number, row in enumerate(cells[first:], first + 1)
     )
-    return table_rows(path, filled, source, target, described)
 
 
 def _cells(sheet: Any) -> list[list[str]]:
