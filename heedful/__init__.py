@@ -9,7 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
+from heedful.core.arguments import checked, refuse_other
+
 if TYPE_CHECKING:
+    from heedful.run.device import Device
     from heedful.run.events import Finished
     from heedful.run.recipe import Recipe
     from heedful.tasks.load import (
@@ -75,16 +78,19 @@ if not TYPE_CHECKING:  # so that a misspelt name is told before it runs
 
 
 @overload
-def load(run: str | Path, *, device: str = "cpu", engine: str | None = None, weights: str = "float32") -> "Loaded": ...
+def load(
+    run: str | Path, *, device: "Device" = "cpu", engine: str | None = None, weights: str = "float32"
+) -> "Loaded": ...
 @overload
 def load(
-    run: str | Path, kind: type[M], *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
+    run: str | Path, kind: type[M], *, device: "Device" = "cpu", engine: str | None = None, weights: str = "float32"
 ) -> M: ...
+@checked
 def load(
     run: str | Path,
-    kind: type[Any] = object,
+    kind: "type[Any]" = object,
     *,
-    device: str = "cpu",
+    device: "Device" = "cpu",
     engine: str | None = None,
     weights: str = "float32",
 ) -> Any:
@@ -102,6 +108,7 @@ def load(
     return open_model(Path(run), kind, device=device, engine=engine, weights=weights)
 
 
+@checked
 def recipe(task: str | None = None, **sections: "Unpack[Sections]") -> "Recipe":
     """What a training needs to know: `recipe("tag", preset="encoder-tiny", data={"path": "tags.tsv"}, train={"minutes":
     5})`. docs/recipe.md lists the sections and keys of each task. Raises InputError."""
@@ -110,6 +117,7 @@ def recipe(task: str | None = None, **sections: "Unpack[Sections]") -> "Recipe":
     return made(task, **sections)
 
 
+@checked
 def train(
     recipe: "Recipe | str",
     out: str | Path,
@@ -122,7 +130,7 @@ def train(
     minutes: float | None = None,
     settings: Sequence[str] = (),
     resume: bool = False,
-    device: str = "auto",
+    device: "Device" = "auto",
 ) -> "Finished | None":
     """Trains into the folder `out`, or continues there, as `heed train` does. `recipe` is one, or the name of a task or
     of a recipe file; all else overrides it. `device` is "auto", "cpu", "cuda" or "cuda:1". For the steps on the way,
@@ -136,11 +144,13 @@ def train(
     Under `torchrun`, None on all ranks but the first.
     """
     from heedful.run.events import Finished
+    from heedful.run.recipe import Recipe
     from heedful.tasks.recipes import read_recipe
     from heedful.verbs.memory import path_and_corpus
     from heedful.verbs.train import planned
     from heedful.verbs.train import train as events
 
+    refuse_other("recipe", recipe, Recipe | str, where="train")
     named = read_recipe(recipe) if isinstance(recipe, str) else recipe
     pairs = "source" in type(named.data).model_fields
     path, corpus = path_and_corpus(data, Path(out), (source, target), pairs=pairs)

@@ -1,5 +1,6 @@
 """Models over HTTP: `heed serve`."""
 
+import errno
 import json
 import signal
 import socket
@@ -158,7 +159,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 def _no_address(host: str, port: int, error: Exception) -> InputError:
     why = error.strerror if isinstance(error, OSError) else str(error)
-    return InputError(f"cannot listen at {host}:{port} ({why})", fix="--port 0 takes a free port")
+    of_port = isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES)
+    fix = "--port 0 takes a free port" if of_port else "--host 127.0.0.1 is this machine, 0.0.0.0 each of its addresses"
+    return InputError(f"cannot listen at {host}:{port} ({why})", fix=fix)
 
 
 def url_of(host: str, port: int) -> str:

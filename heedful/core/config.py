@@ -46,12 +46,12 @@ def from_json(kind: type[C], data: Any, where: str = "config", *, largest: int |
     return kind(**values)
 
 
-def unknown_key(key: str, known: list[str], *, where: str) -> InputError:
+def unknown_key(key: str, known: list[str], *, where: str, what: str = "key") -> InputError:
     """The error for a misspelt key: it names the nearest right one."""
     same = [own for own in known if own.lower() == key.lower()]  # but for capitals
     near = same or difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     fix = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}" if known else "leave it out"
-    return InputError(f"unknown key {key!r}", where=where, fix=fix)
+    return InputError(f"unknown {what} {key!r}", where=where, fix=fix)
 
 
 def check_words(config: Any) -> None:

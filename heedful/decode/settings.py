@@ -1,11 +1,9 @@
 """How to search and how to draw: the one place where it is said what can be chosen, and what is taken otherwise."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from numbers import Integral, Real
 from typing import TypedDict
 
-from heedful.errors import InputError
+from heedful.core.arguments import refuse_other
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,23 +22,11 @@ class Sampling:
     def __post_init__(self) -> None:
         """Raises InputError for what is no number, or no whole one where those are counted."""
         for each in fields(self):
-            value = getattr(self, each.name)
-            if value is None and each.default is None:
-                continue
-            if not isinstance(value, Real):
-                raise InputError(f"{each.name} is {value!r}", fix="give a number")
-            if not isinstance(each.default, float):
-                refuse_fractions({each.name: value})
-
-
-def refuse_fractions(counts: Mapping[str, object]) -> None:
-    """Raises InputError for what is to be a whole number, or None, and is neither."""
-    for name, value in counts.items():
-        if value is not None and not isinstance(value, Integral):
-            raise InputError(f"{name} is {value!r}", fix="give a whole number")
+            refuse_other(each.name, getattr(self, each.name), each.type)
 
 
 DEFAULT_SAMPLING = Sampling()
+SHAPING = ("temperature", "top_k", "top_p", "min_p")  # of a draw, which a search does not use
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,8 @@ import torch
 
 from heedful.errors import InputError
 
+Device = str | torch.device  # as a person gives it in Python
+
 
 def best_device() -> torch.device:
     """CUDA where there is one, else the CPU."""

@@ -60,6 +60,9 @@ def train(
     with the recipe or the data, leaving nothing behind; NonFiniteError where training breaks down; Interrupted, when
     all is saved, after SIGINT, SIGTERM, SIGUSR1 or SIGHUP.
     """
+    if not torch.is_grad_enabled():
+        what = "gradients are switched off here, by torch.no_grad or torch.inference_mode"
+        raise InputError(what, fix="train outside of it")
     with join_ranks() as ranks, ExitStack() as held:
         job, where = None, device or best_device()
         if ranks.first:

@@ -1,5 +1,6 @@
 """What is said no to, in one shape: a status, one line, and how to fix it; public APIs have shapes of their own."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,15 +35,29 @@ class Refused(Exception):
 
 
 def refused(error: HeedError) -> Refused:
-    """What went wrong in a model, as a refusal."""
+    """What went wrong in a model, as a refusal, which names keys where the command line has options."""
+    said, fix = in_keys(str(error)), in_keys(error.fix) or None
     match error:
         case BusyError():
-            return Refused(429, str(error), error.fix or None, {"Retry-After": "1"})
+            return Refused(429, said, fix, {"Retry-After": "1"})
         case LateError():
-            return Refused(504, str(error), error.fix or None)
+            return Refused(504, said, fix)
         case InputError():
-            return Refused(400, str(error), error.fix or None)
-    return Refused(500, error.what, error.fix or None)  # where it is may be a path
+            return Refused(400, said, fix)
+    return Refused(500, in_keys(error.what), fix)  # where it is may be a path
+
+
+def in_keys(said: str) -> str:
+    """What is said to who types options, to who sends keys: "--from-language: ..." as "from_language: ...", and "leave
+    out --to" as 'leave out "to"'. A command stays as it is."""
+    if "heed " in said:
+        return said
+    said = re.sub(r"^--([a-z][a-z-]*):", lambda found: f"{_key(found[1])}:", said)
+    return re.sub(r"(?<!\S)--([a-z][a-z-]*)", lambda found: f'"{_key(found[1])}"', said)
+
+
+def _key(option: str) -> str:
+    return option.replace("-", "_")
 
 
 def as_refused(error: Exception) -> Refused:

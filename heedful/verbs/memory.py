@@ -33,12 +33,12 @@ def plain(data: object) -> object:
     if isinstance(data, Mapping):
         made = {name: plain(rows) for name, rows in data.items()}
         return _rows_of(made) if _are_columns(made) else made
-    if data is None or isinstance(data, str | Path | Sequence | Parts):
+    if data is None or (isinstance(data, str | Path | Sequence | Parts) and not isinstance(data, bytes)):
         return data
     for name, words in TABLES.items():
         if callable(method := getattr(data, name, None)):
             return method(**words)
-    if isinstance(data, Iterable):
+    if isinstance(data, Iterable) and not isinstance(data, bytes):
         return [*data]
     what = f"expected paths, rows or parts, found {str(data)[:60]!r}"
     raise InputError(what, where="data", fix="docs/python.md tells what may be in memory")

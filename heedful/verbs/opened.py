@@ -5,11 +5,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import torch
 from torch import nn
 
 from heedful.core.config import from_json
 from heedful.errors import HeedError, InputError
-from heedful.run.device import known_device
+from heedful.run.device import Device, known_device
 from heedful.run.folder import read_textless_run
 from heedful.run.task import Looked, NamedWeights, Served
 from heedful.tasks import scoring_options
@@ -66,12 +67,13 @@ class Verbs:
         return training_curve(run)
 
     def trainable(self, run: Path) -> nn.Module:
-        model: nn.Module = read_textless_run(run)[0]
+        with torch.inference_mode(False), torch.enable_grad():  # it is to learn, wherever it is asked for
+            model: nn.Module = read_textless_run(run)[0]
         return model.train()
 
 
 def open_model(
-    run: Path, kind: type[Any] = object, *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
+    run: Path, kind: type[Any] = object, *, device: Device = "cpu", engine: str | None = None, weights: str = "float32"
 ) -> Any:
     """The model of a run, of this kind, with its verbs: see `heedful.load`."""
     device = known_device(device, weights=weights, engine=engine)

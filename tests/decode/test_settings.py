@@ -47,26 +47,26 @@ for ask in (
 def test_what_is_no_number_is_refused() -> None:
     assert printed(SCRIPT, VERBS)[0] == [
         "temperature is '1' - give a number",
-        "seed is None - give a number",
+        "seed is None - give a whole number",
         "top_p is [0.5] - give a number",
-        "beam is '5' - give a number",
-        "longest is 'all' - give a number",
+        "beam is '5' - give a whole number",
+        "longest is 'all' - give a whole number or None",
         "top_k is 2.5 - give a whole number",
         "seed is 1.0 - give a whole number",
-        "longest is 9.5 - give a whole number",
+        "longest is 9.5 - give a whole number or None",
     ]
 
 
 def test_numbers_beside_settings_are_whole() -> None:
-    assert printed(SCRIPT, VERBS)[1] == [
+    assert [told.removesuffix(" or None") for told in printed(SCRIPT, VERBS)[1]] == [
         f"{what} - give a whole number"
         for what in (
-            "tokens is 2.5",
-            "samples is 1.5",
-            "beam is 2.5",
-            "tokens is 2.5",
-            "tokens is 2.5",
-            "samples is 1.5",
-            "beam is 2.5",
+            "generate: tokens is 2.5",
+            "generate: samples is 1.5",
+            "generate: beam is 2.5",
+            "stream: tokens is 2.5",
+            "asked: tokens is 2.5",
+            "paint: samples is 1.5",
+            "parse: beam is 2.5",
         )
     ]

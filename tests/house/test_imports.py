@@ -26,8 +26,8 @@ def folder(task: str) -> str:
 
 
 # Every task has a folder of its own below `tasks`, and all of them may use the same.
-TASK = "errors core core.seeds models decode look data data.text data.documents data.images data.made metrics store "
-TASK += "training apply run exchange tasks.shared"
+TASK = "errors core core.seeds core.arguments models decode look data data.text data.documents data.images data.made "
+TASK += "metrics store training apply run exchange tasks.shared"
 
 HOUSE = {
     # the ground, on which all stand
@@ -35,9 +35,10 @@ HOUSE = {
     # floor 1: readable in an afternoon
     "core.seeds": Room("", libraries="torch"),
     "core": Room("errors", libraries="torch jaxtyping"),
+    "core.arguments": Room("errors core", libraries=""),
     # floor 2: they do not know each other
     "models": Room("errors core", libraries="torch jaxtyping"),
-    "decode": Room("errors", libraries="torch jaxtyping"),
+    "decode": Room("errors core.arguments", libraries="torch jaxtyping"),
     "look": Room("errors"),
     "data": Room("errors core.seeds", never="torch.nn"),
     "data.text": Room("errors data", never="torch.nn"),
@@ -55,14 +56,14 @@ HOUSE = {
     "exchange": Room("errors core models data data.images store apply run"),
     # floor 5: the tasks, which know each other only where their rows say so
     "tasks.shared": Room(
-        "errors core core.seeds models decode look data data.text data.images metrics store apply run"
+        "errors core core.seeds core.arguments models decode look data data.text data.images metrics store apply run"
     ),
     **{folder(name): Room(TASK) for name in TASKS},
     "tasks": Room(" ".join(["errors core run tasks.shared", *map(folder, TASKS)])),
     # floor 6: what a terminal, a server and Python all call
     "verbs": Room("errors core models look figures data data.text metrics store apply run exchange tasks"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
-    "__init__": Room("run tasks verbs"),
+    "__init__": Room("core.arguments run tasks verbs"),
     "serve": Room(
         "errors core core.seeds look decode data.images data.text data.documents run store tasks tasks.shared verbs"
     ),

@@ -150,6 +150,20 @@ def test_a_port_that_is_taken(runs: dict[str, Path], capsys) -> None:
     assert "--port 0" in told
 
 
+def test_a_host_that_is_not_here(runs: dict[str, Path], capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another port would not help."""
+
+    def unknown(*asked: object, **how: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert heed("serve", runs["tag"], "--port", "0", "--host", "nowhere.example", "--api-key", "k") == 2
+    told = capsys.readouterr().err
+    assert "cannot listen at nowhere.example" in told
+    assert "--host 127.0.0.1" in told
+    assert "--port" not in told
+
+
 def test_names_are_those_of_folders_and_each_is_once(tmp_path: Path) -> None:
     for place in ("a/x", "b/x", "b/y"):
         (tmp_path / place).mkdir(parents=True)

@@ -83,7 +83,7 @@ def test_each_verb_takes_the_language(address: str, folder: Path, verb: str) -> 
     assert asked().json()["answers"] == found["de"]
     refused = asked(to="Klingon")
     assert refused.status_code == 400
-    assert refused.json()["error"]["message"] == "--to: no language 'Klingon': there are 'de', 'fr', 'en'"
+    assert refused.json()["error"]["message"] == "to: no language 'Klingon': there are 'de', 'fr', 'en'"
 
 
 def test_what_is_looked_at_takes_the_language(address: str, folder: Path) -> None:

@@ -12,7 +12,7 @@ from heedful.errors import BusyError, HeedError, InputError, LateError, StorageE
 from heedful.serve import deepl, libretranslate, openai
 from heedful.serve.openai_requests import Chat, Completion, Embedding
 from heedful.serve.public import Asked, in_one_line, verdict
-from heedful.serve.refusals import OPENAI, shaped
+from heedful.serve.refusals import OPENAI, refused, shaped
 from serving import hosted, translator
 
 BODIES = (Chat, Completion, Embedding, libretranslate.Translation, deepl.Translation)
@@ -71,3 +71,17 @@ def test_a_value_is_told_what_is_wrong_by_its_own_type(body: type[Asked], given:
 )
 def test_what_openais_clients_are_told_of_whose_fault_it_is(error: HeedError, kind: str) -> None:
     assert shaped(OPENAI, in_one_line(error))["error"]["type"] == kind
+
+
+@pytest.mark.parametrize(
+    ("said", "in_keys"),
+    [
+        ("--from-language: no language 'Klingon'", "from_language: no language 'Klingon'"),
+        ("leave out --from-language, or give --to", 'leave out "from_language", or give "to"'),
+        ("a--to and what --", "a--to and what --"),
+        ("heed export RUN --to ctranslate2", "heed export RUN --to ctranslate2"),
+    ],
+)
+def test_options_are_told_as_keys(said: str, in_keys: str) -> None:
+    assert refused(InputError("a", fix=said)).fix == in_keys
+    assert refused(InputError(said)).message == in_keys

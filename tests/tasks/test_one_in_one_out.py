@@ -123,10 +123,10 @@ def test_a_text_in_place_of_a_list_is_not_read_letter_by_letter(run_of: Callable
         assert model.measure("ba de gi ko") == model.measure(["ba de gi ko"])
     model = heedful.load(run_of("gpt"))
     for contexts, choices in (("ba", ["de", "gi"]), (["ba"], "d"), (["ba"], ["de"])):
-        with pytest.raises(InputError, match="weigh: one text, expected lists"):
+        with pytest.raises(InputError, match=r"weigh: (contexts|choices) is "):
             model.weigh(contexts, choices)
     for sentences in ("ba de", ["ba de"]):
-        with pytest.raises(InputError, match="tag_words: a text, expected lists of words"):
+        with pytest.raises(InputError, match="tag_words: sentences is "):
             heedful.load(run_of("tag")).tag_words(sentences)
 
 

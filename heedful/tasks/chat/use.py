@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict, Unpack
 
 import torch
 
+from heedful.core.arguments import checked
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import pack_texts
 from heedful.data.frame import Frame
@@ -16,11 +17,12 @@ from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation, Message, messages_of, read_asked
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.settings import Sampling, SamplingOptions, refuse_fractions
+from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, TextError, counted
 from heedful.metrics.nats import perplexity
 from heedful.metrics.texts import score_bleu
 from heedful.models.lm import LM
+from heedful.run.device import Device
 from heedful.run.task import Ask, Scored
 from heedful.tasks.chat.cli import ChatScoring
 from heedful.tasks.chat.layout import fitted_prompt, learnable
@@ -109,8 +111,9 @@ class ChatModel(LanguageModel):
         self.template = template
 
     @classmethod
+    @checked
     def load(
-        cls, run: str | Path, *, device: str = "cpu", weights: str = "float32", draft: str = "none"
+        cls, run: str | Path, *, device: Device = "cpu", weights: str = "float32", draft: str = "none"
     ) -> "ChatModel":
         """Reads a run's folder, as `LanguageModel.load` does. Raises MissingError, InputError or StorageError, also for
         a language model without a chat template."""
@@ -155,6 +158,7 @@ class ChatModel(LanguageModel):
         """The conversation as the template writes it, up to where the next answer begins. Raises InputError."""
         return self.template.render(messages, add_generation_prompt=True)
 
+    @checked
     def chat(
         self,
         messages: str | Sequence[Spoken],
@@ -169,6 +173,7 @@ class ChatModel(LanguageModel):
         (reply,) = self.chat_each([as_messages(messages)], tokens=tokens, stop=stop, **sampling)
         return reply
 
+    @checked
     def chat_each(
         self,
         conversations: Sequence[str | Sequence[Spoken]],
@@ -203,6 +208,7 @@ class ChatModel(LanguageModel):
         numbers = {id(own) for own in able}
         return [next(made) if id(own) in numbers else None for own in conversations]
 
+    @checked
     def chat_stream(
         self,
         messages: str | Sequence[Spoken],
@@ -227,6 +233,7 @@ class ChatModel(LanguageModel):
                 shown = len(content)
         return made._replace(content=made.content.removeprefix(lead))
 
+    @checked
     def asked(self, messages: Sequence[Spoken], tokens: int) -> Asked:
         """What is read of a conversation that is to be answered, so that at most so many tokens have room behind it,
         or a fourth of the context. Raises TextError where nothing is to be answered, or it is too long."""
@@ -239,7 +246,6 @@ class ChatModel(LanguageModel):
             raise TextError(what, fix='end with {"role": "user", "content": "..."}')
         if not (messages[-1].get("content") or "").strip():
             raise TextError("an empty turn: there is nothing to answer", fix="say something")
-        refuse_fractions({"tokens": tokens})
         if tokens < 1:
             raise InputError(f"at most {tokens} new tokens", fix="ask for 1 or more")
         free = max(2, min(tokens, self.context // LEAST))

@@ -8,13 +8,13 @@ from heedful.data.batches import pad
 from heedful.decode.contract import Hypothesis
 from heedful.decode.draws import penalties
 from heedful.decode.search import beam
-from heedful.decode.settings import Sampling
+from heedful.decode.settings import SHAPING, Sampling
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.tasks.generate.writer import window
 
 Ids = list[int]
-DRAWN = ("temperature", "top_k", "top_p", "min_p", "seed")  # what a search does not use
+DRAWN = (*SHAPING, "seed")  # what a search does not use
 
 
 def refuse_drawing(given: Sequence[str], stop: str | Sequence[str], *, width: int, samples: int) -> None:

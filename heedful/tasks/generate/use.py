@@ -8,19 +8,20 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 import torch
 
 from heedful.apply.inference import draft_model, for_inference
+from heedful.core.arguments import checked
 from heedful.core.seeds import counter_seed
 from heedful.data.frame import Frame
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.rows import refuse_length_penalty
-from heedful.decode.settings import Sampling, SamplingOptions, refuse_fractions
-from heedful.errors import InputError
+from heedful.decode.settings import Sampling, SamplingOptions
+from heedful.errors import InputError, counted
 from heedful.models.lm import LM
-from heedful.run.device import known_device
+from heedful.run.device import Device, known_device
 from heedful.run.folder import read_run
 from heedful.tasks.generate.likelihood import Asked, Choice, Likelihood, asked_of, nats_of, weighed
 from heedful.tasks.generate.search import likelihood_score, refuse_drawing, refuse_unused_penalty, searched
 from heedful.tasks.generate.writer import TextPiece, Writer, window
-from heedful.tasks.shared.one_or_many import is_one, listed, one_or_many
+from heedful.tasks.shared.one_or_many import listed, one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another
 
 Ids = list[int]
@@ -50,8 +51,9 @@ class LanguageModel(TextModel[LM]):
         self.draft = draft
 
     @classmethod
+    @checked
     def load(
-        cls, run: str | Path, *, device: str = "cpu", weights: str = "float32", draft: str = "none"
+        cls, run: str | Path, *, device: Device = "cpu", weights: str = "float32", draft: str = "none"
     ) -> "LanguageModel":
         """Reads a run's folder; `weights` may be int8 or int4, which generate faster on a CPU and say almost
         the same (`heedful.apply.inference`). With float32 weights, a `draft` of int8 or int4 is faster too and says
@@ -131,7 +133,6 @@ class LanguageModel(TextModel[LM]):
         Either compares the log-probabilities of all tokens and the end, divided by their number ** `length_penalty`.
         Raises InputError for settings that do not go together.
         """
-        refuse_fractions({"tokens": tokens, "samples": samples, "batch": batch, "best_of": best_of, "beam": beam})
         if batch < 1:
             raise InputError(f"a batch of {batch} rows", fix="give 1 or more")
         if tokens < (0 if beam is None else 1) or samples < 1:
@@ -197,11 +198,11 @@ class LanguageModel(TextModel[LM]):
             )
         return made
 
+    @checked
     def stream(
         self, prompt: str, *, tokens: int = 100, stop: str | Sequence[str] = (), **sampling: Unpack[SamplingOptions]
     ) -> Iterator[str]:
         """The text that `generate` gives for this prompt alone, piece by piece as it is made."""
-        refuse_fractions({"tokens": tokens})
         if tokens < 0:
             raise InputError(f"a text of {tokens} tokens", fix="give 1 or more")
         how = Sampling(**sampling)
@@ -260,7 +261,8 @@ class LanguageModel(TextModel[LM]):
             made.append(Likelihood(nats, len(ids), len(text.encode()), len(text.split()) + text.count("\n")))
         return made
 
-    def measure(self, texts: Sequence[str], *, stride: int | None = None) -> Likelihood:
+    @checked
+    def measure(self, texts: str | Sequence[str], *, stride: int | None = None) -> Likelihood:
         """Of all texts together. Raises InputError where they have no token."""
         texts = listed(texts)
         each = self.likelihood(texts, stride=stride)
@@ -269,7 +271,8 @@ class LanguageModel(TextModel[LM]):
             raise InputError("no text to be scored", fix="give some text")
         return found
 
-    def choose(self, context: str, choices: Sequence[str]) -> list[Choice]:
+    @checked
+    def choose(self, context: str, choices: str | Sequence[str]) -> list[Choice]:
         """The choices by their log-probability as what follows the context, the likeliest first.
 
         What is scored are the tokens of context + choice, encoded as a whole and begun with `bos`, from the first that
@@ -280,14 +283,16 @@ class LanguageModel(TextModel[LM]):
         """
         return sorted(self.weigh([context], [listed(choices)])[0], key=lambda one: -one.logprob)
 
+    @checked
     def weigh(self, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> list[list[Choice]]:
         """`choose` for many contexts, each with its own choices, which stay in the order given.
 
         A context is read once for all its choices, in a batch with contexts of like length. Raises InputError, also for
         a text in place of a list.
         """
-        if any(map(is_one, (contexts, choices, *choices))):
-            raise InputError("weigh: one text, expected lists", fix="give a list of contexts, and for each its choices")
+        if len(contexts) != len(choices):
+            what = f"weigh: {counted(len(contexts), 'context')} and {counted(len(choices), 'list')} of choices"
+            raise InputError(what, fix="give a list of contexts, and for each its choices")
         asked = [self._asked(context, own) for context, own in zip(contexts, choices, strict=True)]
         found = weighed(self.model, asked)
         return [

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
+from heedful.core.arguments import checked
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import TextBatch
 from heedful.data.images.files import Images, Preparation, each_of, to_image
@@ -23,7 +24,7 @@ from heedful.data.images.labelled import read_test_images
 from heedful.data.images.palette import Palette
 from heedful.data.parts import scored_by_name
 from heedful.decode.search import sample
-from heedful.decode.settings import Sampling, SamplingOptions, refuse_fractions
+from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, NonFiniteError
 from heedful.look.sheet import data_url
 from heedful.models.lm import LM
@@ -70,6 +71,7 @@ class Painter(PictureModel[LM]):
             what = f"{made[0] - 1} colours and {made[1]} pixels, for which the model was not made"
             raise InputError(what, where="task.json", fix="config.json and task.json must come from one run")
 
+    @checked
     def begin(self, files: Sequence[str | Path], *, keep: float = 0.5) -> Int[Tensor, "B k"]:
         """The upper rows of pictures, this share of all, for `paint` to continue. Raises MissingError or
         InputError."""
@@ -84,6 +86,7 @@ class Painter(PictureModel[LM]):
         numbers = [self.spec.palette.numbers(pictures) for pictures, _ in prepared(images, fitting, most=1)]
         return torch.cat(numbers)[:, :rows].flatten(1)
 
+    @checked
     def paint(
         self,
         begun: Int[Tensor, "B k"] | None = None,
@@ -94,7 +97,6 @@ class Painter(PictureModel[LM]):
     ) -> UInt8[Tensor, "B n N S S"]:
         """Pictures that continue these pixels, or nothing (B is 1 then), `samples` of each, drawn as `Sampling` says.
         At most `batch` are made at a time: they change nothing about each other."""
-        refuse_fractions({"samples": samples, "batch": batch})
         begun = torch.zeros(1, 0, dtype=torch.long) if begun is None else begun
         B, size, begin = len(begun), self.spec.preparation.size, len(self.spec.palette)
         if samples < 1 or batch < 1:
@@ -118,6 +120,7 @@ class Painter(PictureModel[LM]):
             made.append(torch.cat([given, torch.tensor([one.tokens for (one,) in drawn])], 1))
         return self.spec.palette.paint(torch.cat(made).view(-1, *size)).unflatten(0, (B, samples))
 
+    @checked
     @torch.inference_mode()
     def measure(self, images: Images) -> dict[str, float]:
         """The loss in nats a pixel, and the same in bits: of the palette's numbers, not of the colours before it."""

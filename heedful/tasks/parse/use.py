@@ -7,12 +7,12 @@ from typing import Any, ClassVar, TypedDict
 
 import torch
 
+from heedful.core.arguments import checked
 from heedful.data.batches import by_length, pad
 from heedful.data.text.trees import LEAF, Brackets, Leaf, Tree, read_test_trees, words_in
 from heedful.data.tokenizer import BOS, EOS, Tokenizer
 from heedful.decode.brackets import Bracketed, Grammar
 from heedful.decode.search import beam as beam_search
-from heedful.decode.settings import refuse_fractions
 from heedful.errors import MissingError, TextError
 from heedful.metrics.brackets import SHORT, bracket_scores
 from heedful.models import TranslationModel
@@ -70,7 +70,6 @@ class Parser(TextModel[TranslationModel]):
     @torch.inference_mode()
     def trees(self, sentences: Sequence[Sequence[Leaf]], *, beam: int | None = None) -> list[Tree]:
         """The tree of each sentence, of at least one leaf. Raises InputError as `parse`."""
-        refuse_fractions({"beam": beam})
         model = self.model
         device, width = model.head.weight.device, beam or self.spec.beam
         ids = self.encode(sentences)
@@ -109,6 +108,7 @@ class Parser(TextModel[TranslationModel]):
         sources = self.encode([list(tree.leaves()) for tree in trees])
         return list(zip(sources, map(self.brackets.encode, trees), strict=True))
 
+    @checked
     def measure(self, trees: Sequence[Tree], *, beam: int | None = None) -> tuple[dict[str, float], list[Tree]]:
         """The loss, in nats a token of linearised trees, and EVALB's scores of the model's trees, which follow. `f1_40`
         is of sentences of at most 40 words."""

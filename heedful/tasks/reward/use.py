@@ -8,14 +8,15 @@ from typing import Any, ClassVar, NotRequired, TypedDict
 import torch
 
 from heedful.apply.inference import for_inference
+from heedful.core.arguments import checked
 from heedful.data.batches import by_length, pad
 from heedful.data.frame import Frame
 from heedful.data.text.judgements import Judgement, conversation, prompt_value, read_judged
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import TextError
+from heedful.errors import InputError, TextError, counted
 from heedful.metrics.rewards import RewardedPair, pair_scores
 from heedful.models.classifier import Classifier
-from heedful.run.device import known_device
+from heedful.run.device import Device, known_device
 from heedful.run.folder import read_run
 from heedful.run.task import Ask, NoOptions, Scored
 from heedful.tasks.reward.prompting import Answered, Prompting, cut_to, prompting_of
@@ -42,14 +43,15 @@ class RewardModel(TextModel[Classifier]):
         self.context = model.config.embed.context_length
 
     @classmethod
-    def load(cls, run: str | Path, *, device: str = "cpu") -> "RewardModel":
+    @checked
+    def load(cls, run: str | Path, *, device: Device = "cpu") -> "RewardModel":
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, cls.task, cls.purpose)
         return cls.plain(Path(run), device, for_inference)
 
     @classmethod
     def plain(
-        cls, run: Path, device: str = "cpu", prepared: Callable[[Classifier], Classifier] = lambda model: model
+        cls, run: Path, device: Device = "cpu", prepared: Callable[[Classifier], Classifier] = lambda model: model
     ) -> "RewardModel":
         """The same, of a model that is `prepared` in another way; as it is, for one that moves between devices."""
         model, tokenizer, _, about = read_run(run)
@@ -71,8 +73,12 @@ class RewardModel(TextModel[Classifier]):
         warn(warned)
         return rewards
 
+    @checked
     def weigh(self, prompts: Sequence[str], answers: Sequence[str]) -> tuple[list[float], list[str]]:
         """`reward`, and a warning for each that was not read as a whole, or ""."""
+        if len(prompts) != len(answers):
+            what = f"weigh: {counted(len(prompts), 'prompt')} and {counted(len(answers), 'answer')}"
+            raise InputError(what, fix="give a prompt for each answer")
         rows = self.prompting.answered(prompts, answers)
         kept = [cut_to(row, self.context) for row in rows]
         warned = [cut_warning(len(own.ids), len(row.ids)) for own, row in zip(kept, rows, strict=True)]
@@ -93,6 +99,7 @@ class RewardModel(TextModel[Classifier]):
             found |= zip(map(tuple, own), answers.tolist(), strict=True)
         return [found[tuple(row.ids)] for row in rows]
 
+    @checked
     def measure(self, judgements: Sequence[Judgement]) -> dict[str, float]:
         """The loss in nats a pair, and what `pair_scores` tells of the rewards of better and worse answers."""
         refuse_nothing(judgements)

@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Sequence, Sized
 
 from heedful.data.lines import listed
-from heedful.decode.settings import refuse_fractions
 from heedful.errors import InputError, counted
 
 
 def refuse_no_answers(top: int) -> None:
     """Raises InputError where the `top` best are none."""
-    refuse_fractions({"top": top})
     if top < 1:
         raise InputError(f"the best {top} answers", fix="ask for 1 or more")
 

@@ -10,12 +10,13 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from heedful.apply.inference import for_inference
+from heedful.core.arguments import checked
 from heedful.data.batches import of_like_length
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, TextError
 from heedful.models import LM, Classifier, Encoder, Seq2Seq, TokenClassifier
-from heedful.run.device import known_device
+from heedful.run.device import Device, known_device
 from heedful.run.folder import read_run
 from heedful.run.task import Served
 from heedful.tasks.shared.lengths import cut_at, cut_warning, most_positions, warn
@@ -71,7 +72,8 @@ class TextEncoder(Opened):
                 raise InputError(f"a {type(model).__name__} does not read a text apart from what it says of it")
 
     @classmethod
-    def load(cls, run: str | Path, *, device: str = "cpu") -> "TextEncoder":
+    @checked
+    def load(cls, run: str | Path, *, device: Device = "cpu") -> "TextEncoder":
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         model, tokenizer, _, about = read_run(Path(run))
         return cls(for_inference(model.to(known_device(device))), tokenizer, about)
@@ -96,6 +98,7 @@ class TextEncoder(Opened):
         kept, cut = cut_at(self.tokenizer.encode(texts), room)
         return [self.frame.put(ids) for ids in kept], cut
 
+    @checked
     def embed(self, texts: str | Sequence[str], *, pool: str = "mean") -> Float[Tensor, "*N C"]:
         """A vector of each text, or of one: the mean of all hidden states (Reimers and Gurevych 2019, section 3), or
         the first.

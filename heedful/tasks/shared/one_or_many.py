@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_args, overload
 
+from heedful.core.arguments import bound_to, refuse_other
 from heedful.errors import InputError, counted
 
 S = TypeVar("S")
@@ -47,7 +48,7 @@ def one_or_many(
 
         @functools.wraps(method)
         def called(*given: Any, **words: Any) -> Any:
-            bound = signature.bind(*given, **words)
+            bound = bound_to(method, given, words, but=(first, *beside))
             for one in listed(bound.arguments[first]) if of_texts else ():
                 if not isinstance(one, str):
                     raise InputError(f"{method.__name__}: {one!r} is no text", fix="give a string, or a list of them")
@@ -62,6 +63,8 @@ def one_or_many(
             count = len(bound.arguments[first])
             for name in beside:
                 own = bound.arguments.get(name)
+                if name in bound.arguments and own is None:
+                    refuse_other(name, own, signature.parameters[name].annotation, where=method.__name__)
                 lists = signature.parameters[name].annotation == Sequence[Sequence[str]]
                 wrong = is_one if lists else _is_no_text
                 if own and (isinstance(own, str) or len(own) != count or any(map(wrong, own))):

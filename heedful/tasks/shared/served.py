@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.apply.inference import for_inference
+from heedful.core.arguments import checked
 from heedful.core.config import from_json, unknown_key
 from heedful.data.frame import Frame, Framed
 from heedful.data.images.files import ImageFile, ImageFiles, Preparation
@@ -16,7 +17,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import HeedError, InputError, NonFiniteError, OtherTaskError
 from heedful.models.encoder import Encoder
 from heedful.models.lm import LM
-from heedful.run.device import chosen_device, known_device
+from heedful.run.device import Device, chosen_device, known_device
 from heedful.run.folder import read_run, read_textless_run, task_name
 from heedful.run.task import Saved, Served, Task
 from heedful.tasks.shared.opened import Opened
@@ -85,7 +86,8 @@ class TextModel(Opened, Generic[M]):
         self.tokenizer, self.about = tokenizer, about
 
     @classmethod
-    def load(cls: type[T], run: str | Path, *, device: str = "cpu") -> T:
+    @checked
+    def load(cls: type[T], run: str | Path, *, device: Device = "cpu") -> T:
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, cls.task, cls.purpose)
         model, tokenizer, _, about = read_run(Path(run))
@@ -103,7 +105,8 @@ class PictureModel(Opened, Generic[M]):
         self.about = about
 
     @classmethod
-    def load(cls: type[P], run: str | Path, *, device: str = "cpu") -> P:
+    @checked
+    def load(cls: type[P], run: str | Path, *, device: Device = "cpu") -> P:
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, cls.task, cls.purpose)
         model, about = read_textless_run(Path(run))

@@ -7,18 +7,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heedful.core.arguments import checked
 from heedful.data.frame import Frame
 from heedful.data.lines import sanitise
 from heedful.data.parts import read_tests
 from heedful.data.text.tagged import KINDS, Sentence, read_sentences
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import InputError
 from heedful.metrics.labels import accuracy, f1, has_spans, span_scores
 from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import NOTHING, Ask, NoOptions, Scored
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.cli import DataOptions
-from heedful.tasks.shared.one_or_many import is_one, one_or_many
+from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.reading import token_logits
 from heedful.tasks.shared.served import Reads, TextModel, spec_of
 from heedful.tasks.tag.layout import NONE, Piece, TagLayout, TagSpec
@@ -56,10 +56,9 @@ class Tagger(TextModel[TokenClassifier]):
         """The label of each word of each text, words being what stands between blanks: "end." is one."""
         return self.tag_words([text.split() for text in texts])
 
+    @checked
     def tag_words(self, sentences: Sequence[Sequence[str]]) -> list[list[Word]]:
         """The label of each word. Raises InputError for a sentence that is not parted into words."""
-        if any(map(is_one, (sentences, *sentences))):
-            raise InputError("tag_words: a text, expected lists of words", fix="give texts to tag")
         sentences = [[*map(sanitise, words)] for words in sentences]
         made = []
         for words, logits in zip(sentences, self._logits(self.layout.encode(sentences)), strict=True):
@@ -68,6 +67,7 @@ class Tagger(TextModel[TokenClassifier]):
             made.append([Word(word, self.labels[n], score) for word, n, score in found])
         return made
 
+    @checked
     def measure(self, sentences: Sequence[Sentence]) -> dict[str, float]:
         """The loss in nats a word, accuracy and macro F1; and of labels that say where spans begin and continue,
         precision, recall and F1 of the spans. A label that was not learnt is never right, and has no loss."""

@@ -194,7 +194,7 @@ def refuse_engine(
 def refuse_untold_target(translator: "Translator") -> None:
     """Raises InputError for a model of several languages that takes none to translate to unless told."""
     if translator.about.get("target") == "":
-        raise InputError("it has several languages: to which one?", fix='name it: --to de, or "to": "de" in options')
+        raise InputError("it has several languages: to which one?", fix="--to names it, such as de")
 
 
 def _refuse(translator: "Translator", batch: Searched) -> None:

@@ -1,7 +1,7 @@
 """Translating, with a model that has learnt to."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -13,6 +13,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from heedful.apply.inference import for_inference
+from heedful.core.arguments import checked
 from heedful.data.batches import pad
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
@@ -20,11 +21,11 @@ from heedful.decode.constrained import Wish
 from heedful.decode.contract import Hypothesis
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.processes import Processes
-from heedful.decode.settings import Decoding, DecodingOptions
+from heedful.decode.settings import DEFAULT_SAMPLING, SHAPING, Decoding, DecodingOptions
 from heedful.errors import InputError
 from heedful.metrics.texts import METRICS, Metric, Rouge, Scores
 from heedful.models import TranslationModel
-from heedful.run.device import known_device
+from heedful.run.device import Device, known_device
 from heedful.run.folder import read_run
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions, refuse_longer, warn
@@ -69,7 +70,8 @@ class Translator(Opened):
         self.phrases = Phrases(target)
 
     @classmethod
-    def load(cls, run: str | Path, *, device: str = "cpu") -> "Translator":
+    @checked
+    def load(cls, run: str | Path, *, device: Device = "cpu") -> "Translator":
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, "translate", "translation")
         model, source, target, about = read_run(Path(run))
@@ -80,13 +82,13 @@ class Translator(Opened):
         self,
         texts: Sequence[str],
         *,
-        to: str = "",
-        from_language: str = "",
-        tag: str = "",
+        to: str | None = "",
+        from_language: str | None = "",
+        tag: str | None = "",
         prefix: Sequence[str] | None = None,
         glossary: Terms | None = None,
-        require: str | Sequence[str] = (),
-        avoid: str | Sequence[str] = (),
+        require: str | Collection[str] = (),
+        avoid: str | Collection[str] = (),
         **settings: Unpack[DecodingOptions],
     ) -> list[str]:
         """The best translation of each text, searched for as `Decoding` says, in the languages and of the kind that are
@@ -104,12 +106,12 @@ class Translator(Opened):
         documents: Sequence[str | Path],
         out: str | Path,
         *,
-        to: str = "",
-        from_language: str = "",
-        tag: str = "",
+        to: str | None = "",
+        from_language: str | None = "",
+        tag: str | None = "",
         glossary: Terms | None = None,
-        require: str | Sequence[str] = (),
-        avoid: str | Sequence[str] = (),
+        require: str | Collection[str] = (),
+        avoid: str | Collection[str] = (),
         flag: float | None = None,
         **settings: Unpack[DecodingOptions],
     ) -> "list[Written]":
@@ -143,11 +145,12 @@ class Translator(Opened):
         tokens = [hypothesis.tokens for hypothesis in found]
         return [*map(self.target.decode_marked, tokens)] if self.marked else self.target.decode_batch(tokens)
 
-    def directed(self, source: str = "", target: str = "", tag: str = "") -> "Translator":
-        """The same from and to these languages, and for translations of this kind, of those that it has; "" is what it
-        has by default. Raises InputError for another."""
+    @checked
+    def directed(self, source: str | None = "", target: str | None = "", tag: str | None = "") -> "Translator":
+        """The same from and to these languages, and for translations of this kind, of those that it has; "" and
+        None are what it has by default. Raises InputError for another."""
         own = str(self.about.get(TAGGED, ""))
-        other = self._between(source, target)
+        tag, other = tag or "", self._between(source or "", target or "")
         if (tag or own) and (other is not self or tag not in ("", own)):
             other = copy(other)
             other.about = tagged(other.about, tag or own)
@@ -162,6 +165,7 @@ class Translator(Opened):
         other.target = self.target if start is None else self.target.begun_by(start)
         return other
 
+    @checked
     def join(self, other: "Translator", *, name: str = "") -> None:
         """Searches with the other model as well from now on, by the mean of their probabilities. Raises InputError for
         one that has another vocabulary, or reads or begins texts otherwise."""
@@ -251,10 +255,16 @@ class Translator(Opened):
         """What its probabilities mean, where that was measured; several models as one were not."""
         return None if self.others else calibration_of(self.about)
 
+    @checked
     def decoding(self, **settings: Unpack[DecodingOptions]) -> Decoding:
         """How it searches: as these settings say, and otherwise as task.json does. Of n best, the beam is at least as
-        wide."""
+        wide. Raises InputError for what shapes a draw where nothing is drawn."""
         made = Decoding(**{**self.about.get("decode", {}), **settings})
+        unused = [
+            name for name in SHAPING if name in settings and getattr(made, name) != getattr(DEFAULT_SAMPLING, name)
+        ]
+        if unused and not made.samples:
+            raise InputError(f"{unused[0]} is not used by a search", fix="leave it out, or ask for samples")
         return replace(made, beam=made.n_best) if 1 <= made.beam < made.n_best and not made.samples else made
 
     def hypotheses(
@@ -307,6 +317,7 @@ class Translator(Opened):
         """What a search asks: the model, or several as one."""
         return Ensemble([self.model, *self.others]) if self.others else self.model
 
+    @checked
     def measure(
         self, pairs: Pairs, *, bootstrap: int = 0, **settings: Unpack[DecodingOptions]
     ) -> tuple[Scores | Rouge, list[Translation]]:
@@ -330,6 +341,7 @@ class Translator(Opened):
             made |= dict(zip(rows, found, strict=True))
         return [made[i] for i in range(len(pairs))]
 
+    @checked
     def loss(self, pairs: Pairs) -> float:
         """Nats a token of the first references. Raises InputError for texts of more tokens than the model has
         positions, or a model whose sources end otherwise than its targets."""

@@ -7,7 +7,7 @@ for once more, held to them.
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from heedful.decode.avoid import Avoid, avoiding, is_letter
 from heedful.decode.constrained import Phrase, Wish
 from heedful.errors import InputError
 
-Terms = str | Path | Glossary | Mapping[str, str] | Sequence[tuple[str, ...]]
+Terms = str | Path | Glossary | Mapping[str, Any] | Iterable[Any]
 
 
 class UsedTerm(TypedDict):
@@ -102,7 +102,7 @@ NO_WISHES = Wishes()
 
 
 def wishes_of(
-    require: str | Sequence[str], avoid: str | Sequence[str], glossary: Terms | None, languages: tuple[str, str]
+    require: str | Collection[str], avoid: str | Collection[str], glossary: Terms | None, languages: tuple[str, str]
 ) -> Wishes:
     """As they are given from Python: one word or several; a glossary as a file, as pairs, or as it is. Raises
     InputError or MissingError."""

@@ -14,9 +14,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.core.arguments import checked
 from heedful.errors import InputError
 from heedful.models.vectors import Vectors, VectorsConfig
-from heedful.run.device import known_device
+from heedful.run.device import Device, known_device
 from heedful.run.folder import read_textless_run
 from heedful.run.task import Saved
 from heedful.tasks.shared.asked import refuse_no_answers
@@ -64,7 +65,8 @@ class WordVectors(Opened):
         self.unit: Float[Tensor, "V D"] = F.normalize(self.vectors, dim=1)
 
     @classmethod
-    def load(cls, run: str | Path, *, device: str = "cpu") -> "WordVectors":
+    @checked
+    def load(cls, run: str | Path, *, device: Device = "cpu") -> "WordVectors":
         """Reads a run's folder, or a file in word2vec's or GloVe's format (.txt, .vec, .bin). Raises MissingError,
         InputError or StorageError."""
         path = Path(run)
@@ -100,6 +102,7 @@ class WordVectors(Opened):
             raise InputError(f"no vector for {word!r}", fix=fix)
         return found
 
+    @checked
     def similarity(self, one: str, other: str) -> float:
         """The cosine of the angle between two words. Raises InputError."""
         return float(self.unit[self.number(one)] @ self.unit[self.number(other)])
@@ -111,6 +114,7 @@ class WordVectors(Opened):
         asked = [self.number(word) for word in words]
         return [self._nearest(self.unit[number], {number}, top) for number in asked]
 
+    @checked
     def analogy(self, a: str, b: str, c: str, *, top: int = 10) -> list[Near]:
         """What is to `c` as `b` is to `a`: nearest to b - a + c, of unit length each, and none of the three (Mikolov et
         al. 2013c, section 4; 3CosAdd). Raises InputError."""
@@ -125,6 +129,7 @@ class WordVectors(Opened):
         found = scores.topk(min(top, len(self.words) - len(without)))
         return [Near(self.words[i], s) for i, s in zip(found.indices.tolist(), found.values.tolist(), strict=True)]
 
+    @checked
     def embed(self, inputs: str | Sequence[str]) -> Float[Tensor, "*B D"]:
         """A text is the mean of its words' vectors; zeros where none has one."""
         made, _ = self.vectors_of([inputs] if isinstance(inputs, str) else inputs)

@@ -1,0 +1,118 @@
+"""Arguments of what is called from Python, held to their annotations: another kind of value is refused in one line, and
+not somewhere deep inside, or taken for something else."""
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Collection, Mapping, Sequence
+from numbers import Integral, Real
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, Unpack, cast, get_args, get_origin
+
+from heedful.core.config import unknown_key
+from heedful.errors import InputError
+
+F = TypeVar("F", bound=Callable[..., Any])
+WORDS = {str: "string", Path: "path", int: "whole number", float: "number"}
+SHOWN = 60  # characters of a value
+
+
+def checked(function: F) -> F:
+    """The function, which raises InputError for an argument that is not of its annotation, and for a name that it does
+    not have."""
+
+    @functools.wraps(function)
+    def called(*given: Any, **words: Any) -> Any:
+        bound_to(function, given, words)
+        return function(*given, **words)
+
+    return cast("F", called)
+
+
+def bound_to(
+    function: Callable[..., Any], given: Sequence[object], words: Mapping[str, object], *, but: Collection[str] = ()
+) -> inspect.BoundArguments:
+    """Which argument of a function is which, each held to its annotation, `but` those of these names. Raises InputError
+    as `checked` says."""
+    signature, kinds, settings = _annotations(function)
+    known = [name for name in (*signature.parameters, *settings) if name not in ("self", "cls")]
+    if settings or not any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
+        for name in words:
+            if name not in known:
+                raise unknown_key(name, known, where=function.__name__, what="argument")
+    bound = signature.bind(*given, **words)
+    for name, value in bound.arguments.items():
+        if name in kinds and name not in but:
+            refuse_other(name, value, kinds[name], where=function.__name__)
+    for name, kind in settings.items():
+        if name in words:
+            refuse_other(name, words[name], kind, where=function.__name__)
+    return bound
+
+
+@functools.cache
+def _annotations(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any], dict[str, Any]]:
+    """Of a function: its signature, the kind of each argument, and that of each of its `**settings: Unpack[...]`. Where
+    what a quoted annotation names is not there, those in quotes are not read."""
+    plain = inspect.unwrap(function)
+    try:
+        hints = inspect.get_annotations(plain, eval_str=True)
+    except NameError:
+        hints = {name: kind for name, kind in inspect.get_annotations(plain).items() if not isinstance(kind, str)}
+    signature, settings = inspect.signature(function), dict[str, Any]()
+    kinds = {name: hints[name] for name in signature.parameters if name in hints}
+    for name, kind in [*kinds.items()]:
+        if get_origin(kind) is Unpack:
+            settings = typing.get_type_hints(*get_args(kinds.pop(name)))
+    return signature, kinds, settings
+
+
+def refuse_other(name: str, value: object, kind: Any, *, where: str = "") -> None:
+    """Raises InputError for a value that is not of this kind."""
+    if not is_a(value, kind):
+        shown = " ".join(repr(value).split())
+        shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]} ..."
+        raise InputError(f"{name} is {shown}", where=where, fix=f"give {in_words(kind)}")
+
+
+def is_a(value: object, kind: Any) -> bool:
+    """Whether a value is of this kind, as far as that can be told: what is gone through only once is not looked into,
+    and a string is no list of its letters."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(is_a(value, one) for one in inner)
+    if origin is Literal:
+        return value in inner
+    if kind in (int, float):
+        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+    if origin is not None and isinstance(origin, type):
+        if not isinstance(value, origin) or isinstance(value, str | bytes):
+            return False
+        if isinstance(value, Mapping):
+            return len(inner) < 2 or all(is_a(key, inner[0]) and is_a(own, inner[1]) for key, own in value.items())
+        return not isinstance(value, Collection) or not inner or all(is_a(one, inner[0]) for one in value)
+    try:
+        return not isinstance(kind, type) or isinstance(value, kind)
+    except TypeError:  # a protocol that cannot be asked
+        return True
+
+
+def in_words(kind: Any) -> str:
+    """What is to be given: "a string or a list of strings"."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        *most, last = dict.fromkeys(in_words(one) for one in sorted(inner, key=lambda one: one is NoneType))
+        return f"{', '.join(most)} or {last}" if most else last
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, inner))}"
+    if kind is NoneType or kind is bool:
+        return "True or False" if kind is bool else "None"
+    if isinstance(origin, type):
+        if issubclass(origin, Mapping):
+            return "a dict"
+        of = in_words(inner[0]).split(" or ")[0].partition(" ")[2] if inner and inner[0] is not Any else ""
+        first, _, more = of.partition(" of ")
+        return f"a list of {first}s{more and f' of {more}'}" if of else "a list"
+    name = WORDS.get(kind, getattr(kind, "__name__", str(kind)))
+    return f"{'an' if name[0] in 'AEIOaeio' else 'a'} {name}"
