@@ -68,7 +68,7 @@ class Glossary:
 
     terms: tuple[Term, ...]
     language: str = SOURCE
-    left_out: int = 0  # rows of a table that lack the term or its translation
+    left_out: int = 0  # rows of a table without a term, or without a translation, that is to be used
 
     def find(self, text: str) -> list[Found]:
         """The terms that a text has, in its order."""

@@ -16,6 +16,7 @@ from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.directions import LanguageColumns, in_words, language_columns
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of
+from heedful.data.text.formats.tbx import NOT_USED
 from heedful.data.text.formats.xlsx import sheet_rows
 from heedful.data.text.headers import SIDES, is_header, meaning
 from heedful.errors import InputError
@@ -25,6 +26,7 @@ TERM_WORDS = "term terms word phrase entry begriff benennung wort terme mot tér
 LANGUAGE_WORDS = "language lang sprache langue idioma lingua texte texto testo"
 TERM = frozenset(TERM_WORDS.split())
 NAMING = TERM.union(LANGUAGE_WORDS.split())  # beside what a header names
+STATE = frozenset(["status", "state", "usage", "info"])  # words of what heads a column of "Forbidden" and the like
 COMMENT = "#"  # how a line without a second cell begins that has no term
 FIX = "each line: a term, a TAB and its translation"
 
@@ -44,7 +46,8 @@ def table_of(path: Path) -> Rows | None:
 
 
 def table_terms(rows: Rows, source: str, target: str, *, where: str) -> tuple[list[Entry], int]:
-    """The terms of a table, and how many rows under a header lack one of the two sides. Raises InputError."""
+    """The terms of a table, and how many rows under a header have none on one of the two sides that is to be used.
+    Raises InputError."""
     first = rows[0][1] if rows else []
     told = language_columns(first)
     if told is not None:
@@ -54,14 +57,36 @@ def table_terms(rows: Rows, source: str, target: str, *, where: str) -> tuple[li
     if told is not None:
         return [(row[told.source], [row[told.target]]) for row in _of_pair(rows, told, source, target, where)], 0
     columns = _columns_in(first, source, target, where=where)
+    states = _states(first, columns) if columns else {}
     entries, left_out = list[Entry](), 0
     for number, row in rows[1:] if columns else rows:
         if columns is None and len(row) < 2:
             raise InputError("1 column, expected at least 2", where=f"{where}:{number}", fix=FIX)
-        terms, forms = ([row[i] for i in side if i < len(row) and row[i].strip()] for side in columns or ([0], [1]))
+        terms, forms = (
+            [row[i] for i in side if i < len(row) and row[i].strip() and not _refused(row, states.get(i))]
+            for side in columns or ([0], [1])
+        )
         entries += [(term, forms) for term in terms or [""] if columns is None or (term and forms)]
         left_out += columns is not None and not (terms and forms)
     return entries, left_out
+
+
+def _states(first: Sequence[str], columns: tuple[list[int], list[int]]) -> dict[int, int]:
+    """The column that says whether a term is to be used, of each column of terms that has one: the only one of the
+    table, or the next one behind it, before other terms."""
+    states = [i for i, cell in enumerate(first) if STATE & {*re.findall(r"(?:(?!_)\w)+", cell.lower())}]
+    terms = sorted([*columns[0], *columns[1]])
+    found = {}
+    for i, end in zip(terms, [*terms[1:], len(first)], strict=True):
+        own = states if len(states) == 1 else [state for state in states if i < state < end]
+        if own:
+            found[i] = own[0]
+    return found
+
+
+def _refused(row: Sequence[str], state: int | None) -> bool:
+    said = row[state] if state is not None and state < len(row) else ""
+    return any(part.strip().lower().startswith(NOT_USED) for part in said.split(";"))
 
 
 def _says_languages(row: Sequence[str]) -> bool:

@@ -148,7 +148,9 @@ class WordOptions:
             first = found.glossary.terms[0]
             shown = f"{quoted(first.source)}: {' or '.join(map(quoted, first.forms))}"
             left_out = found.glossary.left_out
-            shown += f" ({counted(left_out, 'row')} without a term or its translation left out)" if left_out else ""
+            shown += (
+                f" ({counted(left_out, 'row')} left out: no term or translation, or not to be used)" if left_out else ""
+            )
             say(f"{self.glossary}: {counted(len(found.glossary.terms), 'term')}, the first {shown}")
         return found
 

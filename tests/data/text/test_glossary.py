@@ -121,6 +121,28 @@ def test_several_columns_of_a_language_are_synonyms(tmp_path: Path) -> None:
     assert glossary.left_out == 1
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["English;German;Status", "dog;Hund;approved", "dog;Köter;Forbidden", "cat;Katze;"],
+        ["English;Info;German;Info;German;Info", "dog;x;Hund;Case;Köter;Case;Forbidden", "cat;;Katze;;;"],
+        [
+            "English;Term status;German;Term status",
+            "dog;Preferred;Hund;Preferred",
+            "cat;;Katze;",
+            "hound;do not use;Hund;",
+        ],
+    ],
+)
+def test_what_a_table_calls_forbidden_is_not_demanded(tmp_path: Path, lines: list[str]) -> None:
+    """Of one column for the row, or of one behind each term, as memoQ writes it."""
+    path = tmp_path / "terms.csv"
+    path.write_text("\n".join(lines).replace("Case;Forbidden", '"Case;Forbidden"') + "\n")
+    glossary = read_glossary(path, source="en", target="de")
+    assert glossary.terms == (Term("dog", ("Hund",)), Term("cat", ("Katze",)))
+    assert glossary.left_out == len(lines) - 3
+
+
 def test_rows_that_say_their_languages(tmp_path: Path) -> None:
     """As DeepL writes them."""
     path = tmp_path / "terms.csv"

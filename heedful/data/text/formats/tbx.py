@@ -15,7 +15,16 @@ CONCEPTS, LANGUAGES = ("termentry", "conceptentry", "conceptgrp"), ("langset", "
 TERMS: tuple[str, ...] = ("tig", "ntig", "termsec")
 NOTES, STATUS = ("termnote", "descrip"), ("administrativestatus", "status")  # their types, or elements of these names
 # How a status begins of what is not to be said.
-NOT_USED = ("deprecated", "superseded", "rejected", "obsolete", "forbidden")
+NOT_USED = (
+    "deprecated",
+    "superseded",
+    "rejected",
+    "obsolete",
+    "forbidden",
+    "prohibited",
+    "do not use",
+    "not to be used",
+)
 
 
 def read_tbx(path: Path, source: str, target: str) -> list[tuple[str, tuple[str, ...]]]:
