@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar
@@ -102,7 +103,8 @@ def _needed(cores: int) -> int:
 
     if sys.modules.get("torch") is not torch:
         return 0  # that import was interrupted, and left a part of the module
-    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(1) as new:  # a thread keeps the number that it began with
+        threads = new.submit(torch.get_num_threads).result()
     return -(-(cores - threads + 1) // (threads - 1)) if threads > 1 else 0
 
 

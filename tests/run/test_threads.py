@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import pytest
 import torch
 
 from heedful.cli import main
-from heedful.run.threads import BUSY, CHOSEN, STAT, Others, Waits
+from heedful.run.threads import BUSY, CHOSEN, STAT, Others, Waits, _needed
+from heedful.training.halves import Halves
 from waiting import becomes
 
 pytestmark = pytest.mark.skipif(not STAT.is_file(), reason="only Linux tells what the others do")
@@ -102,6 +104,14 @@ def test_idle_threads_are_held_only_while_others_are_busy(monkeypatch: pytest.Mo
             assert not inner.brief  # one watch is enough
         assert not waits.brief
         assert _falls_to(before)
+
+
+def test_a_watch_that_began_while_threads_were_halved_sees_them_all_later() -> None:
+    """A training that measures uses all of them again."""
+    with threads(2), ThreadPoolExecutor(1) as watch, Halves(2) as halves:
+        with halves.threads():
+            assert watch.submit(_needed, 2).result() == 0
+        assert watch.submit(_needed, 2).result() == 1
 
 
 def test_a_way_to_wait_that_was_chosen_stays(monkeypatch: pytest.MonkeyPatch) -> None:
