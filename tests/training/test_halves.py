@@ -1,5 +1,6 @@
 """Two halves of a batch at once: the same numbers as the whole, whichever ends first, and nothing is left under way."""
 
+import copy
 import math
 import time
 from dataclasses import replace
@@ -102,6 +103,24 @@ def test_whichever_half_ends_first(late):
     for _ in fit(task, delayed, Budget(steps=5), halves=True):
         pass
     assert torch.equal(weights(plain), weights(delayed))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("stop", [1, 3])
+def test_an_interrupted_training_goes_on_bit_for_bit(dtype, stop):
+    straight, before, after = (state(dtype) for _ in range(3))
+    for _ in fit(Line(), straight, Budget(steps=6), halves=True):
+        pass
+    for step in fit(Line(), before, Budget(steps=6), halves=True):
+        if step.step == stop:
+            break
+    after.optimizer.load_masters(before.optimizer.named_masters())
+    after.optimizer.load_state(copy.deepcopy(before.optimizer.state()))
+    for key in ("step", "epoch", "batch", "tokens"):
+        setattr(after, key, getattr(before, key))
+    for _ in fit(Line(), after, Budget(steps=6), halves=True):
+        pass
+    assert torch.equal(weights(after), weights(straight))
 
 
 def test_each_half_has_half_of_the_threads_and_others_have_all():
