@@ -166,8 +166,9 @@ def fit(
         begin = time.perf_counter()
         while (found := _next_batches(task, state, budget, accumulate)) is not None:
             group, progress = found
-            with sides.threads() if sides else nullcontext():
-                made = _step(task, state, group, progress, begin, ranks=ranks, signal=signal, sides=sides)
+            halved = sides if min(_own_rows(batch, ranks) for batch in group) >= FEWEST else None
+            with halved.threads() if halved else nullcontext():
+                made = _step(task, state, group, progress, begin, ranks=ranks, signal=signal, sides=halved)
             if isinstance(made, Skipped) and not tolerant:
                 raise made.error
             yield made
@@ -240,10 +241,9 @@ def _gradients(
     (total, extra), count = torch.zeros(2, device=device), 0
     seed_numbers(counter_seed(state.seed, "step", state.step, ranks.rank), device)
     for number, batch in enumerate(group, state.batch):
-        rows = len(range(ranks.rank, row_count(batch), ranks.size))
-        if not rows:
+        if not _own_rows(batch, ranks):
             continue
-        if sides is None or rows < FEWEST:
+        if sides is None:
             losses = [_loss(task, state, number, batch, ranks)]
             losses[0].total.backward()
             state.optimizer.collect()
@@ -255,6 +255,10 @@ def _gradients(
             count += loss.count
             beside = added(beside, loss.beside)
     return float(total), float(extra), count, beside
+
+
+def _own_rows(batch: Any, ranks: Ranks) -> int:
+    return len(range(ranks.rank, row_count(batch), ranks.size))
 
 
 def _loss(task: Trainable, state: State, number: int, batch: Any, ranks: Ranks) -> Loss:
