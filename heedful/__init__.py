@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from heedful.core.arguments import checked, refuse_other
+from heedful.core.arguments import checks_arguments, refuse_other
 
 if TYPE_CHECKING:
     from heedful.run.device import Device
@@ -85,7 +85,7 @@ def load(
 def load(
     run: str | Path, kind: type[M], *, device: "Device" = "cpu", engine: str | None = None, weights: str = "float32"
 ) -> M: ...
-@checked
+@checks_arguments
 def load(
     run: str | Path,
     kind: "type[Any]" = object,
@@ -108,7 +108,7 @@ def load(
     return open_model(Path(run), kind, device=device, engine=engine, weights=weights)
 
 
-@checked
+@checks_arguments
 def recipe(task: str | None = None, **sections: "Unpack[Sections]") -> "Recipe":
     """What a training needs to know: `recipe("tag", preset="encoder-tiny", data={"path": "tags.tsv"}, train={"minutes":
     5})`. docs/recipe.md lists the sections and keys of each task. Raises InputError."""
@@ -117,7 +117,7 @@ def recipe(task: str | None = None, **sections: "Unpack[Sections]") -> "Recipe":
     return made(task, **sections)
 
 
-@checked
+@checks_arguments
 def train(
     recipe: "Recipe | str",
     out: str | Path,

@@ -18,7 +18,7 @@ WORDS = {str: "string", Path: "path", int: "whole number", float: "number"}
 SHOWN = 60  # characters of a value
 
 
-def checked(function: F) -> F:
+def checks_arguments(function: F) -> F:
     """The function, which raises InputError for an argument that is not of its annotation, and for a name that it does
     not have."""
 
@@ -34,7 +34,7 @@ def bound_to(
     function: Callable[..., Any], given: Sequence[object], words: Mapping[str, object], *, but: Collection[str] = ()
 ) -> inspect.BoundArguments:
     """Which argument of a function is which, each held to its annotation, `but` those of these names. Raises InputError
-    as `checked` says."""
+    as `checks_arguments` says."""
     signature, kinds, settings = _annotations(function)
     known = [name for name in (*signature.parameters, *settings) if name not in ("self", "cls")]
     if settings or not any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):

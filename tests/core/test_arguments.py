@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy
 import pytest
 
-from heedful.core.arguments import checked, in_words, is_a
+from heedful.core.arguments import checks_arguments, in_words, is_a
 from heedful.errors import InputError
 
 
@@ -16,7 +16,7 @@ class Settings(TypedDict, total=False):
     alpha: float
 
 
-@checked
+@checks_arguments
 def ask(text: str, *, to: str | None = "", words: str | Sequence[str] = (), **settings: Unpack[Settings]) -> str:
     return f"{text} {to} {words} {settings}"
 

@@ -5,56 +5,26 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, BrokenBarrierError, current_thread
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import pytest
 import torch
-from torch import nn
 
-from heedful.core.dropout import Dropout
 from heedful.core.seeds import counter_seed
 from heedful.errors import NonFiniteError
 from heedful.training import loop
-from heedful.training.loop import Budget, Kept, State, fit
+from heedful.training.loop import Budget, Kept, fit
 from heedful.training.loss import Loss
-from heedful.training.optim import Average, OptimConfig, Optimizer, schedule
+from heedful.training.optim import OptimConfig, schedule
 from heedful.training.ranks import Ranks
+from line import Line, state, weights
 
 
-class Rows(NamedTuple):
-    """A batch of numbers, a row a sample."""
-
-    x: torch.Tensor
-
-
-class Line:
-    """A line to be learnt from unequal batches, through dropout."""
-
-    def __init__(self, sizes=(3, 5, 2, 6)):
-        draw = torch.Generator().manual_seed(0)
-        self.data = [torch.randn(size, 4, generator=draw) for size in sizes]
-
-    def batches(self, epoch, model):
-        return [Rows(each) for each in self.data]
-
-    def loss(self, model, batch):
-        error = model(batch.x.to(next(model.parameters()).dtype)).float() - batch.x.sum(1, keepdim=True)
-        return Loss(error.square().sum(), len(batch.x))
-
-
-def state(seed=7, dtype=torch.float32, dropout=0.2, optimizer="adam", decay=0.9):
-    torch.manual_seed(0)
-    model = nn.ModuleDict({"blocks": nn.ModuleList([nn.Linear(4, 8), nn.Linear(8, 1)]), "drop": Dropout(dropout)})
-    net = nn.Sequential(model["blocks"][0], model["drop"], model["blocks"][1])
-    average = Average(net, decay)
-    net = net.to(dtype)
-    made = Optimizer(net, OptimConfig(optimizer=optimizer, lr=0.01, warmup=3, clip=0.5))
-    made.load_masters(dict(average.model.named_parameters()))
-    return State(model=net, optimizer=made, average=average, seed=seed)
-
-
-def weights(of):
-    return torch.cat([master.flatten() for master in of.optimizer.masters]).clone()
+@pytest.fixture(params=[False, True])
+def halves(request):
+    """Whether batches are computed in two halves, by two threads."""
+    torch.set_num_threads(2 if request.param else 1)
+    yield request.param
+    torch.set_num_threads(1)
 
 
 class Counted(Line):
@@ -108,12 +78,12 @@ def test_what_is_learnt_beside_is_not_told_as_the_loss():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("stop", range(1, 9))
-def test_an_interrupted_training_goes_on_bit_for_bit(dtype, stop):
+def test_an_interrupted_training_goes_on_bit_for_bit(dtype, stop, halves):
     straight = state(dtype=dtype)
-    for _ in fit(Line(), straight, Budget(steps=9)):
+    for _ in fit(Line(), straight, Budget(steps=9), halves=halves):
         pass
     before, after = state(dtype=dtype), state(dtype=dtype)
-    for step in fit(Line(), before, Budget(steps=9)):
+    for step in fit(Line(), before, Budget(steps=9), halves=halves):
         if step.step == stop:
             break
     names = before.optimizer.names
@@ -122,7 +92,7 @@ def test_an_interrupted_training_goes_on_bit_for_bit(dtype, stop):
     after.average = before.average
     for key in ("step", "epoch", "batch", "tokens"):
         setattr(after, key, getattr(before, key))
-    for _ in fit(Line(), after, Budget(steps=9)):
+    for _ in fit(Line(), after, Budget(steps=9), halves=halves):
         pass
     assert torch.equal(weights(after), weights(straight))
     assert after.tokens == straight.tokens
@@ -131,10 +101,11 @@ def test_an_interrupted_training_goes_on_bit_for_bit(dtype, stop):
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_what_is_not_finite_is_caught_before_the_weights_move(bad):
+def test_what_is_not_finite_is_caught_before_the_weights_move(bad, halves):
     task, one = Line(), state()
-    task.data[2] = torch.full((2, 4), bad)
-    steps = fit(task, one, Budget(steps=9))
+    task.data[2] = torch.ones(6, 4)
+    task.data[2][3] = bad  # of one half alone
+    steps = fit(task, one, Budget(steps=9), halves=halves)
     next(steps), next(steps)
     kept = weights(one)
     with pytest.raises(NonFiniteError, match=r"step 3: the gradient of 0\.weight is not finite"):

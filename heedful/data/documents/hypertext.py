@@ -29,9 +29,7 @@ span strike strong sub sup svg time tt u var wbr
 INLINE = frozenset(PHRASING.split())
 NO_TEXT = {"math", "script", "style", "svg"}  # kept with all that is in them
 KEPT = {"code", "kbd", "pre", "rp", "rt", "samp", "var"}  # and so are these, unless they are said to be translated
-KEPT_CLASSES = frozenset(
-    ["notranslate", "headerlink", "hash-link"]
-)  # the last two: as Sphinx and Docusaurus call links
+KEPT_CLASSES = frozenset(["notranslate", "headerlink", "hash-link"])  # links to headings of Sphinx and Docusaurus
 WORDED = frozenset(["alt", "aria-label", "label", "placeholder", "title"])  # attributes that people read
 DESCRIBES = frozenset(
     ["description", "og:title", "og:description", "og:image:alt", "twitter:title", "twitter:description"]

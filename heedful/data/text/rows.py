@@ -29,9 +29,7 @@ BLANK: dict[str, object] = {}  # an object that stands for a line without any
 ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
 
 
-def read_rows(
-    path: Path, source: str, target: str, columns: tuple[int, int] | None = None, *, named: bool = False
-) -> tuple[Rows, Columns]:
+def read_rows(path: Path, source: str, target: str, *, named: bool = False) -> tuple[Rows, Columns]:
     """The rows of a file, each a source and its references, of which some may be empty; and what was taken of it. What
     is inside says what it is, where lines of text do not leave that to its name. `named`: the two are columns or keys,
     also where rows say their languages. Raises InputError or MissingError."""
@@ -46,7 +44,7 @@ def read_rows(
     else:
         between, cells = table_cells(path, lines, is_header)
         described = f"separated by {between}"
-        rows, taken = table_rows(path, cells, source, target, described, columns, between, named=named)
+        rows, taken = table_rows(path, cells, source, target, described, between, named=named)
     return rows, taken._replace(layout=f"{taken.layout}, in {encoding}") if encoding else taken
 
 
@@ -61,7 +59,6 @@ def table_rows(
     source: str,
     target: str,
     described: str,
-    columns: tuple[int, int] | None = None,
     between: str = "cell",
     *,
     named: bool = False,
@@ -74,8 +71,8 @@ def table_rows(
         return _told_rows(path, cells, first, told, (source, target)), taken
     ahead = [*islice(cells, LOOKED_INTO)]
     below = [row for _, row in ahead if row]
-    numbers, names = columns or _numbers(source, target), [cell.strip() for cell in first]
-    table = Table(f"{path}:{number}", names, below, source, target, numbers, columns is None and is_header(names))
+    numbers, names = _numbers(source, target), [cell.strip() for cell in first]
+    table = Table(f"{path}:{number}", names, below, source, target, numbers, is_header(names))
     rule, taken = next((rule, found) for rule in RULES if (found := rule(table)) is not None)
     rows = chain([] if taken.header else [(number, first)], ahead, cells)
     which = f"no header, columns {taken.left + 1} and {taken.right + 1}"

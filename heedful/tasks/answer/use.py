@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict
 import torch
 from torch import Tensor
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.data.documents.sentences import trimmed
 from heedful.data.frame import Frame
 from heedful.data.lines import sanitise
@@ -85,7 +85,7 @@ class Answerer(TextModel[TokenClassifier]):
         answers, warned = self._answers(asked, self.layout.encode(asked), top)[0], self.layout.warnings(asked)
         return [Answering(own, warning) for own, warning in zip(answers, warned, strict=True)]
 
-    @checked
+    @checks_arguments
     def measure(self, questions: Sequence[Question]) -> dict[str, float]:
         """The loss in nats a window, and exact matches and F1 as SQuAD counts them (Rajpurkar et al. 2016)."""
         refuse_nothing(questions)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict, Unpack
 
 import torch
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import pack_texts
 from heedful.data.frame import Frame
@@ -111,7 +111,7 @@ class ChatModel(LanguageModel):
         self.template = template
 
     @classmethod
-    @checked
+    @checks_arguments
     def load(
         cls, run: str | Path, *, device: Device = "cpu", weights: str = "float32", draft: str = "none"
     ) -> "ChatModel":
@@ -158,7 +158,7 @@ class ChatModel(LanguageModel):
         """The conversation as the template writes it, up to where the next answer begins. Raises InputError."""
         return self.template.render(messages, add_generation_prompt=True)
 
-    @checked
+    @checks_arguments
     def chat(
         self,
         messages: str | Sequence[Spoken],
@@ -173,7 +173,7 @@ class ChatModel(LanguageModel):
         (reply,) = self.chat_each([as_messages(messages)], tokens=tokens, stop=stop, **sampling)
         return reply
 
-    @checked
+    @checks_arguments
     def chat_each(
         self,
         conversations: Sequence[str | Sequence[Spoken]],
@@ -208,7 +208,7 @@ class ChatModel(LanguageModel):
         numbers = {id(own) for own in able}
         return [next(made) if id(own) in numbers else None for own in conversations]
 
-    @checked
+    @checks_arguments
     def chat_stream(
         self,
         messages: str | Sequence[Spoken],
@@ -233,7 +233,7 @@ class ChatModel(LanguageModel):
                 shown = len(content)
         return made._replace(content=made.content.removeprefix(lead))
 
-    @checked
+    @checks_arguments
     def asked(self, messages: Sequence[Spoken], tokens: int) -> Asked:
         """What is read of a conversation that is to be answered, so that at most so many tokens have room behind it,
         or a fourth of the context. Raises TextError where nothing is to be answered, or it is too long."""

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.data.batches import of_like_length
 from heedful.data.parts import read_tests
 from heedful.data.text.labelled import TABLES, Example, read_examples
@@ -66,7 +66,7 @@ class TextClassifier(TextModel[Classifier]):
         warn([one.warning for one in found])
         return [one.labels for one in found]
 
-    @checked
+    @checks_arguments
     def search(
         self, texts: Sequence[str], *, pairs: Sequence[str] = (), choices: Sequence[Sequence[str]] = ()
     ) -> list[Labelling]:
@@ -95,7 +95,7 @@ class TextClassifier(TextModel[Classifier]):
         listed = zip(names, chances.tolist(), strict=False)  # a batch may have more choices than this one
         return sorted(listed, key=lambda item: -item[1])
 
-    @checked
+    @checks_arguments
     def measure(self, examples: Sequence[Example]) -> dict[str, float]:
         """The loss, and: accuracy and macro F1 of labels; F1 (macro, micro) and exact matches of sets of labels;
         Pearson's and Spearman's correlation of scores; accuracy of choices."""

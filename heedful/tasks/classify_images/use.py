@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.data.images.files import Preparation, each_of, where_of
 from heedful.data.images.labelled import Part, read_test_images
 from heedful.data.parts import scored_by_name
@@ -65,7 +65,7 @@ class ImageClassifier(PictureModel[ViT]):
             made.append(sorted(zip(self.spec.labels, chances, strict=True), key=lambda item: -item[1]))
         return made
 
-    @checked
+    @checks_arguments
     def measure(self, part: Part) -> dict[str, float]:
         """The loss in nats, accuracy, macro F1, and of more than five labels the accuracy of the best five."""
         refuse_nothing(part)

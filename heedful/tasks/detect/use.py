@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.data.images.boxes import BoxedPart, Things, read_test_boxes
 from heedful.data.images.files import Images, Preparation, each_of
 from heedful.data.images.views import View, whole
@@ -79,7 +79,7 @@ class Detector(PictureModel[DETR]):
         """The label that is likeliest, and the box, of every query on each picture, the surest first."""
         return [own for logits, sizes in self._logits(images) for own in self._found(logits, sizes)]
 
-    @checked
+    @checks_arguments
     def measure(self, part: BoxedPart) -> dict[str, float]:
         """The loss of the last layer by the number of things, and `average_precision`. Raises InputError for a label
         that the model does not know."""

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length, pad
 from heedful.data.blanks import MaskedRows, Masker, PairKind, PairSampler, packed, pieces
@@ -107,7 +107,7 @@ class Filler(TextModel[Encoder]):
                 made[i].append(Filled(texts[i], len(made[i]), candidates))
         return made
 
-    @checked
+    @checks_arguments
     def measure(self, texts: str | Sequence[str]) -> Named:
         """Hides SHARE of the tokens, the same ones each time, and names them; of a model of pairs, makes such of the
         texts, and tells them apart."""

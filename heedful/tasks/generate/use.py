@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 import torch
 
 from heedful.apply.inference import draft_model, for_inference
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.core.seeds import counter_seed
 from heedful.data.frame import Frame
 from heedful.data.tokenizer import Tokenizer
@@ -51,7 +51,7 @@ class LanguageModel(TextModel[LM]):
         self.draft = draft
 
     @classmethod
-    @checked
+    @checks_arguments
     def load(
         cls, run: str | Path, *, device: Device = "cpu", weights: str = "float32", draft: str = "none"
     ) -> "LanguageModel":
@@ -198,7 +198,7 @@ class LanguageModel(TextModel[LM]):
             )
         return made
 
-    @checked
+    @checks_arguments
     def stream(
         self, prompt: str, *, tokens: int = 100, stop: str | Sequence[str] = (), **sampling: Unpack[SamplingOptions]
     ) -> Iterator[str]:
@@ -261,7 +261,7 @@ class LanguageModel(TextModel[LM]):
             made.append(Likelihood(nats, len(ids), len(text.encode()), len(text.split()) + text.count("\n")))
         return made
 
-    @checked
+    @checks_arguments
     def measure(self, texts: str | Sequence[str], *, stride: int | None = None) -> Likelihood:
         """Of all texts together. Raises InputError where they have no token."""
         texts = listed(texts)
@@ -271,7 +271,7 @@ class LanguageModel(TextModel[LM]):
             raise InputError("no text to be scored", fix="give some text")
         return found
 
-    @checked
+    @checks_arguments
     def choose(self, context: str, choices: str | Sequence[str]) -> list[Choice]:
         """The choices by their log-probability as what follows the context, the likeliest first.
 
@@ -283,7 +283,7 @@ class LanguageModel(TextModel[LM]):
         """
         return sorted(self.weigh([context], [listed(choices)])[0], key=lambda one: -one.logprob)
 
-    @checked
+    @checks_arguments
     def weigh(self, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> list[list[Choice]]:
         """`choose` for many contexts, each with its own choices, which stay in the order given.
 

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from tokenizers import normalizers
 from torch import Tensor
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.data.batches import pad
 from heedful.data.images.captions import Captioned, pictures_in, read_test_captions, same_pictures
 from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, each_of, is_image, where_of
@@ -155,7 +155,7 @@ class Matcher(TextModel[CLIP]):
         best = [texts[i] for i in cosines.argmax(1).tolist()]
         return "".join(f"{own[0]}: {found}\n" for own, found in zip(part.captions, best, strict=False))
 
-    @checked
+    @checks_arguments
     def embed_images(self, files: Picture | Sequence[Picture]) -> Float[Tensor, "*I D"]:
         """Of length 1, of each picture, or of one. Raises MissingError or InputError."""
         several: Sequence[Picture] = listed(files)
@@ -180,7 +180,7 @@ class Matcher(TextModel[CLIP]):
         longest = [max(warned[first : first + len(templates)], key=len) for first in each]
         return F.normalize(made.unflatten(0, (len(texts), len(templates))).mean(1), dim=-1), longest
 
-    @checked
+    @checks_arguments
     def embed_texts(self, texts: str | Sequence[str]) -> Float[Tensor, "*B D"]:
         """Of length 1, of each text, or of one. Warns of texts that are too long to be read as a whole. Raises
         TextError for an empty text."""
@@ -196,7 +196,7 @@ class Matcher(TextModel[CLIP]):
         made = [self.model.encode_text(self.layout.rows(own).to(device)).float().cpu() for own in groups]
         return self.finite_vectors(made), warned
 
-    @checked
+    @checks_arguments
     def embed(self, inputs: str | Sequence[str]) -> Float[Tensor, "*B D"]:
         """Of length 1, of each or of one: of a picture where it is a file's path, else of a text. Warns of texts that
         are too long to be read as a whole. Raises InputError."""
@@ -239,7 +239,7 @@ class Matcher(TextModel[CLIP]):
         refuse_nan_answers(vectors, "vectors")
         return vectors
 
-    @checked
+    @checks_arguments
     def measure(self, part: Captioned) -> dict[str, float]:
         """The loss in nats, over all pictures at once, each with its first text; and of pictures and texts, how often
         one that belongs to it is among the best 1, 5 and 10. The same text, and the same picture, is there once."""

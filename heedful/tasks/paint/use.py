@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import TextBatch
 from heedful.data.images.files import Images, Preparation, each_of, to_image
@@ -71,7 +71,7 @@ class Painter(PictureModel[LM]):
             what = f"{made[0] - 1} colours and {made[1]} pixels, for which the model was not made"
             raise InputError(what, where="task.json", fix="config.json and task.json must come from one run")
 
-    @checked
+    @checks_arguments
     def begin(self, files: Sequence[str | Path], *, keep: float = 0.5) -> Int[Tensor, "B k"]:
         """The upper rows of pictures, this share of all, for `paint` to continue. Raises MissingError or
         InputError."""
@@ -86,7 +86,7 @@ class Painter(PictureModel[LM]):
         numbers = [self.spec.palette.numbers(pictures) for pictures, _ in prepared(images, fitting, most=1)]
         return torch.cat(numbers)[:, :rows].flatten(1)
 
-    @checked
+    @checks_arguments
     def paint(
         self,
         begun: Int[Tensor, "B k"] | None = None,
@@ -120,7 +120,7 @@ class Painter(PictureModel[LM]):
             made.append(torch.cat([given, torch.tensor([one.tokens for (one,) in drawn])], 1))
         return self.spec.palette.paint(torch.cat(made).view(-1, *size)).unflatten(0, (B, samples))
 
-    @checked
+    @checks_arguments
     @torch.inference_mode()
     def measure(self, images: Images) -> dict[str, float]:
         """The loss in nats a pixel, and the same in bits: of the palette's numbers, not of the colours before it."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypedDict
 
 import torch
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.data.batches import by_length, pad
 from heedful.data.text.trees import LEAF, Brackets, Leaf, Tree, read_test_trees, words_in
 from heedful.data.tokenizer import BOS, EOS, Tokenizer
@@ -108,7 +108,7 @@ class Parser(TextModel[TranslationModel]):
         sources = self.encode([list(tree.leaves()) for tree in trees])
         return list(zip(sources, map(self.brackets.encode, trees), strict=True))
 
-    @checked
+    @checks_arguments
     def measure(self, trees: Sequence[Tree], *, beam: int | None = None) -> tuple[dict[str, float], list[Tree]]:
         """The loss, in nats a token of linearised trees, and EVALB's scores of the model's trees, which follow. `f1_40`
         is of sentences of at most 40 words."""

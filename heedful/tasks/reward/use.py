@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NotRequired, TypedDict
 import torch
 
 from heedful.apply.inference import for_inference
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.data.batches import by_length, pad
 from heedful.data.frame import Frame
 from heedful.data.text.judgements import Judgement, conversation, prompt_value, read_judged
@@ -43,7 +43,7 @@ class RewardModel(TextModel[Classifier]):
         self.context = model.config.embed.context_length
 
     @classmethod
-    @checked
+    @checks_arguments
     def load(cls, run: str | Path, *, device: Device = "cpu") -> "RewardModel":
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, cls.task, cls.purpose)
@@ -73,7 +73,7 @@ class RewardModel(TextModel[Classifier]):
         warn(warned)
         return rewards
 
-    @checked
+    @checks_arguments
     def weigh(self, prompts: Sequence[str], answers: Sequence[str]) -> tuple[list[float], list[str]]:
         """`reward`, and a warning for each that was not read as a whole, or ""."""
         if len(prompts) != len(answers):
@@ -99,7 +99,7 @@ class RewardModel(TextModel[Classifier]):
             found |= zip(map(tuple, own), answers.tolist(), strict=True)
         return [found[tuple(row.ids)] for row in rows]
 
-    @checked
+    @checks_arguments
     def measure(self, judgements: Sequence[Judgement]) -> dict[str, float]:
         """The loss in nats a pair, and what `pair_scores` tells of the rewards of better and worse answers."""
         refuse_nothing(judgements)

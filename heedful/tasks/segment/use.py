@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Integer, UInt8
 from torch import Tensor
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.data.images.files import Images, Preparation, each_of, to_image
 from heedful.data.images.masks import IGNORE, Classes, MaskedPart, doubt, read_test_masks
 from heedful.data.parts import scored_by_name
@@ -77,7 +77,7 @@ class Segmenter(PictureModel[Pyramid]):
         images = opened(files, self.spec.preparation)
         return [likeliest(logits, size) for logits, size in self._logits(images)]
 
-    @checked
+    @checks_arguments
     def measure(self, part: MaskedPart) -> dict[str, float]:
         """At each picture's own size: the loss in nats a pixel; `miou`, the mean over the classes that occur or are
         found of `iou LABEL`, intersection over union of all pictures together; and `pixel_accuracy`."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from heedful.apply.inference import for_inference
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.data.batches import of_like_length
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.tokenizer import Tokenizer
@@ -72,7 +72,7 @@ class TextEncoder(Opened):
                 raise InputError(f"a {type(model).__name__} does not read a text apart from what it says of it")
 
     @classmethod
-    @checked
+    @checks_arguments
     def load(cls, run: str | Path, *, device: Device = "cpu") -> "TextEncoder":
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         model, tokenizer, _, about = read_run(Path(run))
@@ -98,7 +98,7 @@ class TextEncoder(Opened):
         kept, cut = cut_at(self.tokenizer.encode(texts), room)
         return [self.frame.put(ids) for ids in kept], cut
 
-    @checked
+    @checks_arguments
     def embed(self, texts: str | Sequence[str], *, pool: str = "mean") -> Float[Tensor, "*N C"]:
         """A vector of each text, or of one: the mean of all hidden states (Reimers and Gurevych 2019, section 3), or
         the first.

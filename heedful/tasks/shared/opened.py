@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import nn
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.errors import InputError
 from heedful.run.task import Law, Looked, NamedWeights
 from heedful.tasks.shared.one_or_many import is_one, listed
@@ -40,7 +40,7 @@ class Opened:
     run: Path | None = None
     verbs: RunVerbs | None = None
 
-    @checked
+    @checks_arguments
     def ask(self, verb: str, given: str | Path | Sequence[str | Path], settings: Settings | None = None) -> list[Any]:
         """The records that a server answers with, and `heed VERB RUN --json` prints: those of a text, or of the file of
         a picture; of a list, a list for each. `settings` are the "options" of such a request. Raises InputError, which
@@ -49,19 +49,19 @@ class Opened:
         found = self._verbs().ask(self, verb, [*map(_text_or_file, inputs)], settings or {})
         return found[0] if is_one(given) else found
 
-    @checked
+    @checks_arguments
     def look(self, given: str | Path, settings: Settings | None = None, *, kind: str = "svg") -> Looked:
         """What was looked at in a text, or the file of a picture: a picture of it ("svg", "png", or an "html" page), in
         words, and as facts. `settings` are the options of `heed look`, such as {"layer": "*.0.*", "head": 1}. Raises
         InputError."""
         return self._verbs().look(self, _text_or_file(given), kind, settings or {})
 
-    @checked
+    @checks_arguments
     def attention(self, given: str | Path, settings: Settings | None = None) -> Mapping[str, NamedWeights]:
         """The weights behind `look`, by their layers. Raises InputError."""
         return self._verbs().attention(self, _text_or_file(given), settings or {})
 
-    @checked
+    @checks_arguments
     def evaluate(
         self,
         data: str | Path | Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
@@ -72,7 +72,7 @@ class Opened:
         InputError or MissingError."""
         return self._verbs().evaluate(self, data, settings or {})
 
-    @checked
+    @checks_arguments
     def check(self, texts: str | Sequence[str] = ()) -> list[Law]:
         """The laws that `heed check` measures, each with its figure; without texts, on random tokens."""
         return list(self._verbs().check(self._run(), listed(texts)))
@@ -82,7 +82,7 @@ class Opened:
         `model` is for reading alone, and refuses to train. Raises InputError, MissingError or StorageError."""
         return self._verbs().trainable(self._run())
 
-    @checked
+    @checks_arguments
     def save(self, model: nn.Module, out: str | Path) -> None:
         """Makes the run `out` of what `trainable` gave and has learnt since; all else is as in this run, which stays as
         it is. Scores and confidence are not taken over: they were this run's. Raises InputError for a model of another

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.apply.inference import for_inference
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.core.config import from_json, unknown_key
 from heedful.data.frame import Frame, Framed
 from heedful.data.images.files import ImageFile, ImageFiles, Preparation
@@ -86,7 +86,7 @@ class TextModel(Opened, Generic[M]):
         self.tokenizer, self.about = tokenizer, about
 
     @classmethod
-    @checked
+    @checks_arguments
     def load(cls: type[T], run: str | Path, *, device: Device = "cpu") -> T:
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, cls.task, cls.purpose)
@@ -105,7 +105,7 @@ class PictureModel(Opened, Generic[M]):
         self.about = about
 
     @classmethod
-    @checked
+    @checks_arguments
     def load(cls: type[P], run: str | Path, *, device: Device = "cpu") -> P:
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, cls.task, cls.purpose)

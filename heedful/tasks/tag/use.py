@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.data.frame import Frame
 from heedful.data.lines import sanitise
 from heedful.data.parts import read_tests
@@ -56,7 +56,7 @@ class Tagger(TextModel[TokenClassifier]):
         """The label of each word of each text, words being what stands between blanks: "end." is one."""
         return self.tag_words([text.split() for text in texts])
 
-    @checked
+    @checks_arguments
     def tag_words(self, sentences: Sequence[Sequence[str]]) -> list[list[Word]]:
         """The label of each word. Raises InputError for a sentence that is not parted into words."""
         sentences = [[*map(sanitise, words)] for words in sentences]
@@ -67,7 +67,7 @@ class Tagger(TextModel[TokenClassifier]):
             made.append([Word(word, self.labels[n], score) for word, n, score in found])
         return made
 
-    @checked
+    @checks_arguments
     def measure(self, sentences: Sequence[Sentence]) -> dict[str, float]:
         """The loss in nats a word, accuracy and macro F1; and of labels that say where spans begin and continue,
         precision, recall and F1 of the spans. A label that was not learnt is never right, and has no loss."""

@@ -13,7 +13,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from heedful.apply.inference import for_inference
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.data.batches import pad
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
@@ -70,7 +70,7 @@ class Translator(Opened):
         self.phrases = Phrases(target)
 
     @classmethod
-    @checked
+    @checks_arguments
     def load(cls, run: str | Path, *, device: Device = "cpu") -> "Translator":
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, "translate", "translation")
@@ -145,7 +145,7 @@ class Translator(Opened):
         tokens = [hypothesis.tokens for hypothesis in found]
         return [*map(self.target.decode_marked, tokens)] if self.marked else self.target.decode_batch(tokens)
 
-    @checked
+    @checks_arguments
     def directed(self, source: str | None = "", target: str | None = "", tag: str | None = "") -> "Translator":
         """The same from and to these languages, and for translations of this kind, of those that it has; "" and
         None are what it has by default. Raises InputError for another."""
@@ -165,7 +165,7 @@ class Translator(Opened):
         other.target = self.target if start is None else self.target.begun_by(start)
         return other
 
-    @checked
+    @checks_arguments
     def join(self, other: "Translator", *, name: str = "") -> None:
         """Searches with the other model as well from now on, by the mean of their probabilities. Raises InputError for
         one that has another vocabulary, or reads or begins texts otherwise."""
@@ -255,7 +255,7 @@ class Translator(Opened):
         """What its probabilities mean, where that was measured; several models as one were not."""
         return None if self.others else calibration_of(self.about)
 
-    @checked
+    @checks_arguments
     def decoding(self, **settings: Unpack[DecodingOptions]) -> Decoding:
         """How it searches: as these settings say, and otherwise as task.json does. Of n best, the beam is at least as
         wide. Raises InputError for what shapes a draw where nothing is drawn."""
@@ -317,7 +317,7 @@ class Translator(Opened):
         """What a search asks: the model, or several as one."""
         return Ensemble([self.model, *self.others]) if self.others else self.model
 
-    @checked
+    @checks_arguments
     def measure(
         self, pairs: Pairs, *, bootstrap: int = 0, **settings: Unpack[DecodingOptions]
     ) -> tuple[Scores | Rouge, list[Translation]]:
@@ -341,7 +341,7 @@ class Translator(Opened):
             made |= dict(zip(rows, found, strict=True))
         return [made[i] for i in range(len(pairs))]
 
-    @checked
+    @checks_arguments
     def loss(self, pairs: Pairs) -> float:
         """Nats a token of the first references. Raises InputError for texts of more tokens than the model has
         positions, or a model whose sources end otherwise than its targets."""

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.core.arguments import checked
+from heedful.core.arguments import checks_arguments
 from heedful.errors import InputError
 from heedful.models.vectors import Vectors, VectorsConfig
 from heedful.run.device import Device, known_device
@@ -65,7 +65,7 @@ class WordVectors(Opened):
         self.unit: Float[Tensor, "V D"] = F.normalize(self.vectors, dim=1)
 
     @classmethod
-    @checked
+    @checks_arguments
     def load(cls, run: str | Path, *, device: Device = "cpu") -> "WordVectors":
         """Reads a run's folder, or a file in word2vec's or GloVe's format (.txt, .vec, .bin). Raises MissingError,
         InputError or StorageError."""
@@ -102,7 +102,7 @@ class WordVectors(Opened):
             raise InputError(f"no vector for {word!r}", fix=fix)
         return found
 
-    @checked
+    @checks_arguments
     def similarity(self, one: str, other: str) -> float:
         """The cosine of the angle between two words. Raises InputError."""
         return float(self.unit[self.number(one)] @ self.unit[self.number(other)])
@@ -114,7 +114,7 @@ class WordVectors(Opened):
         asked = [self.number(word) for word in words]
         return [self._nearest(self.unit[number], {number}, top) for number in asked]
 
-    @checked
+    @checks_arguments
     def analogy(self, a: str, b: str, c: str, *, top: int = 10) -> list[Near]:
         """What is to `c` as `b` is to `a`: nearest to b - a + c, of unit length each, and none of the three (Mikolov et
         al. 2013c, section 4; 3CosAdd). Raises InputError."""
@@ -129,7 +129,7 @@ class WordVectors(Opened):
         found = scores.topk(min(top, len(self.words) - len(without)))
         return [Near(self.words[i], s) for i, s in zip(found.indices.tolist(), found.values.tolist(), strict=True)]
 
-    @checked
+    @checks_arguments
     def embed(self, inputs: str | Sequence[str]) -> Float[Tensor, "*B D"]:
         """A text is the mean of its words' vectors; zeros where none has one."""
         made, _ = self.vectors_of([inputs] if isinstance(inputs, str) else inputs)
