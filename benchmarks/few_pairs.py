@@ -4,17 +4,21 @@
         --out runs/few --minutes 10 --pairs 500 2000 8000 --seeds 3
 
 The general model learns for MINUTES of one core's processor time, which other programs change less than those of the
-clock. Each seed draws pairs of its own from the training data, and all else that is random. Each is trained as
-`heed train translate` does it, with nothing or with `--from` the general model. The best
-model by the validation pairs of DATA is scored on the first test set of DATA and on 1,000 of the general one's, by the
-search of its recipe. What is in OUT is not made again.
+clock, and on another device of the clock. Each seed draws pairs of its own from the training data, and all else that is
+random. Each is trained as `heed train translate` does it, with nothing or with `--from` the general model, and with
+`--at-once` several side by side. The best model by the validation pairs of DATA is scored on the first test set of DATA
+and on 1,000 of the general one's, by the search of its recipe. What is in OUT is not made again.
 """
 
 import argparse
 import statistics
-from collections.abc import Iterable, Mapping
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import torch
 
@@ -28,7 +32,15 @@ from heedful.verbs.train import planned, train
 
 TESTED = 1000  # of the general pairs
 MIXED = 0.2  # of each epoch
-GENERAL = ("model.encoder_layers=4", "model.decoder_layers=4", "model.dropout=0.1", "train.lr=4e-3", "train.warmup=300")
+GENERAL = "general"  # the folder of the model of general pairs
+SETTINGS = (
+    "model.encoder_layers=4",
+    "model.decoder_layers=4",
+    "model.dropout=0.1",
+    "train.lr=4e-3",
+    "train.warmup=300",
+    "train.epochs=100000",
+)
 
 
 def write(folder: Path, languages: tuple[str, str], parts: Mapping[str, Pairs]) -> Path:
@@ -41,13 +53,23 @@ def write(folder: Path, languages: tuple[str, str], parts: Mapping[str, Pairs]) 
     return folder
 
 
-def scores_of(out: Path, given: Mapping[str, object], settings: Iterable[str]) -> Scores:
-    """Those of the run in `out`, which is made or continued where it is not finished."""
-    if not (out / "scores.json").is_file():
-        recipe, told = planned("translate", out, given, settings=[*settings], device="cpu")
-        print(*(f"{out.name}: {line}" for line in told), sep="\n", flush=True)
-        assert any(isinstance(event, Finished) for event in train(recipe, out, device="cpu"))
-    return files.read_json(out / "scores.json")["scores"]
+class Run(NamedTuple):
+    """A training: in which folder, from what, and which row of the table it belongs to."""
+
+    out: Path
+    way: str
+    given: Mapping[str, object]
+    settings: Sequence[str]
+
+    def train(self, device: str) -> None:
+        """Makes it, or continues it."""
+        recipe, told = planned("translate", self.out, self.given, settings=[*self.settings], device=device)
+        print(*(f"{self.out.name}: {line}" for line in told), sep="\n", flush=True)
+        assert any(isinstance(event, Finished) for event in train(recipe, self.out, device=device))
+
+    def scores(self) -> Scores:
+        found: Scores = files.read_json(self.out / "scores.json")["scores"]
+        return found
 
 
 def told(name: str, found: list[Scores]) -> str:
@@ -70,39 +92,61 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--pairs", type=int, nargs="+", required=True)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--at-once", type=int, default=1)
+    parser.add_argument("--only", help="train this one alone, by the name of its folder")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    by_processor_time()
+    if chosen.device == "cpu":
+        by_processor_time()
+    runs = {run.out.name: run for run in runs_of(chosen)}
+    if chosen.only is not None:
+        runs[chosen.only].train(chosen.device)
+        return
+
+    def trained(name: str) -> Scores:
+        if not (runs[name].out / "scores.json").is_file():
+            subprocess.run([sys.executable, "-m", "benchmarks.few_pairs", *sys.argv[1:], "--only", name], check=True)
+        found = runs[name].scores()
+        print(told(name, [found]), flush=True)
+        return found
+
+    print(head := "| | BLEU | chrF | BLEU, general |\n|---|---|---|---|", flush=True)
+    found = {runs[GENERAL].way: [trained(GENERAL)]}
+    with ThreadPoolExecutor(chosen.at_once) as pool:
+        others = [name for name in runs if name != GENERAL]
+        for name, scores in zip(others, pool.map(trained, others), strict=True):
+            found.setdefault(runs[name].way, []).append(scores)
+    print(head, *(told(way, scores) for way, scores in found.items()), sep="\n")
+
+
+def runs_of(chosen: argparse.Namespace) -> Iterator[Run]:
+    """The general model, and then all others. Writes what they learn from."""
     languages = (chosen.source, chosen.target)
     own, general = (
         read_parallel(path, source=languages[0], target=languages[1]) for path in (chosen.data, chosen.general)
     )
     tests = {"test_own": first_test(own), "test_general": first_test(general, TESTED)}
-    at = write(chosen.out / "data.general", languages, {"train": general.train, "valid": general.valid, **tests})
-    given = {"data.path": str(at), "preset": "transformer-tiny", "train.minutes": chosen.minutes}
-    base = chosen.out / "general"
-    before = scores_of(base, given, (*GENERAL, "train.epochs=100000"))
-    head = "| | BLEU | chrF | BLEU, general |\n|---|---|---|---|"
-    print(head, told("the general model", [before]), sep="\n", flush=True)
-    rows = [head, told("the general model", [before])]
-    for count in chosen.pairs:
-        found: dict[str, list[Scores]] = {}
-        for seed in range(1, chosen.seeds + 1):
-            picked = own.train.rows(Random(seed).sample(range(len(own.train)), count))
-            at = write(chosen.out / f"data.{count}.{seed}", languages, {"train": picked, "valid": own.valid, **tests})
-            mix = [f"{chosen.out / 'data.general'}:{MIXED}"]
-            begun: dict[str, object] = {"data.path": str(at), "start_from": str(base)}
-            ways: dict[str, dict[str, object]] = {
+    all_general, base = chosen.out / "data.general", chosen.out / GENERAL
+    if not all_general.exists():
+        write(all_general, languages, {"train": general.train, "valid": general.valid, **tests})
+    given = {"data.path": str(all_general), "preset": "transformer-tiny", "train.minutes": chosen.minutes}
+    yield Run(base, "the general model", given, SETTINGS)
+    for seed in range(1, chosen.seeds + 1):
+        for count in chosen.pairs:
+            at = chosen.out / f"data.{count}.{seed}"
+            if not at.exists():
+                picked = own.train.rows(Random(seed).sample(range(len(own.train)), count))
+                write(at, languages, {"train": picked, "valid": own.valid, **tests})
+            begun = {"data.path": str(at), "start_from": str(base)}
+            ways: dict[str, Mapping[str, object]] = {
                 "from nothing": {"data.path": str(at)},
                 "from the general model": begun,
-                f"the same, {MIXED:.0%} general pairs mixed in": {**begun, "data.mix": mix},
+                f"the same, {MIXED:.0%} general pairs mixed in": {**begun, "data.mix": [f"{all_general}:{MIXED}"]},
             }
-            for number, (way, given) in enumerate(ways.items()):
-                run = chosen.out / f"{count}.{seed}.{number}"
-                found.setdefault(way, []).append(scores_of(run, given, [f"train.seed={seed}"]))
-                print(told(f"{count:,} pairs, {way}, seed {seed}", found[way][-1:]), flush=True)
-        rows += [told(f"{count:,} pairs, {way}", scores) for way, scores in found.items()]
-    print(*rows, sep="\n")
+            for number, (way, begin) in enumerate(ways.items()):
+                name = f"{count}.{seed}.{number}"
+                yield Run(chosen.out / name, f"{count:,} pairs, {way}", begin, [f"train.seed={seed}"])
 
 
 def first_test(corpus: Corpus, most: int | None = None) -> Pairs:

@@ -42,6 +42,12 @@ def records_launches(device: torch.device) -> bool:
     return device.type == "cuda"
 
 
+def fold_at_once(device: torch.device) -> int:
+    """How many times as much as on a CPU is read or searched for at once: a card waits for the host where it has
+    little to do. Once for each 8 GiB of its memory."""
+    return max(1, torch.cuda.get_device_properties(device).total_memory >> 33) if device.type == "cuda" else 1
+
+
 def slow_random_numbers(x: Tensor) -> bool:
     """Whether random numbers are drawn one after another, so that it pays to use all bits of each."""
     return x.device.type == "cpu"

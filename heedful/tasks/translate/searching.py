@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
+import torch
+
+from heedful.core.kernels import fold_at_once
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
 from heedful.decode.constrained import Wish, constrained_beam
@@ -123,11 +126,12 @@ def search_texts(
     return made
 
 
-def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int) -> list[list[int]]:
+def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int, device: torch.device) -> list[list[int]]:
     """The numbers of sources of like length, which are searched for at once; of several processes each gets as many
     groups, of about as many tokens."""
     width = max(decoding.beam, decoding.samples, 1)
-    groups, tokens = by_length(sources, max(256, SEARCH_TOKENS // width)), sum(len(source) + 1 for source in sources)
+    most = fold_at_once(device) * max(256, SEARCH_TOKENS // width)
+    groups, tokens = by_length(sources, most), sum(len(source) + 1 for source in sources)
     if processes > 1 and tokens * width >= WORTH:
         wanted = -(-len(groups) // processes) * processes
         tokens //= wanted

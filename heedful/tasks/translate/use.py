@@ -284,7 +284,8 @@ class Translator(Opened):
         out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # nothing said is translated by nothing
         filled = [i for i, sentence in enumerate(ids) if sentence]
         shared, batches = self.processes, []
-        for group in groups_of([ids[i] for i in filled], decoding, 1 if shared is None else shared.count):
+        device, count = next(self.model.parameters()).device, 1 if shared is None else shared.count
+        for group in groups_of([ids[i] for i in filled], decoding, count, device):
             rows = [filled[i] for i in group]
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
             held = None if wishes is None else [wishes[i] for i in rows]

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from heedful.core.kernels import fold_at_once
 from heedful.data.batches import of_like_length, pad
 from heedful.decode.rows import refuse_nan
 from heedful.errors import InputError, TextError
@@ -99,7 +100,8 @@ def refuse_long_targets(translator: Translator, targets: Sequence[str], ids: Seq
 def log_probabilities(translator: Translator, pairs: Sequence[tuple[Ids, Ids]]) -> list[list[float]]:
     """Of each token of each target, given its source and the tokens before it, in nats: those that a search adds up.
     The targets have their ends. Raises NonFiniteError."""
-    model, size = translator.model, max(1, LOGITS // translator.target.size)
+    model = translator.model
+    size = max(1, fold_at_once(next(model.parameters()).device) * LOGITS // translator.target.size)
     found: list[list[float]] = [[] for _ in pairs]
     for group, source, segments, read, real in batches_of(translator, pairs):
         hidden = model.hidden(source, read, segments, real)[real > 0]
@@ -107,7 +109,7 @@ def log_probabilities(translator: Translator, pairs: Sequence[tuple[Ids, Ids]]) 
         parts = zip(hidden.split(size), said.split(size), strict=True)
         logs = torch.cat([model.head(x).float().log_softmax(-1).gather(1, y[:, None])[:, 0] for x, y in parts])
         refuse_nan(logs)
-        for i, own in zip(group, logs.split([len(pairs[i][1]) for i in group]), strict=True):
+        for i, own in zip(group, logs.cpu().split([len(pairs[i][1]) for i in group]), strict=True):
             found[i] = own.tolist()
     return found
 
@@ -120,7 +122,7 @@ def batches_of(
     refuse_untold_target(translator)
     device, own = next(translator.model.parameters()).device, translator.target
     lengths = [max(map(len, pair)) for pair in pairs]
-    for group in of_like_length(lengths, TOKENS):
+    for group in of_like_length(lengths, fold_at_once(device) * TOKENS):
         source, segments = translator.padded([pairs[i][0] for i in group])
         read, real = pad([[own.bos, *pairs[i][1][:-1]] for i in group], after=(), filler=own.pad)
         yield group, source.to(device), segments.to(device), read.to(device), real.to(device)
