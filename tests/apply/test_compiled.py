@@ -129,7 +129,8 @@ def test_a_training_that_is_recorded_has_the_losses_of_one_that_is_not(precision
         rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
         found.append([row["valid_loss"] for row in rows if "valid_loss" in row])
     assert len(found[0]) > 1
-    assert found[1] == pytest.approx(found[0], abs=2e-2 if precision == "bf16" else 1e-3)
+    # What is compiled rounds to bf16 once where single operations round each time.
+    assert found[1] == pytest.approx(found[0], abs=5e-2 if precision == "bf16" else 1e-3)
 
 
 def test_every_block_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

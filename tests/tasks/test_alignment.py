@@ -1,6 +1,7 @@
 """Which words belong to which: what the model looked at, whatever shares the batch, of the words as they stand."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from heedful.tasks.translate.cli import translate
 from heedful.tasks.translate.inside.look import watched
 from heedful.tasks.translate.pairs.attended import attended
 from heedful.tasks.translate.pairs.cli import align as heed_align
+from heedful.tasks.translate.pairs import links
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.pharaoh import align_pairs, linked, links_of
 from heedful.tasks.translate.use import Translator
@@ -54,6 +56,20 @@ def test_every_word_of_a_translation_is_linked_to_one(model: Translator) -> None
     for (source, target), links in zip(PAIRS, linked(model, PAIRS), strict=True):
         assert [j for _, j in links] == [*range(len(target.split()) if source else 0)]
         assert all(0 <= i < len(source.split()) for i, _ in links)
+
+
+def test_of_two_words_that_look_alike_the_one_beside_linked_words_is_linked(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = "de gi ko lu ko ba ma", "DE GI KO LU"
+    spans = [[(m.start(), m.end()) for m in re.finditer(r"\w+", text)] for text in (source, target)]
+    looked = torch.full((4, 7), 0.02)
+    looked[0, 0] = looked[1, 1] = looked[3, 3] = 0.9
+    looked[2, 2], looked[2, 4] = 0.45, 0.5  # KO: the second ko a little more, which is at the same share of its length
+    monkeypatch.setattr(links, "attended_words", lambda translator, pairs: [(*spans, looked)])
+    monkeypatch.setattr(links, "missed", lambda *given: looked.double())
+    (found,) = aligned(random_translator(corpus, TRANSFORMER), [(source, target)])
+    assert [max(row, key=row.__getitem__) for row in found.shares] == [0, 1, 2, 3]
 
 
 def test_finer_words_count_together() -> None:

@@ -4,7 +4,8 @@ Two things tell it: what the model looked at, the cross-attention of a pass with
 would miss, by how much each word of the translation becomes less likely where a word of the text is left out (Li et al.
 2019, section 4.2). Their geometric mean is taken. What every step looks at, such as the full stop, says little, so rows
 and columns are normalised by turns, until each word of the text is looked at as much as any other (Sinkhorn and Knopp
-1967); and words at the same share of both lengths are likelier, as Dyer et al. 2013 (section 2) have it.
+1967). Words at the same share of both lengths are likelier, as Dyer et al. 2013 (section 2) have it, and so is a link
+beside others that go on from word to word, as in a hidden Markov model's alignment (Vogel et al. 1996).
 
 I source words, J target words.
 """
@@ -23,7 +24,8 @@ from heedful.tasks.translate.pairs.attended import attended_words
 from heedful.tasks.translate.pairs.weigh import log_probabilities
 from heedful.tasks.translate.use import Translator
 
-TENSION = 2.0  # how soon a link is less likely off the diagonal; theirs is 4
+TENSION = 1.0  # how soon a link is less likely off the diagonal; theirs is 4
+BESIDE = 4.0  # how much likelier a link is where both words before it, and both after it, are linked
 SURE = 3  # a power of shares: a word mostly belongs to one
 LITTLE = 0.01  # of a share, so that neither of both can rule a link out
 ANOTHER = 0.1  # how likely another sign is than the same
@@ -43,7 +45,8 @@ def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Al
     for pair, (source, target, looked) in zip(pairs, attended_words(translator, pairs), strict=True):
         missing = missed(translator, *pair, source, target)
         both = ((looked.double() + LITTLE) * (missing + LITTLE)).sqrt()
-        shares = balanced(both, likely(*pair, source, target)) ** SURE
+        shares = balanced(both, likely(*pair, source, target))
+        shares = balanced(shares, 1 + BESIDE * beside(shares)) ** SURE
         shares = shares / shares.sum(1, keepdim=True).clamp(min=LEAST**SURE)
         rows = [{i: one for i, one in enumerate(row) if one} for row in shares.tolist()]
         made.append(Alignment(source, target, rows))
@@ -86,6 +89,14 @@ def balanced(shares: Float[Tensor, "J I"], likely: Float[Tensor, "J I"]) -> Floa
         shares = shares / shares.sum(0, keepdim=True).clamp(min=LEAST**2)
         shares = shares / shares.sum(1, keepdim=True).clamp(min=LEAST**2)
     return shares
+
+
+def beside(shares: Float[Tensor, "J I"]) -> Float[Tensor, "J I"]:
+    """The mean of what the word before each has of the source word before, and the word after it of the one after."""
+    made = torch.zeros_like(shares)
+    made[1:, 1:] += shares[:-1, :-1] / 2
+    made[:-1, :-1] += shares[1:, 1:] / 2
+    return made
 
 
 def likely(text: str, translation: str, source: Sequence[Span], target: Sequence[Span]) -> Float[Tensor, "J I"]:
