@@ -38,13 +38,13 @@ class Convertible(NamedTuple):
     end: int
     about: Mapping[str, Any]
 
-    def words(self) -> ct2.Words:
+    def words(self) -> ct2.VocabularyStrings:
         """The strings that stand for its tokens."""
         sides, tokenizers = ct2.sides(self.model.config), (self.source, self.target)
         named = [own.names(side[0].vocab_size) for own, side in zip(tokenizers, (sides[0], sides[-1]), strict=True)]
         target = self.target
         unknown = "<unk>" if target.unk is None else named[1][target.unk]
-        return ct2.Words(
+        return ct2.VocabularyStrings(
             source=named[0], target=named[1], bos=named[1][target.bos], eos=named[1][self.end], unk=unknown
         )
 

@@ -26,7 +26,7 @@ from heedful.lab.toys.evened import on_pair
 from heedful.lab.toys.reader import about_it
 from heedful.lab.toys.shapes_1d import LENGTH, NOISE, Learnt, Net, Pairs, pictures
 from heedful.lab.toys.street import crossing, feeling
-from heedful.lab.whole_words import BEGIN, END, Words, parameters
+from heedful.lab.whole_words import BEGIN, END, WordVocabulary, parameters
 
 
 @pytest.mark.parametrize("pairs", ["shape", "side"])
@@ -133,7 +133,7 @@ def test_french_agrees() -> None:
 
 
 def test_rows_of_words() -> None:
-    words = Words(["b a", "c"])
+    words = WordVocabulary(["b a", "c"])
     tokens, segments = words.rows(["a b", "c"], begin=True, end=True)
     assert tokens.tolist() == [[BEGIN, *words.ids("a b"), END], [BEGIN, *words.ids("c"), END, 0]]
     assert segments.tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]

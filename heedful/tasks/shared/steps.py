@@ -33,7 +33,7 @@ class Candidate(TypedDict):
     after: float
 
 
-class Step(TypedDict):
+class DecodingStep(TypedDict):
     """The likeliest tokens, the one that was said, the entropy of all (bits), and the log-probability (nats) of all
     that was said up to and with this one."""
 
@@ -45,7 +45,7 @@ class Step(TypedDict):
 
 class Stepped(TypedDict):
     text: str
-    steps: list[Step]
+    steps: list[DecodingStep]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def steps_of(
     *,
     before: Sequence[int] = (),
     forbidden: tuple[int, ...] = (),
-) -> list[Step]:
+) -> list[DecodingStep]:
     """What is told of a text whose token `said[t]` was said with `logits[t]`, after the tokens `before`."""
     chances = logits.float().log_softmax(-1)
     shaped = _shaped(logits.float(), Sampling(**options.sampling), forbidden)
@@ -103,7 +103,7 @@ def steps_of(
 
         likeliest = chances[t].topk(min(options.top, chances.shape[1])).indices.tolist()
         made.append(
-            Step(
+            DecodingStep(
                 top=[candidate(token) for token in likeliest],
                 said=candidate(said[t]),
                 entropy=float(entropies[t]),

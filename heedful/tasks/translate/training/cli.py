@@ -22,7 +22,7 @@ Rerank = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions:
+class BeamOptions:
     """How the model that writes searches."""
 
     beam: Beam = None
@@ -89,7 +89,7 @@ def distil(
     *,
     teaching: TeachingOptions,
     student: StudentOptions,
-    search: SearchOptions,
+    search: BeamOptions,
     told: TellingOptions,
 ) -> None:
     """Train a smaller translator on the translations of a larger one, its teacher.
@@ -138,7 +138,7 @@ def distil(
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawingOptions(SearchOptions):
+class DrawingOptions(BeamOptions):
     """The same, or how it draws."""
 
     sample: Annotated[bool, typer.Option("--sample", help="Draw the translations in place of searching.")] = False
