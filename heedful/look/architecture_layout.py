@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from heedful.look.architecture import Add, Architecture, Beside, Box, Column, Part, Repeat, Residual, parameters_of
+from heedful.look.architecture import Add, Architecture, Beside, Box, Column, DrawnResidual, Part, Repeat, parameters_of
 from heedful.look.canvas import Circle, Line, Rectangle, Shape, TextLine, png, svg, width_of
 
 WIDTH = 226.0  # of a box
@@ -102,7 +102,7 @@ def _part(drawn: _Drawn, part: Part, *, joined: bool = True) -> None:
             _box(drawn, part, joined=joined)
         case Add():
             _add(drawn, part)
-        case Residual():
+        case DrawnResidual():
             _residual(drawn, part)
         case Beside():
             _beside(drawn, part.boxes)
@@ -166,7 +166,7 @@ def _height(box: Box, width: float) -> float:
     return 9 + sum(size + 4 for _, size, _ in _lines(box, width))
 
 
-def _residual(drawn: _Drawn, part: Residual) -> None:
+def _residual(drawn: _Drawn, part: DrawnResidual) -> None:
     drawn.rise(GAP / 2, arrow=False)
     split = drawn.height
     for box in part.branch:

@@ -14,7 +14,7 @@ from pydantic import Field
 from heedful.data.documents.markup import refuse_malformed
 from heedful.serve.glossaries import GLOSSARY_BYTES, Glossaries, NewGlossary, StoredGlossary
 from heedful.serve.hosted import Models
-from heedful.serve.languages import Pair, code, in_english, listed, pair_for, pairs, translated, unique
+from heedful.serve.languages import ServedPair, code, in_english, listed, pair_for, pairs, translated, unique
 from heedful.serve.public import Name, RequestBody, body_shown, door, fields_of, is_form, read_body
 from heedful.serve.refusals import Refused
 
@@ -146,7 +146,7 @@ def _glossary_routes(models: Models, kept: Glossaries) -> APIRouter:
     return router
 
 
-def _of_this_pair(found: StoredGlossary, pair: Pair) -> StoredGlossary:
+def _of_this_pair(found: StoredGlossary, pair: ServedPair) -> StoredGlossary:
     """Raises Refused for a glossary of other languages."""
     if (found.source, found.target) != (code(pair.source), code(pair.target)):
         what = f"glossary_id: its terms are translated from {found.source} to {found.target}"

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from heedful.data.text.glossary import entries_in, glossary_of
 from heedful.errors import InputError
-from heedful.serve.languages import Pair, code
+from heedful.serve.languages import ServedPair, code
 from heedful.serve.public import Name, RequestBody
 from heedful.serve.refusals import Refused
 
@@ -63,7 +63,7 @@ class StoredGlossary:
 class Glossaries(dict[str, StoredGlossary]):
     """By their ids."""
 
-    def keep(self, sent: NewGlossary, pair: Pair) -> StoredGlossary:
+    def keep(self, sent: NewGlossary, pair: ServedPair) -> StoredGlossary:
         """Raises Refused where there is no room, and InputError for entries that make no glossary."""
         if len(self) >= MOST:
             raise Refused(400, f"{MOST} glossaries are kept here, and no more: delete one first")

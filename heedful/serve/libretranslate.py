@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from heedful.serve.hosted import Models
-from heedful.serve.languages import Pair, in_english, listed, pair_for, pairs, said, translated, unique
+from heedful.serve.languages import ServedPair, in_english, listed, pair_for, pairs, said, translated, unique
 from heedful.serve.public import Name, RequestBody, body_shown, door, read_body
 from heedful.serve.refusals import Refused
 
@@ -95,7 +95,7 @@ def routes(models: Models, *, keyed: bool = False) -> APIRouter:
     return router
 
 
-def _named(found: list[Pair], name: str | None) -> list[Pair]:
+def _named(found: list[ServedPair], name: str | None) -> list[ServedPair]:
     """The translators of this name, or all."""
     chosen = [pair for pair in found if name in (None, pair.hosted.name)]
     if not chosen and name is not None:

@@ -96,7 +96,7 @@ class ContentPart(BaseModel):
     text: Text
 
 
-class Message(BaseModel):
+class ChatMessage(BaseModel):
     """Of which a translator reads the content of the last by "user", and a chat model role and content of each; what
     else may stand in others is not read."""
 
@@ -133,7 +133,7 @@ class ChatRequest(GenerationRequest):
         "web_search_options": (),
     }
 
-    messages: Annotated[list[Message], Field(min_length=1, max_length=4096)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=4096)]
     max_tokens: Count | None = None
     max_completion_tokens: Count | None = None
     logprobs: bool | None = None

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from heedful.decode.search import beam
-from heedful.decode.trace import Node, Traced
+from heedful.decode.trace import BeamNode, Traced
 from heedful.models import make_model
 from heedful.models.presets import RNNSize, TransformerSize, translator_config
 
@@ -17,7 +17,7 @@ SIZES = {
 }
 
 
-def path_to(nodes: list[Node], place: int) -> list[int]:
+def path_to(nodes: list[BeamNode], place: int) -> list[int]:
     """The tokens from the root, which is left out, to a node."""
     made: list[int] = []
     while (parent := nodes[place].parent) is not None:

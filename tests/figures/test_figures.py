@@ -11,7 +11,7 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig
 from heedful.figures import FIGURES, architecture
 from heedful.figures.stacks import Sizes, block
-from heedful.look.architecture import Add, Architecture, Box, Repeat, Residual, rows
+from heedful.look.architecture import Add, Architecture, Box, DrawnResidual, Repeat, rows
 from heedful.look.architecture_layout import lay_out, picture
 from heedful.look.architecture_text import text
 from heedful.look.canvas import Rectangle, TextLine, width_of
@@ -95,7 +95,7 @@ def test_every_preset_is_drawn(name: str) -> None:
 
 def residuals(drawn: Architecture, column: int) -> list[tuple[list[str], str]]:
     (layers,) = [part for part in drawn.columns[column].parts if isinstance(part, Repeat)]
-    found = [part for part in layers.parts if isinstance(part, Residual)]
+    found = [part for part in layers.parts if isinstance(part, DrawnResidual)]
     return [([box.label for box in part.branch], "" if part.norm is None else part.norm.label) for part in found]
 
 

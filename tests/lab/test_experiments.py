@@ -24,7 +24,7 @@ from heedful.lab.recurrent.lists import things
 from heedful.lab.toys import evened
 from heedful.lab.toys.evened import on_pair
 from heedful.lab.toys.reader import about_it
-from heedful.lab.toys.shapes_1d import LENGTH, NOISE, Learnt, Net, Pairs, pictures
+from heedful.lab.toys.shapes_1d import LENGTH, NOISE, Net, Pairs, TrainedNet, pictures
 from heedful.lab.toys.street import crossing, feeling
 from heedful.lab.whole_words import BEGIN, END, WordVocabulary, parameters
 
@@ -225,7 +225,7 @@ def test_the_shorter_form_does_not_say_solved_of_what_is_not(monkeypatch: pytest
     net, many = Net(attention=True), pictures(1, "side", torch.Generator().manual_seed(0))
     left = {True: 0.24, False: 0.5}  # with positions, and without
     monkeypatch.setattr(
-        evened, "toy", lambda pairs, attention, positions, *_: Learnt(net, [1.0] * 40, left[positions], many)
+        evened, "toy", lambda pairs, attention, positions, *_: TrainedNet(net, [1.0] * 40, left[positions], many)
     )
     (line,) = (line for line in show("D3", short=True).lines if line.claim == "with positions it is solved")
     assert line.computed == "not in so few steps, but better than without"

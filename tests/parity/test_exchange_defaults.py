@@ -25,7 +25,7 @@ from heedful.core.config import to_json
 from heedful.data.batches import pad
 from heedful.data.images.files import Preparation
 from heedful.data.images.palette import Palette, grey_palette
-from heedful.data.text.trees import LEAF, Brackets, Leaf
+from heedful.data.text.trees import LEAF, BracketVocabulary, Leaf
 from heedful.data.tokenizer import BOS, EOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
@@ -63,7 +63,7 @@ def test_every_default_has_a_family(task: str, tmp_path: Path) -> None:
 
 def test_a_parser_is_a_translator_into_brackets(tmp_path: Path) -> None:
     labels = ("NP", "S", "VP")
-    tokenizer, brackets = train_tokenizer(LINES * 3, kind="bpe", size=330), Brackets(labels)
+    tokenizer, brackets = train_tokenizer(LINES * 3, kind="bpe", size=330), BracketVocabulary(labels)
     row = replace(TRANSLATORS["transformer-tiny"], d_model=16, n_heads=2, d_ff=24)
     config = translator_config(row, source_vocab=tokenizer.size, target_vocab=brackets.size, joint=False)
     model = make_model(config).eval()

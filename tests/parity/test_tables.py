@@ -33,7 +33,7 @@ from heedful.exchange.hf import (
     t5,
     vit,
 )
-from heedful.exchange.hf.keys import How, Key, Table, built, paths
+from heedful.exchange.hf.keys import How, Key, KeyTable, built, paths
 
 MODULES: dict[str, Any] = {
     module.__name__.rpartition(".")[2]: module
@@ -64,7 +64,7 @@ def halved(key: str, value: Any, where: str) -> int:
     return int(value) // 2
 
 
-TABLE = Table(
+TABLE = KeyTable(
     keys={
         "both": Key(8, "{right,left}.width", How(halved, lambda width: 2 * width)),
         "rate": Key(0.5, "{left,right}.rate rate"),

@@ -9,7 +9,7 @@ import numpy
 import torch
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
-from heedful.data.images.tables import Columns, Finder, picture_rows, plain
+from heedful.data.images.tables import Finder, PictureColumns, picture_rows, plain
 from heedful.data.lines import read_lines
 from heedful.data.made import shapes
 from heedful.data.parts import PictureParts, entries, held_out, kind_of, sorted_pictures, tests_in
@@ -158,7 +158,9 @@ def _enough(names: Sequence[str]) -> bool:
     return bool({*FILE_COLUMNS} & {*names} and {*TEXT_COLUMNS} & {*names})
 
 
-COLUMNS = Columns(_enough, "image (or file, path) and text (or caption)", "image,text", '{"image": ..., "text": ...}')
+COLUMNS = PictureColumns(
+    _enough, "image (or file, path) and text (or caption)", "image,text", '{"image": ..., "text": ...}'
+)
 
 
 def _told(files: Iterable[Path]) -> Iterator[str]:

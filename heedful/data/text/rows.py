@@ -72,7 +72,7 @@ def table_rows(
     ahead = [*islice(cells, LOOKED_INTO)]
     below = [row for _, row in ahead if row]
     numbers, names = _numbers(source, target), [cell.strip() for cell in first]
-    table = Table(f"{path}:{number}", names, below, source, target, numbers, is_header(names))
+    table = TableHead(f"{path}:{number}", names, below, source, target, numbers, is_header(names))
     rule, taken = next((rule, found) for rule in RULES if (found := rule(table)) is not None)
     rows = chain([] if taken.header else [(number, first)], ahead, cells)
     which = f"no header, columns {taken.left + 1} and {taken.right + 1}"
@@ -263,7 +263,7 @@ def _told_objects(
     return rows, Columns(0, 1, *asked, True, f"{described} {left!r} and {right!r}")
 
 
-class Table(NamedTuple):
+class TableHead(NamedTuple):
     """What tells which two columns of a table are meant: how it begins, and what is asked for."""
 
     where: str
@@ -275,7 +275,7 @@ class Table(NamedTuple):
     header: bool  # the first row names its columns
 
 
-def _by_number(table: Table) -> Columns | None:
+def _by_number(table: TableHead) -> Columns | None:
     """Those of the numbers that are asked for, whatever they hold."""
     if table.numbers is None:
         return None
@@ -288,7 +288,7 @@ def _by_number(table: Table) -> Columns | None:
     return Columns(numbers[0] - 1, numbers[1] - 1, one, other, table.header, turned=turned)
 
 
-def _by_name(table: Table) -> Columns | None:
+def _by_name(table: TableHead) -> Columns | None:
     """Those that a first row calls so; of a side that is not asked for, the one that it leaves, of those with text."""
     names, unsaid = table.first, (table.source == SOURCE, table.target == TARGET)
     left, right = column_of(table.source, names), column_of(table.target, names)
@@ -307,7 +307,7 @@ def _by_name(table: Table) -> Columns | None:
     return Columns(left, right, one, other, True)
 
 
-def _by_side(table: Table) -> Columns | None:
+def _by_side(table: TableHead) -> Columns | None:
     """Those that a header calls source and target, where languages are asked for: turned, if the texts are in these the
     other way round. A name that no column has is refused."""
     source, target = table.source, table.target
@@ -323,12 +323,12 @@ def _by_side(table: Table) -> Columns | None:
     return None
 
 
-def _by_language(table: Table) -> Columns | None:
+def _by_language(table: TableHead) -> Columns | None:
     """Those in the languages that are asked for, where no row names any."""
     return columns_by_language([table.first, *table.below], table.source, table.target)
 
 
-def _first_two(table: Table) -> Columns:
+def _first_two(table: TableHead) -> Columns:
     return Columns(0, 1, table.source, table.target, False, turned="--source 2 --target 1")
 
 

@@ -16,7 +16,7 @@ from heedful.exchange.ctranslate2 import (
     random_rows,
     row_log_probabilities,
 )
-from heedful.run.task import Engine, Law
+from heedful.run.task import Law, LibraryEngine
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.shared.probes import a_few
 
@@ -105,4 +105,4 @@ def lm_engine_laws(folder: Path, served: LanguageModel, texts: Sequence[str]) ->
     )
 
 
-ENGINE = Engine(load=None, export=export_lm, laws=lm_engine_laws, kind="Generator")
+ENGINE = LibraryEngine(load=None, export=export_lm, laws=lm_engine_laws, kind="Generator")

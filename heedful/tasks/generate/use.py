@@ -18,7 +18,7 @@ from heedful.errors import InputError, counted
 from heedful.models.lm import LM
 from heedful.run.device import Device, known_device
 from heedful.run.folder import read_run
-from heedful.tasks.generate.likelihood import Asked, Choice, Likelihood, asked_of, nats_of, weighed
+from heedful.tasks.generate.likelihood import Choice, ChoicePrompt, Likelihood, asked_of, nats_of, weighed
 from heedful.tasks.generate.search import likelihood_score, refuse_drawing, refuse_unused_penalty, searched
 from heedful.tasks.generate.writer import TextPiece, Writer, window
 from heedful.tasks.shared.one_or_many import listed, one_or_many
@@ -300,7 +300,7 @@ class LanguageModel(TextModel[LM]):
             for own, logprobs, one in zip(choices, found, asked, strict=True)
         ]
 
-    def _asked(self, context: str, choices: Sequence[str]) -> Asked:
+    def _asked(self, context: str, choices: Sequence[str]) -> ChoicePrompt:
         """Raises InputError."""
         alone, *whole = self._ids([context, *(context + choice for choice in choices)])
         return asked_of(choices, alone, whole, bos=self.tokenizer.bos, most=self.context)

@@ -15,7 +15,7 @@ from heedful.decode.search import beam, greedy, sample
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError
 from heedful.tasks.shared.lengths import cut_warning, length_warning
-from heedful.tasks.translate.confidence import Likelihood, likelihood_of
+from heedful.tasks.translate.confidence import WordLikelihoods, likelihood_of
 from heedful.tasks.translate.wishes import UsedTerm, Wishes
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Translation(NamedTuple):
     cut: int = 0
     warning: str = ""
     terms: tuple[UsedTerm, ...] = ()
-    said: tuple[Likelihood, ...] = ()
+    said: tuple[WordLikelihoods, ...] = ()
     parts: int = 1
 
 

@@ -28,7 +28,7 @@ from heedful.exchange.ctranslate2 import (
 )
 from heedful.models import model_from
 from heedful.run.folder import filled_then_renamed, read_tokenizers
-from heedful.run.task import Engine, Law
+from heedful.run.task import Law, LibraryEngine
 from heedful.store import files
 from heedful.store.lock import one_after_another
 from heedful.tasks.shared.probes import a_few
@@ -305,4 +305,4 @@ def engine_laws(run: Path, translator: Translator, texts: Sequence[str]) -> Iter
     )
 
 
-ENGINE = Engine(load=load_by_ctranslate2, export=export_translator, laws=engine_laws, kind="Translator")
+ENGINE = LibraryEngine(load=load_by_ctranslate2, export=export_translator, laws=engine_laws, kind="Translator")

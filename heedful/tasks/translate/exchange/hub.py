@@ -46,7 +46,7 @@ OWN = "translation"  # where config.json has what no other library reads
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lengths:
+class TokenLengths:
     longest: int
     centile_99: int
 
@@ -62,7 +62,7 @@ class TranslateParams:
     """What task.json says that no file of theirs does: of the sources that were learnt from and those that are read, of
     how it is scored, of a denoiser what it was taught, and which directions and kinds can be asked for."""
 
-    source_tokens: Lengths | None = None
+    source_tokens: TokenLengths | None = None
     reads_capitals: bool | None = None
     longest_source: int | None = None
     scores: Literal["bleu", "rouge"] | None = None

@@ -11,7 +11,7 @@ from heedful.exchange.onnx import MIN_POSITIONS, OPSET, graphs, refuse
 from heedful.models.seq2seq import Seq2Seq
 from heedful.run.card import CARD, card_with
 from heedful.run.folder import filled_then_renamed, read_run, tokenizer_files
-from heedful.run.task import Engine
+from heedful.run.task import LibraryEngine
 from heedful.store import files
 from heedful.tasks.shared.probes import random_sentences
 from heedful.tasks.translate.exchange.lost import lost
@@ -126,7 +126,7 @@ def compared(translator: Translator, encoder: bytes, decoder: bytes) -> tuple[fl
 
 
 # Its export compares itself with the run.
-ENGINE = Engine(
+ENGINE = LibraryEngine(
     load=None,
     export=export_onnx,
     laws=lambda *_: iter(()),
