@@ -22,8 +22,9 @@ from heedful.data.text.formats import format_of
 from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
 from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, exact_part, language_of, layout_of
+from heedful.data.text.object_rows import object_rows
 from heedful.data.text.pairs import Origin, Pairs, joined, pairs_of, read_pairs
-from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, object_rows, read_rows
+from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, read_rows
 from heedful.errors import InputError, MissingError, counted, pip_install
 
 
