@@ -83,7 +83,6 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         for name, part in self.corpus.tests.items():
             self.notes += self._learnable(part, f"{self.corpus.name}, {name}").notes
         self.fingerprint = fingerprint(one["content"] for own in self.corpus.train for one in own)
-        self.tokenizer_hash = self.tokenizer.fingerprint
 
     def read(self) -> Parts[list[Conversation]]:
         return read_conversations(self.recipe.data.path)

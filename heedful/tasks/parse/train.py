@@ -65,7 +65,6 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
                 words = self.tokenizer.encode([" ".join(tree.words()) for tree in part])
                 check_lengths([*words, *map(brackets.encode, part)], positions, where=corpus.name)
         self.fingerprint = sha256("\n".join(map(str, corpus.train)).encode()).hexdigest()
-        self.tokenizer_hash = self.tokenizer.fingerprint
         self.valid = [corpus.valid[i] for i in some_of(len(corpus.valid), recipe.train.eval_sentences)]
 
     def read(self) -> Parts[list[Tree]]:

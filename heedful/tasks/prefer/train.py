@@ -96,7 +96,6 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         self.score_names = ("valid_pair_accuracy",) if self.judged else ("valid_reward", "valid_kl")
         self._check_lengths()
         self.fingerprint = fingerprint([*map(repr, self.corpus.train), *self._weights()])
-        self.tokenizer_hash = self.tokenizer.fingerprint
 
     # What it is begun with.
 

@@ -104,8 +104,11 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         if (positions := most_positions(self.config)) is not None:
             self._check_lengths(positions)
         self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
-        self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
         self.valid = self.corpus.valid.rows(some_of(len(self.corpus.valid), recipe.train.eval_sentences))
+
+    @cached_property
+    def tokenizer_hash(self) -> str:
+        return f"{self.source.fingerprint} {self.target.fingerprint}"
 
     def _notes(self, read: Corpus) -> list[str]:
         """What becomes what, what is doubtful in the data as they were `read`, and the notes of all that is learnt
