@@ -17,7 +17,7 @@ from heedful.decode.rules import NoRepeat
 from heedful.decode.search import beam, greedy
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from nearly import close, close_gradients
+from nearly import close, close_gradients, copy_weights
 
 SOURCE_LENGTHS, TARGET_LENGTHS = (7, 4, 1), (3, 6, 5)
 LONGEST = 12  # tokens of what is generated
@@ -53,9 +53,7 @@ class Batch(NamedTuple):
 
 def pair_of(theirs: Any, config: Seq2SeqConfig, rules: tuple[Rule, ...], special: Special) -> Pair:
     ours = Seq2Seq(config).eval()
-    own = dict(ours.named_parameters())
-    for name, value in to_ours(rules, theirs.state_dict(), own).items():
-        own[name].data.copy_(value)
+    copy_weights(ours, rules, theirs.state_dict())
     return Pair(theirs.eval(), ours, rules, special)
 
 

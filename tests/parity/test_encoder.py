@@ -30,7 +30,7 @@ from heedful.exchange.hf import bert, roberta
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.encoder import Encoder
 from heedful.models.presets import ENCODERS, encoder_config
-from nearly import close, close_gradients
+from nearly import close, close_gradients, copy_weights
 
 V, PAD = 41, 1
 SMALL = {
@@ -81,9 +81,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
     weights = theirs.state_dict()
     ours = Encoder(family.config_from_hf(theirs.config.to_dict(), weights)).eval()
     rules = family.rules(ours.config)
-    own = dict(ours.named_parameters())
-    for name, value in to_ours(rules, weights, own).items():
-        own[name].data.copy_(value)
+    copy_weights(ours, rules, weights)
     return Pair(theirs, ours, rules, family)
 
 

@@ -28,7 +28,7 @@ from heedful.exchange.hf import gemma, gemma2, gemma3, gpt2, llama, mistral, qwe
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
-from nearly import close, close_gradients
+from nearly import close, close_gradients, copy_weights
 
 V, PAD, EOS = 41, 0, 1
 GPT2 = {
@@ -138,9 +138,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
         nn.init.normal_(weight, mean=1.0 if norm and not offset else 0.0, std=0.4)
     ours = LM(family.FAMILY.config_from_hf(theirs.config.to_dict())).eval()
     rules = family.FAMILY.rules(ours.config)
-    own = dict(ours.named_parameters())
-    for name, value in to_ours(rules, theirs.state_dict(), own).items():
-        own[name].data.copy_(value)
+    copy_weights(ours, rules, theirs.state_dict())
     return Pair(theirs, ours, rules, family)
 
 

@@ -240,11 +240,6 @@ def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
     assert config_from_hf(base | {key: other}) != config_from_hf(base)
 
 
-def test_every_key_has_one_meaning() -> None:
-    assert not set(TABLE.keys) & set(TABLE.fixed)
-    assert not (set(TABLE.keys) | set(TABLE.fixed)) & TABLE.irrelevant
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

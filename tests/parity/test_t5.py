@@ -206,11 +206,6 @@ def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
     assert config_to_hf(config, pad=PAD, start=PAD, end=EOS)[key] == other
 
 
-def test_every_key_has_one_meaning() -> None:
-    assert not set(TABLE.keys) & set(TABLE.fixed)
-    assert not (set(TABLE.keys) | set(TABLE.fixed)) & TABLE.irrelevant
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

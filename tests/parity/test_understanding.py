@@ -16,10 +16,9 @@ from transformers import (
 )
 
 from heedful.exchange.hf import bert, roberta
-from heedful.exchange.hf.rules import to_ours
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
-from nearly import close
+from nearly import close, copy_weights
 
 V, PAD, L = 41, 1, 3
 SMALL = {"vocab_size": V, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3}
@@ -46,9 +45,7 @@ def copied(ours, family, theirs):
     """Our model with their weights: those of its encoder by the family's rules."""
     weights = {name.replace("classifier.dense", "pooler.dense"): value for name, value in theirs.state_dict().items()}
     heads = {THEIR_HEADS[name]: weights.pop(name) for name in [*weights] if name in THEIR_HEADS}
-    own = dict(ours.encoder.named_parameters())
-    for name, value in to_ours(family.rules(ours.encoder.config), weights, own).items():
-        own[name].data.copy_(value)
+    copy_weights(ours.encoder, family.rules(ours.encoder.config), weights)
     ours.load_state_dict(heads, strict=False)
     return ours.eval()
 
