@@ -19,7 +19,7 @@ from heedful.models.lm import LM
 from heedful.run.device import Device, known_device
 from heedful.run.folder import read_run
 from heedful.tasks.generate.likelihood import Choice, ChoicePrompt, Likelihood, asked_of, nats_of, weighed
-from heedful.tasks.generate.search import likelihood_score, refuse_drawing, refuse_unused_penalty, searched
+from heedful.tasks.generate.search import BeamPlan, likelihood_score, refuse_drawing, refuse_unused_penalty, searched
 from heedful.tasks.generate.writer import TextPiece, Writer, window
 from heedful.tasks.shared.one_or_many import listed, one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another
@@ -144,7 +144,7 @@ class LanguageModel(TextModel[LM]):
         refuse_length_penalty(length_penalty, tokens)
         if beam is not None:
             refuse_drawing([*sampling], stop, width=beam, samples=samples)
-            return self._search(prompts, Sampling(**sampling), tokens, beam, samples, length_penalty, batch)
+            return self._search(prompts, BeamPlan(tokens, beam, samples, length_penalty, batch), Sampling(**sampling))
         how, drawn = Sampling(**sampling), samples * best_of
         begun = [
             (ids, counter_seed(how.seed, i, j)) for i, ids in enumerate(self._begun(prompts)) for j in range(drawn)
@@ -163,29 +163,9 @@ class LanguageModel(TextModel[LM]):
         best = [made[max(group, key=scores.__getitem__)] for group in groups]
         return [best[i : i + samples] for i in range(0, len(best), samples)]
 
-    def _search(
-        self,
-        prompts: Sequence[str],
-        how: Sampling,
-        tokens: int,
-        beam: int,
-        samples: int,
-        length_penalty: float,
-        batch: int,
-    ) -> list[list[Generated]]:
+    def _search(self, prompts: Sequence[str], plan: BeamPlan, how: Sampling) -> list[list[Generated]]:
         begun = self._begun(prompts)
-        found = searched(
-            self.model,
-            begun,
-            ends=self.ends,
-            forbidden=self.forbidden,
-            how=how,
-            tokens=tokens,
-            width=beam,
-            n_best=samples,
-            length_penalty=length_penalty,
-            batch=batch,
-        )
+        found = searched(self.model, begun, plan, how, ends=self.ends, forbidden=self.forbidden)
         made: list[list[Generated]] = []
         for prompt, ids, best in zip(prompts, begun, found, strict=True):
             texts = [self.tokenizer.decode_after(ids, each.tokens) for each in best]
