@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import LogitsProcessorList
 
 from heedful.core import attention, dropout
@@ -226,11 +226,3 @@ def export(folder: Path, model: Seq2Seq, rules: tuple[Rule, ...], config: dict[s
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config))
     return folder
-
-
-def make_loud(model: nn.Module, *, embeddings: float = 0.4) -> None:
-    """N(0, 0.4), the embeddings' as told, and N(1, 0.4) for what norms multiply by."""
-    for name, weight in model.named_parameters():
-        if weight.requires_grad:
-            scale = "norm" in name and "weight" in name
-            nn.init.normal_(weight, mean=1.0 if scale else 0.0, std=embeddings if "shared" in name else 0.4)

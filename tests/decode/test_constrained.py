@@ -17,6 +17,7 @@ from heedful.errors import InputError
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq
+from loud import make_loud
 from toys import BOS, EOS, Toy, V, sources
 
 PARTING = torch.arange(V) % 3 == 0  # tokens that begin something new
@@ -87,9 +88,7 @@ def test_a_batch_is_one_by_one(wishes: list[list[Wish]]) -> None:
 
 def loud(model: nn.Module) -> nn.Module:
     torch.manual_seed(3)
-    for name, weight in model.named_parameters():
-        nn.init.normal_(weight, mean=1.0 if "norm" in name and "weight" in name else 0.0, std=0.4)
-    return model.eval()
+    return make_loud(model, norm=1.0).eval()
 
 
 def transformer() -> Seq2Seq:

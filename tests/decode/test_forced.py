@@ -12,6 +12,7 @@ from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, lm_config, translator_config
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq
+from loud import make_loud
 
 V, BOS = 29, 2
 SOURCES = [[5, 9, 7], [4], [8, 6, 11, 12, 10]]
@@ -19,9 +20,7 @@ CONTINUATIONS = [[[7, 8, 9], [20]], [], [[4, 5, 6, 7], [4, 5], [21, 21, 21], []]
 
 
 def loud(model: nn.Module) -> nn.Module:
-    for name, weight in model.named_parameters():
-        nn.init.normal_(weight, mean=1.0 if "norm" in name and "weight" in name else 0.0, std=0.4)
-    return model.eval()
+    return make_loud(model, norm=1.0).eval()
 
 
 def lm(name: str) -> LM:

@@ -3,7 +3,6 @@ with loud weights: N(0, 0.4), and N(1, 0.4) in norms. A RoBERTa's `dense` is our
 
 import pytest
 import torch
-from torch import nn
 from transformers import (
     BertConfig,
     BertForQuestionAnswering,
@@ -18,6 +17,7 @@ from transformers import (
 from heedful.exchange.hf import bert, roberta
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
+from loud import make_loud
 from nearly import close, copy_weights
 
 V, PAD, L = 41, 1, 3
@@ -36,9 +36,7 @@ THEIR_HEADS = {
 
 
 def loud(model):
-    for name, weight in model.named_parameters():
-        nn.init.normal_(weight, mean=1.0 if "norm" in name.lower() and "weight" in name else 0.0, std=0.4)
-    return model.eval()
+    return make_loud(model, norm=1.0).eval()
 
 
 def copied(ours, family, theirs):
