@@ -129,7 +129,7 @@ def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
     if path.is_dir():
         there = [file for file in entries(path) if file.is_file()]
         files = tuple(file for file in there if kind_of(file) in TABLES)
-        files = files or tuple(file for file in there if kind_of(file) == TEXT and _is_table(file))
+        files = files or tuple(file for file in there if kind_of(file) == TEXT and COLUMNS.are_named(_first(file)))
     rows: dict[str, _Grouped] = {}
     for file in files:
         name = file.name.split(".")[0] if path.is_dir() else "train"
@@ -176,8 +176,3 @@ def _told(files: Iterable[Path]) -> Iterator[str]:
 def _first(path: Path) -> list[str]:
     rows = table_cells(path, read_lines(path)[:LOOKED_AT], COLUMNS.are_named)[1]
     return next((cells for _, cells in rows if cells), [])
-
-
-def _is_table(path: Path) -> bool:
-    """Whether the first line of a file that may hold any text names the columns."""
-    return COLUMNS.are_named(_first(path))

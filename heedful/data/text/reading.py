@@ -310,7 +310,7 @@ def _read(given: str, wanted: WantedColumns, *, tests_alone: bool = False) -> Re
             return _of_sides((left, right), Columns(0, 1, *names, False))
         raise unreadable(path, error) from None
     if is_folder and (splits := splits_of(path)):
-        return _read_saved(path, splits, *wanted.names)
+        return _read_splits(str(path), splits, lambda split: read_split(splits[split], *wanted.names))
     if is_folder and any(file.suffix == ".idx" and file.with_suffix(".bin").is_file() for file in path.iterdir()):
         what = "made by fairseq-preprocess, and holds the numbers of words"
         raise InputError(what, where=str(path), fix="give the texts that it was made of: --data train.en train.de")
@@ -414,11 +414,6 @@ def _read_hub(path: str, source: str, target: str) -> Read:
         return object_rows(items, source, target)
 
     return replace(_read_splits(path, {split: f"{path}:{split}" for split in splits}, rows), files=[], told=())
-
-
-def _read_saved(path: Path, splits: Mapping[str, Path], source: str, target: str) -> Read:
-    """The splits of a data set that was saved into a folder."""
-    return _read_splits(str(path), splits, lambda split: read_split(splits[split], source, target))
 
 
 def _read_splits(path: str, splits: Mapping[str, object], rows: Callable[[str], tuple[Rows, Columns]]) -> Read:
