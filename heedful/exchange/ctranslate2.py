@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from heedful.core.config import unknown_key
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError, StorageError
 from heedful.exchange import ct2
 from heedful.models import config_of
@@ -25,8 +25,6 @@ OURS, TASK = "heedful.json", "task.json"
 SMALL = 1 << 26  # bytes of weights below which a batch is one thread's
 TOLERANCE = 1e-4  # of log-probabilities, relative to the largest
 SCORES = 1e-3  # nats, by another engine
-
-Ids = list[int]
 
 
 class Convertible(NamedTuple):

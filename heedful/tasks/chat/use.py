@@ -16,7 +16,7 @@ from heedful.data.frame import Frame
 from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation, Message, messages_of, read_asked
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, TextError, counted
 from heedful.metrics.nats import perplexity
@@ -33,7 +33,6 @@ from heedful.tasks.generate.writer import TextPiece, Writer
 from heedful.tasks.shared.one_or_many import is_one
 from heedful.tasks.shared.served import Reads
 
-Ids = list[int]
 Spoken = Mapping[str, Any]  # a message, and whatever else a template reads of it
 LOOKED_AT = 48  # tokens of an answer that is looked into
 READ = 4096  # tokens that are read at a time

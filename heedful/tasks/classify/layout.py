@@ -18,12 +18,10 @@ from torch import Tensor
 
 from heedful.data.frame import Frame, Framed, rectangles
 from heedful.data.text.labelled import AnswerKind, Example
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.tasks.shared.asked import refuse_unknown_labels
-
-Ids = list[int]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heedful.data.tokenizer import Ids
 from heedful.decode.search import greedy
 from heedful.exchange.ctranslate2 import (
     Convertible,
@@ -19,8 +20,6 @@ from heedful.exchange.ctranslate2 import (
 from heedful.run.task import Law, LibraryEngine
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.shared.probes import a_few
-
-Ids = list[int]
 
 USE = """
 ## By CTranslate2

@@ -10,12 +10,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.data.batches import by_length, pad
+from heedful.data.tokenizer import Ids
 from heedful.decode.forced import log_probabilities
 from heedful.errors import InputError
 from heedful.metrics.nats import Nats, perplexity
 from heedful.models.lm import LM
 
-Ids = list[int]
 SCORED = 16384  # tokens that are scored at a time
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 
 from heedful.data.batches import pad
+from heedful.data.tokenizer import Ids
 from heedful.decode.contract import Hypothesis
 from heedful.decode.draws import penalties
 from heedful.decode.search import beam
@@ -14,7 +15,6 @@ from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.tasks.generate.writer import window
 
-Ids = list[int]
 DRAWN = (*SHAPING, "seed")  # what a search does not use
 
 

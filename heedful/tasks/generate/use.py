@@ -11,7 +11,7 @@ from heedful.apply.inference import draft_model, for_inference
 from heedful.core.arguments import checks_arguments
 from heedful.core.seeds import counter_seed
 from heedful.data.frame import Frame
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.rows import refuse_length_penalty
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, counted
@@ -24,7 +24,6 @@ from heedful.tasks.generate.writer import TextPiece, Writer, window
 from heedful.tasks.shared.one_or_many import listed, one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another
 
-Ids = list[int]
 DRAFTS = ("none", "int8", "int4")
 LARGE = 50_000_000  # weights from which on an "auto" draft is made
 

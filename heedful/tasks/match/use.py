@@ -21,7 +21,7 @@ from heedful.data.batches import pad
 from heedful.data.images.captions import Captioned, pictures_in, read_test_captions, same_pictures
 from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, each_of, is_image, where_of
 from heedful.data.parts import scored_by_name
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError, MissingError, TextError
 from heedful.models.clip import CLIP
 from heedful.run.task import Ask, Saved, Scored
@@ -37,7 +37,6 @@ RANKED = 1024  # pictures, or texts, whose likeness to all others exists at a ti
 RECALLS = (1, 5, 10)
 TEMPLATE = "{}"
 
-Ids = list[int]
 Picture = ImageFile | Path | str
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.apply.inference import inference_copy
+from heedful.data.tokenizer import Ids
 from heedful.decode.continuous import Session
 from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling
@@ -20,7 +21,6 @@ from heedful.models.lm import LM
 from heedful.tasks.reward.prompting import Prompting
 from heedful.training.policy import token_log_probabilities
 
-Ids = list[int]
 Policy = LM | ActorCritic
 ROWS = 64  # answers that are made at a time
 READ = 16384  # tokens that are read at a time

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.text.tagged import Sentence
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 
-Ids = list[int]
 NONE = -1  # what stands in place of a label at tokens that have none, and for a label that was not learnt
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
+from heedful.data.tokenizer import Ids
 from heedful.decode.constrained import Wish, constrained_beam
 from heedful.decode.contract import Hypothesis, SearchOptions
 from heedful.decode.diverse import diverse_beam
@@ -25,8 +26,6 @@ SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the bea
 NARROWEST = 5  # beam of what is held to words
 SLACK = 4  # tokens beyond those of the words and a quarter more than what is said without them
 WORTH = 2048  # source tokens, times the beam, that are worth being shared by processes
-
-Ids = list[int]
 
 
 @runtime_checkable

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from heedful.data.tokenizer import Ids
 from heedful.decode.contract import Hypothesis
 from heedful.decode.draws import penalties
 from heedful.decode.rows import refuse_limits
@@ -65,8 +66,6 @@ A text without these tokens around it{blank} is another text to the model. Witho
 lengths, the library reads 1,024 tokens of a text and says at most 256.
 {lost}"""
 SHARED = 16  # sources from which on threads that rest share them
-
-Ids = list[int]
 
 
 class CTranslate2:

@@ -32,8 +32,6 @@ back as `present.*` of the tokens before. Opset {opset}, float32. `onnx.json` ha
 `translate.py` is such a search.
 """
 
-Ids = list[int]
-
 
 def export_onnx(run: Path, translator: Translator, out: Path, *, quantize: str | None = None) -> float:
     """Makes the folder `out` of a run, and compares what onnxruntime says with what the model does: the largest
