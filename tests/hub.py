@@ -3,7 +3,7 @@
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -60,6 +60,19 @@ TEXTS = [
     " ",
     "~",
 ]
+
+
+Ours = TypeVar("Ours")
+
+
+class Imported(NamedTuple, Generic[Ours]):
+    """A model of theirs, its folder, and the run that was imported from it."""
+
+    theirs: Any
+    tokenizer: Any
+    folder: Path
+    run: Path
+    ours: Ours
 
 
 def gpt2_folder(folder: Path, *, kind: Any = GPT2LMHeadModel, **options: Any) -> Any:

@@ -5,7 +5,7 @@ Weights are loud (see `hub.py`); logits agree to 1e-5 of the largest, all else e
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from heedful.verbs.train import train
-from hub import LINES, TEXTS, bart_folder, t5_folder
+from hub import LINES, TEXTS, Imported, bart_folder, t5_folder
 from loud import make_loud
 from saved import save_run
 
@@ -47,12 +47,7 @@ SOURCES = [
 ]
 
 
-class Pair(NamedTuple):
-    theirs: Any
-    tokenizer: Any
-    folder: Path
-    run: Path
-    ours: Translator
+Pair = Imported[Translator]
 
 
 def made(folder: Path, name: str, **options: Any) -> Pair:
