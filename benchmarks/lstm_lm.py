@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from benchmarks.ngram import SPLITS, numbered, read_words
 from heedful.core.dropout import Dropout
 from heedful.errors import HeedError
-from heedful.training.loop import Budget, State, Step, fit
+from heedful.training.loop import Budget, Step, TrainState, fit
 from heedful.training.loss import Loss
 from heedful.training.optim import Average, OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, Precision
@@ -113,7 +113,7 @@ def trained(
     average = Average(model, 0.998)
     model = model.to(DTYPES[precision])
     optimizer = Optimizer(model, OptimConfig(lr=lr, schedule="cosine", warmup=200))
-    state = State(model=model, optimizer=optimizer, average=average, seed=1)
+    state = TrainState(model=model, optimizer=optimizer, average=average, seed=1)
     for step in fit(Stretches(text, rows=rows, length=length), state, Budget(minutes=minutes)):
         assert isinstance(step, Step)
         if step.step % SHOWN == 0:

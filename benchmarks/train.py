@@ -44,7 +44,7 @@ from heedful.run.threads import Waits
 from heedful.tasks.generate.train import GenerateJob
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.epochs import TranslationTask
-from heedful.training.loop import Budget, Kept, State, Step, fit
+from heedful.training.loop import Budget, CachingTask, Step, TrainState, fit
 from heedful.training.optim import Average, OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, choose_precision
 
@@ -115,8 +115,8 @@ class Ours:
             compile_blocks(model)
         self.halves = job.halves and "compiled" not in how
         optimizer = Optimizer(model, OptimConfig(lr=plan.lr, warmup=plan.warmup))
-        self.state = State(model=model, optimizer=optimizer, average=average, seed=1)
-        self.task = Kept(TranslationTask(job.pairs, plan, packs=False) if "sorted" in how else job.task(model))
+        self.state = TrainState(model=model, optimizer=optimizer, average=average, seed=1)
+        self.task = CachingTask(TranslationTask(job.pairs, plan, packs=False) if "sorted" in how else job.task(model))
 
     def steps(self, count: int) -> Iterator[Step]:
         with Waits():

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import LogitsProcessorList
 
 from heedful.core import attention, dropout
@@ -17,7 +17,7 @@ from heedful.decode.rules import NoRepeat
 from heedful.decode.search import beam, greedy
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from nearly import close, close_gradients
+from nearly import close, close_gradients, copy_weights
 
 SOURCE_LENGTHS, TARGET_LENGTHS = (7, 4, 1), (3, 6, 5)
 LONGEST = 12  # tokens of what is generated
@@ -53,9 +53,7 @@ class Batch(NamedTuple):
 
 def pair_of(theirs: Any, config: Seq2SeqConfig, rules: tuple[Rule, ...], special: Special) -> Pair:
     ours = Seq2Seq(config).eval()
-    own = dict(ours.named_parameters())
-    for name, value in to_ours(rules, theirs.state_dict(), own).items():
-        own[name].data.copy_(value)
+    copy_weights(ours, rules, theirs.state_dict())
     return Pair(theirs.eval(), ours, rules, special)
 
 
@@ -228,11 +226,3 @@ def export(folder: Path, model: Seq2Seq, rules: tuple[Rule, ...], config: dict[s
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config))
     return folder
-
-
-def make_loud(model: nn.Module, *, embeddings: float = 0.4) -> None:
-    """N(0, 0.4), the embeddings' as told, and N(1, 0.4) for what norms multiply by."""
-    for name, weight in model.named_parameters():
-        if weight.requires_grad:
-            scale = "norm" in name and "weight" in name
-            nn.init.normal_(weight, mean=1.0 if scale else 0.0, std=embeddings if "shared" in name else 0.4)

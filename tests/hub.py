@@ -3,7 +3,7 @@
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -32,6 +32,7 @@ from transformers import (
 )
 
 from heedful.data.spm import read_spm
+from loud import make_loud
 
 LINES = [
     "The small cat is sleeping near the window.",
@@ -61,12 +62,17 @@ TEXTS = [
 ]
 
 
-def loud(model: nn.Module) -> None:
-    """N(0, 0.4) in every matrix and bias, N(1, 0.4) in every norm."""
-    for name, weight in model.named_parameters():
-        if weight.requires_grad:  # all but sines
-            norm = ("norm" in name.lower() or "ln_" in name) and "weight" in name
-            nn.init.normal_(weight, mean=1.0 if norm else 0.0, std=0.4)
+Ours = TypeVar("Ours")
+
+
+class Imported(NamedTuple, Generic[Ours]):
+    """A model of theirs, its folder, and the run that was imported from it."""
+
+    theirs: Any
+    tokenizer: Any
+    folder: Path
+    run: Path
+    ours: Ours
 
 
 def gpt2_folder(folder: Path, *, kind: Any = GPT2LMHeadModel, **options: Any) -> Any:
@@ -243,7 +249,7 @@ def marian_folder(folder: Path, **options: Any) -> MarianMTModel:
         **options,
     )
     model = MarianMTModel(config).eval()
-    loud(model)
+    make_loud(model, norm=1.0)
     nn.init.normal_(model.final_logits_bias, std=0.4)
     model.final_logits_bias[0, 0] += 1  # so that sentences end
     # Without the last, it would say one word again and again.
@@ -293,7 +299,7 @@ def distilbert_folder(folder: Path, kind: Any = DistilBertForMaskedLM, *, bare: 
     model = kind(DistilBertConfig(vocab_size=size, **sizes, **options))
     names = {"tokenizer_class": "DistilBertTokenizer", "model_input_names": ["input_ids", "attention_mask"]}
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True} | names))
-    loud(model)
+    make_loud(model, norm=1.0)
     model.eval().save_pretrained(folder)
     return model
 
@@ -380,7 +386,7 @@ def t5_folder(
     if gated and parted:  # their class makes the output matrix one with the others, and parts them when a file has both
         model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
     model.generation_config.update(bad_words_ids=[[0]], no_repeat_ngram_size=2, **options)
-    loud(model)
+    make_loud(model, norm=1.0)
     model.eval().save_pretrained(folder)
     if bare:
         (folder / "spiece.model").write_bytes(data)
@@ -424,7 +430,7 @@ def _save_bytes(folder: Path, model: Any, inner: tokenizers.Tokenizer, kind: str
 
 
 def _save(folder: Path, model: Any, inner: tokenizers.Tokenizer, names: dict[str, Any]) -> Any:
-    loud(model)
+    make_loud(model, norm=1.0)
     model.eval().save_pretrained(folder)
     inner.save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text(json.dumps(names))

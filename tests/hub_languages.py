@@ -27,7 +27,8 @@ from transformers import (
 from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES
 
 from heedful.data.spm import read_spm
-from hub import LINES, loud, spm
+from hub import LINES, spm
+from loud import make_loud
 
 SMALL = {
     "d_model": 16,
@@ -146,7 +147,7 @@ def mt5_folder(folder: Path, **options: Any) -> Made:
 
 
 def _loud(model: Any) -> None:
-    loud(model)
+    make_loud(model, norm=1.0)
     model.eval()
 
 

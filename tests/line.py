@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from heedful.core.dropout import Dropout
-from heedful.training.loop import State
+from heedful.training.loop import TrainState
 from heedful.training.loss import Loss
 from heedful.training.optim import Average, OptimConfig, Optimizer
 
@@ -39,7 +39,7 @@ def state(seed=7, dtype=torch.float32, dropout=0.2, decay=0.9):
     net = net.to(dtype)
     made = Optimizer(net, OptimConfig(lr=0.01, warmup=3, clip=0.5))
     made.load_masters(dict(average.model.named_parameters()))
-    return State(model=net, optimizer=made, average=average, seed=seed)
+    return TrainState(model=net, optimizer=made, average=average, seed=seed)
 
 
 def weights(of):

@@ -17,6 +17,7 @@ from heedful.run.recipe import Recipe, override, row_of
 from heedful.tasks.recipes import build
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.train import train
+from loud import make_loud
 from trainer import ends
 
 SYLLABLES = ["ba", "de", "gi", "ko", "lu", "ma", "ne", "pi", "ro", "su"]
@@ -69,8 +70,7 @@ def random_translator(corpus: Corpus, base: dict[str, Any], **about: object) -> 
     torch.manual_seed(4)
     row = row_of(TRANSLATORS, build(base, where="test"))
     net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
-    for parameter in net.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
+    make_loud(net, std=0.3)
     return Translator(net, tokenizer, tokenizer, {"task": "translate", "source": "low", "target": "high", **about})
 
 

@@ -1,11 +1,20 @@
 """Numbers that are nearly those of another implementation, and records that hold such."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+
+from heedful.exchange.hf.rules import Rule, to_ours
+
+
+def copy_weights(ours: nn.Module, rules: Iterable[Rule], theirs: Mapping[str, Tensor]) -> None:
+    """Their tensors, by a family's rules, into a model of ours."""
+    own = dict(ours.named_parameters())
+    for name, value in to_ours(rules, theirs, own).items():
+        own[name].data.copy_(value)
 
 
 def close(ours: Tensor, theirs: Tensor, name: str = "", *, loud: float = 1e-4, within: float | None = None) -> None:

@@ -9,7 +9,8 @@ import heedful
 from heedful.data.tokenizer import Kind, Tokenizer, train_tokenizer
 from heedful.models.presets import LMSize
 from heedful.store.model import read_model
-from hub import LINES, loud
+from hub import LINES
+from loud import make_loud
 from saved import save_run
 
 KINDS: tuple[Kind, ...] = ("bpe", "unigram", "chars", "bytes")
@@ -25,7 +26,7 @@ def own_tokenizer(kind: Kind) -> Tokenizer:
 
 
 def own_run(folder: Path, model: Any, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> Any:
-    loud(model)
+    make_loud(model, norm=1.0)
     save_run(folder, model.eval(), source, target, about)
     return heedful.load(folder)
 

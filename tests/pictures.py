@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers.core_model_loading import revert_weight_conversion
 
-from heedful.exchange.hf.keys import Reader
+from heedful.exchange.hf.keys import KeyReader
 from heedful.exchange.hf.rules import Rule, to_theirs
 
 
@@ -35,7 +35,7 @@ def check_there_and_back(
     theirs: Any,
     ours: Any,
     rules: Iterable[Rule],
-    read: Reader[Any],
+    read: KeyReader[Any],
     told: dict[str, Any],
     *,
     not_ours: Collection[str] = (),

@@ -1,9 +1,14 @@
-"""A toy that any search can ask: what comes next hangs on all tokens before, and on nothing that was learnt."""
+"""Models that any search can ask: a toy, where what comes next hangs on all tokens before and on nothing that was
+learnt, and a small one of each kind that translates."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+
+from heedful.models.presets import TRANSLATORS, translator_config
+from heedful.models.rnn import RNN, RNNConfig
+from heedful.models.seq2seq import Seq2Seq
 
 V, BOS, EOS, SIZE = 12, 1, 2, 997
 
@@ -35,3 +40,12 @@ class Toy:
 
 def sources(n: int) -> Tensor:
     return torch.arange(3 * n).view(n, 3) * 5
+
+
+def transformer(vocab: int) -> Seq2Seq:
+    row = replace(TRANSLATORS["transformer-tiny"], d_model=16, n_heads=4, d_ff=24, encoder_layers=1, decoder_layers=2)
+    return Seq2Seq(translator_config(row, source_vocab=vocab, target_vocab=vocab, joint=True))
+
+
+def rnn(vocab: int) -> RNN:
+    return RNN(RNNConfig(source_vocab=vocab, target_vocab=vocab, d_embed=7, d_hidden=10, d_align=9, d_readout=4))

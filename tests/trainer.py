@@ -134,7 +134,7 @@ def serve() -> None:
 def train(job: dict[str, Any], rank: int, port: int) -> int:
     from heedful.errors import HeedError
     from heedful.run.events import Checkpointed, Note, Trained
-    from heedful.training.loop import Kept
+    from heedful.training.loop import CachingTask
     from heedful.verbs.train import train as events
 
     os.close(0)
@@ -151,15 +151,15 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
         )
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port))
         os.environ.update(HEEDFUL_RANK_TIMEOUT=str(job["patience"]))
-    plain, made_of = Kept.loss, Kept.batches
+    plain, made_of = CachingTask.loss, CachingTask.batches
     made_steps, epoch_now, losses = 0, 0, 0
 
-    def batches(task: Kept, epoch: int, model: Any) -> Any:
+    def batches(task: CachingTask, epoch: int, model: Any) -> Any:
         nonlocal epoch_now
         epoch_now = epoch
         return made_of(task, epoch, model)
 
-    def loss(task: Kept, model: Any, batch: Any) -> Any:
+    def loss(task: CachingTask, model: Any, batch: Any) -> Any:
         nonlocal losses
         tell("seen", epoch_now, sentences(batch))
         losses += 1
@@ -170,7 +170,7 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
             os.kill(os.getpid(), signal.SIGTERM)  # in the midst of the step, which is still made
         return plain(task, model, batch)
 
-    Kept.loss, Kept.batches = loss, batches
+    CachingTask.loss, CachingTask.batches = loss, batches
     try:
         recipe, corpus = training(job["model"], Path(job["begun"]), *job["settings"])
         for event in events(recipe, Path(job["out"]), corpus=corpus):

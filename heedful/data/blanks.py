@@ -10,10 +10,9 @@ from torch import Tensor
 
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import Ends, pack_rows
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
 
-Ids = list[int]
 PairKind = Literal["none", "next", "order"]
 SHARE = 0.15  # of the tokens are chosen
 HIDDEN, OTHER = 0.8, 0.1  # of those are hidden, and replaced by another token; the rest stay, so that all are read

@@ -8,9 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from heedful.data.tokenizer import PAD, Tokenizer
-
-Ids = list[int]
+from heedful.data.tokenizer import PAD, Ids, Tokenizer
 
 
 class Framed(NamedTuple):

@@ -22,6 +22,7 @@ from heedful.data.lines import sanitise
 from heedful.data.pieces import BOS, BYTE_OF, EOS, PAD, SMALLEST, SPECIALS, UNK, Kind, blank_pieces, trained_pieces
 from heedful.errors import InputError, StorageError
 
+Ids = list[int]  # of tokens
 MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that is made to have them
 # What else may be asked for, after them. Text is cut between "<" or "<|" and a letter before pieces are learnt, so that
 # none is spelled like this.

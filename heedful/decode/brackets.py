@@ -33,7 +33,7 @@ class Grammar:
         return self.opening + self.labels
 
 
-class Brackets(NamedTuple):
+class BracketState(NamedTuple):
     """Where each row is in its tree."""
 
     left: Int[Tensor, "R"]  # leaves to come
@@ -43,16 +43,16 @@ class Brackets(NamedTuple):
     depth: Int[Tensor, "R"]  # open brackets
     open: Int[Tensor, "R D"]  # which they are, the outermost first
 
-    def pick(self, rows: Int[Tensor, "K"]) -> "Brackets":
-        return Brackets(*(part.index_select(0, rows) for part in self))
+    def pick(self, rows: Int[Tensor, "K"]) -> "BracketState":
+        return BracketState(*(part.index_select(0, rows) for part in self))
 
-    def after(self, tokens: Int[Tensor, "R"], grammar: Grammar) -> "Brackets":
+    def after(self, tokens: Int[Tensor, "R"], grammar: Grammar) -> "BracketState":
         opens = (tokens >= grammar.opening) & (tokens < grammar.closing)
         closes = (tokens >= grammar.closing) & (tokens < grammar.closing + grammar.labels)
         leaf = tokens == grammar.leaf
         place = self.depth.clamp(max=self.open.shape[1] - 1)[:, None]
         label = torch.where(opens[:, None], tokens[:, None] - grammar.opening, self.open.gather(1, place))
-        return Brackets(
+        return BracketState(
             left=self.left - leaf.long(),
             room=self.room - 1,
             run=(self.run + opens.long()).masked_fill(leaf, 0),
@@ -77,7 +77,7 @@ class Brackets(NamedTuple):
 
 class TreeState(NamedTuple):
     inner: State
-    brackets: Brackets
+    brackets: BracketState
 
     def pick(self, rows: Int[Tensor, "K"]) -> "TreeState":
         return TreeState(self.inner.pick(rows), self.brackets.pick(rows))
@@ -101,7 +101,7 @@ class Bracketed:
     def start(self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None) -> TreeState:
         none = torch.zeros_like(self.leaves)
         deepest = int(self.longest.max()) // 2
-        brackets = Brackets(
+        brackets = BracketState(
             left=self.leaves,
             room=self.longest + 1,  # the begin token takes one
             run=none,

@@ -79,24 +79,11 @@ class DecodingOptions(SamplingOptions, total=False):
     samples: int
 
 
-def chosen(
-    *,
-    beam: int | None = None,
-    length_penalty: float | None = None,
-    longest: int | None = None,
-    shortest: int | None = None,
-    no_repeat: int | None = None,
-) -> DecodingOptions:
+def chosen(*, beam: int | None, length_penalty: float | None) -> DecodingOptions:
     """Those of these settings that are not None, which leaves a setting as the model has it."""
     settings: DecodingOptions = {}
     if beam is not None:
         settings["beam"] = beam
     if length_penalty is not None:
         settings["length_penalty"] = length_penalty
-    if longest is not None:
-        settings["longest"] = longest
-    if shortest is not None:
-        settings["shortest"] = shortest
-    if no_repeat is not None:
-        settings["no_repeat"] = no_repeat
     return settings

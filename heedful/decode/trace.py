@@ -21,7 +21,7 @@ from heedful.decode.contract import Generator, Hypothesis, StateType
 
 
 @dataclass
-class Node:
+class BeamNode:
     """A token after those of its parent's: `total` is the log-probability (nats) of all. `fate` is "lives" where others
     follow, "fell out" where none of what could follow was kept, "ended", or "unfinished" at the limit; `score` is that
     of a whole hypothesis, and `rank` its place among those that were found, from 0."""
@@ -53,7 +53,7 @@ class Traced(Generic[StateType]):
     """A model that is asked as before, and what was asked of it."""
 
     model: Generator[StateType]
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[BeamNode] = field(default_factory=list)
 
     def start(self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None) -> _State[StateType]:
         return _State(self.model.start(source, segments))
@@ -72,10 +72,10 @@ class Traced(Generic[StateType]):
             total = self.nodes[parent].total + float(state.chances[row, token])
             self.nodes[parent].fate = "lives"
         step = 0 if parent is None else self.nodes[parent].step + 1
-        self.nodes.append(Node(parent, step, token, total))
+        self.nodes.append(BeamNode(parent, step, token, total))
         return len(self.nodes) - 1
 
-    def tree(self, found: Sequence[Hypothesis], *, eos: int) -> list[Node]:
+    def tree(self, found: Sequence[Hypothesis], *, eos: int) -> list[BeamNode]:
         """All beginnings, the first the root, with the ends of the hypotheses that were found, the best first."""
         children = {(node.parent, node.token): place for place, node in enumerate(self.nodes)}
         for rank, hypothesis in enumerate(found):
@@ -88,7 +88,7 @@ class Traced(Generic[StateType]):
                 parent = place
                 if (parent, token) not in children:
                     before = self.nodes[parent]
-                    self.nodes.append(Node(parent, before.step + 1, token, before.total + chance))
+                    self.nodes.append(BeamNode(parent, before.step + 1, token, before.total + chance))
                     children[parent, token] = len(self.nodes) - 1
                 self.nodes[parent].fate = "lives"
                 place = children[parent, token]

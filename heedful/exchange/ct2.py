@@ -32,7 +32,7 @@ _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "quick_
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
+class VocabularyStrings:
     """A string for each id of the source's and of the target's vocabulary, and those with a role."""
 
     source: list[str]
@@ -125,7 +125,7 @@ def _schemes(stack: StackConfig) -> list[PositionConfig]:
     return [one for one in (stack.block.attention.position, stack.shared_position) if one.kind != "none"]
 
 
-def specification(model: Seq2Seq | LM, words: Words, *, quantize: str | None = None) -> Any:
+def specification(model: Seq2Seq | LM, words: VocabularyStrings, *, quantize: str | None = None) -> Any:
     """All that a folder of CTranslate2 holds, with copies of the weights. Raises InputError as `refuse` does."""
     refuse(model.config)
     specs = library().specs

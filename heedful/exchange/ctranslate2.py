@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from heedful.core.config import unknown_key
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError, StorageError
 from heedful.exchange import ct2
 from heedful.models import config_of
@@ -26,8 +26,6 @@ SMALL = 1 << 26  # bytes of weights below which a batch is one thread's
 TOLERANCE = 1e-4  # of log-probabilities, relative to the largest
 SCORES = 1e-3  # nats, by another engine
 
-Ids = list[int]
-
 
 class Convertible(NamedTuple):
     """A model of ours, and what CTranslate2 must know of it. `end` is what ends a target."""
@@ -38,13 +36,13 @@ class Convertible(NamedTuple):
     end: int
     about: Mapping[str, Any]
 
-    def words(self) -> ct2.Words:
+    def words(self) -> ct2.VocabularyStrings:
         """The strings that stand for its tokens."""
         sides, tokenizers = ct2.sides(self.model.config), (self.source, self.target)
         named = [own.names(side[0].vocab_size) for own, side in zip(tokenizers, (sides[0], sides[-1]), strict=True)]
         target = self.target
         unknown = "<unk>" if target.unk is None else named[1][target.unk]
-        return ct2.Words(
+        return ct2.VocabularyStrings(
             source=named[0], target=named[1], bos=named[1][target.bos], eos=named[1][self.end], unk=unknown
         )
 

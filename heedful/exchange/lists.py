@@ -9,7 +9,7 @@ import tokenizers
 from tokenizers import AddedToken, processors
 
 from heedful.data.spm import as_fairseq, as_pegasus, read_spm, with_sentinels
-from heedful.data.tokenizer import SENTINEL
+from heedful.data.tokenizer import SENTINEL, Ids
 from heedful.data.vocabulary import byte_merges, with_controls, word_pieces
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange.hf.folder import CONFIG, read_object
@@ -22,7 +22,6 @@ PIECES, FAIRSEQ_PIECES = "spiece.model", "sentencepiece.bpe.model"
 OF_WORD_PIECES = ("BertTokenizer", "DistilBertTokenizer")  # classes that do no more than vocab.txt says
 SPM_LIMIT = 1 << 28  # bytes
 
-Ids = list[int]
 T = TypeVar("T")
 
 

@@ -3,7 +3,7 @@ words, decisions, proteins."""
 
 from heedful.figures.sequences import NEXT, lm_head, lm_parts, tied_note
 from heedful.figures.stacks import Sizes, head, named, softmax, stack
-from heedful.look.architecture import Add, Architecture, Beside, Box, Column, Kind, Link, Repeat, Residual
+from heedful.look.architecture import Add, Architecture, Beside, Box, Column, DrawnResidual, Kind, Link, Repeat
 from heedful.models.actor_critic import ActorCriticConfig
 from heedful.models.decision import DecisionTransformerConfig
 from heedful.models.evoformer import EvoformerConfig
@@ -91,9 +91,9 @@ def evoformer(config: EvoformerConfig, title: str, sizes: Sizes) -> Architecture
     """Jumper et al. 2021, figure 3 a."""
     at, heads = "blocks.0", f"{config.n_heads} heads of {config.head_dim}"
 
-    def branch(label: str, kind: Kind, parts: tuple[str, ...], *notes: str, name: str = "") -> Residual:
+    def branch(label: str, kind: Kind, parts: tuple[str, ...], *notes: str, name: str = "") -> DrawnResidual:
         own = sizes.of(*(f"{at}.{part}" for part in parts))
-        return Residual(branch=(named(label, kind, own, *notes, name=name),))
+        return DrawnResidual(branch=(named(label, kind, own, *notes, name=name),))
 
     msa = (
         branch("Row attention", "attention", ("row_norm", "pair_norm", "msa_rows"), heads, "gated, biased by pairs"),

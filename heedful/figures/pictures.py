@@ -1,7 +1,7 @@
 """Figures of the families that read pictures."""
 
 from heedful.figures.stacks import ACTIVATIONS, Sizes, embedding, head, named, softmax, stack
-from heedful.look.architecture import Add, Architecture, Beside, Box, Column, Link, Part, Repeat, Residual
+from heedful.look.architecture import Add, Architecture, Beside, Box, Column, DrawnResidual, Link, Part, Repeat
 from heedful.models.clip import CLIPConfig
 from heedful.models.detr import DETRConfig
 from heedful.models.pyramid import PyramidConfig, StageConfig
@@ -138,7 +138,7 @@ def _stage(stage: StageConfig, config: PyramidConfig, sizes: Sizes, at: str, ste
             Box(label="LayerNorm", kind="norm", parameters=sizes.of(f"{block}.{part}_residual"))
             for part in ("self", "mlp")
         )
-        parts: tuple[Part, ...] = tuple(Residual(branch=pair) for pair in zip(norms, branches, strict=True))
+        parts: tuple[Part, ...] = tuple(DrawnResidual(branch=pair) for pair in zip(norms, branches, strict=True))
     else:
         parts = (named("Block as in stage 1", "attention", sizes.of(block), heads, shortened, widths),)
     layers = Repeat(times=stage.n_layers, parts=parts)

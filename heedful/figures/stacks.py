@@ -7,7 +7,7 @@ from torch import nn
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
-from heedful.look.architecture import Add, Box, Kind, Part, Repeat, Residual
+from heedful.look.architecture import Add, Box, DrawnResidual, Kind, Part, Repeat
 
 ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "quick_gelu": "quick GELU", "silu": "SiLU"}
 SCHEMES = {
@@ -136,7 +136,7 @@ def mlp(config: BlockConfig, d_model: int, parameters: int) -> Box:
     return named("Feed forward", "mlp", parameters, widths, f"{activation}, gated" if config.gated else activation)
 
 
-def residual(config: BlockConfig, branch: Box, sizes: Sizes, at: str, part: str) -> Residual:
+def residual(config: BlockConfig, branch: Box, sizes: Sizes, at: str, part: str) -> DrawnResidual:
     """The branch with its norms where the order has them: after the sum (post), before the branch (pre), on both
     sides of it (sandwich)."""
     norm = NORMS[config.norm]
@@ -145,14 +145,14 @@ def residual(config: BlockConfig, branch: Box, sizes: Sizes, at: str, part: str)
         return Box(label=label, kind="norm", parameters=sizes.of(f"{at}.{part}_residual.{where}"))
 
     if config.kind == "unnormed" and part == "self":
-        return Residual(branch=(branch,))
+        return DrawnResidual(branch=(branch,))
     match config.order:
         case "post":
-            return Residual(branch=(branch,), norm=normed("out_norm", f"Add & {norm}"))
+            return DrawnResidual(branch=(branch,), norm=normed("out_norm", f"Add & {norm}"))
         case "pre":
-            return Residual(branch=(normed("in_norm", norm), branch))
+            return DrawnResidual(branch=(normed("in_norm", norm), branch))
         case "sandwich":
-            return Residual(branch=(normed("in_norm", norm), branch, normed("branch_norm", norm)))
+            return DrawnResidual(branch=(normed("in_norm", norm), branch, normed("branch_norm", norm)))
 
 
 def head(label: str, inputs: int, outputs: int, parameters: int, *notes: str) -> Box:

@@ -5,7 +5,7 @@ An exhibit is a function of what the deck says, with its settings as keywords:
     def five_queries(says: Says, *, scale: float = 0.7) -> Shown
 
 It computes by the public functions of the house, and `beside` judges numbers. What holds or fails without being a
-number (a law, a claim in words) is a `Line` of its own.
+number (a law, a claim in words) is a `Claim` of its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +56,7 @@ NOTHING_SAID = Says({}, {})
 
 
 @dataclass(frozen=True)
-class Line:
+class Claim:
     """One claim: what the deck says, what comes out, the verdict and, where they differ, why."""
 
     claim: str
@@ -76,7 +76,7 @@ class Shown:
     """What an exhibit came to. `draw` makes its picture, and is not called before one is asked for; `text` is what a
     terminal shows above the lines."""
 
-    lines: Sequence[Line]
+    lines: Sequence[Claim]
     draw: "Callable[[], Figure | Architecture] | None" = None
     text: str = ""
 
@@ -95,7 +95,7 @@ class Shown:
 Exhibit = Callable[..., Shown]
 
 
-def beside(says: Says, computed: Mapping[str, object]) -> list[Line]:
+def beside(says: Says, computed: Mapping[str, object]) -> list[Claim]:
     """A line for each computed value, judged against what the deck says of that claim. Raises KeyError where the deck
     makes a claim of which nothing was computed: an exhibit shows all of it."""
     missing = says.values.keys() - computed.keys()
@@ -105,28 +105,28 @@ def beside(says: Says, computed: Mapping[str, object]) -> list[Line]:
     for claim, value in computed.items():
         plain: Any = value.tolist() if isinstance(value, Tensor) else value  # numbers, words, or lists of them
         deck = says.values.get(claim)
-        lines.append(Line(claim, deck, plain, judge(deck, plain), says.why.get(claim, "")))
+        lines.append(Claim(claim, deck, plain, judge(deck, plain), says.why.get(claim, "")))
     return lines
 
 
-def unsaid(computed: Mapping[str, object]) -> list[Line]:
+def unsaid(computed: Mapping[str, object]) -> list[Claim]:
     """A line for each computed value that the deck makes no claim of."""
     return beside(NOTHING_SAID, computed)
 
 
-def holds(says: Says, claim: str, computed: Value, *, right: bool | None = None) -> Line:
+def holds(says: Says, claim: str, computed: Value, *, right: bool | None = None) -> Claim:
     """A line for a claim in words, which came out `right` or wrong: by default, as it was found to be true or not."""
     agrees = bool(computed) if right is None else right
-    return Line(claim, says.values.get(claim), computed, "agrees" if agrees else "wrong", says.why.get(claim, ""))
+    return Claim(claim, says.values.get(claim), computed, "agrees" if agrees else "wrong", says.why.get(claim, ""))
 
 
-def near(says: Says, claim: str, computed: float | int, *, share: float = 0.05) -> Line:
+def near(says: Says, claim: str, computed: float | int, *, share: float = 0.05) -> Claim:
     """A line for a size that is told in round numbers: "rounded" within this share of it."""
     said = says.values.get(claim)
     verdict = judge(said, computed)
     if verdict == "wrong" and isinstance(said, float | int) and abs(computed / said - 1) <= share:
         verdict = "rounded"
-    return Line(claim, said, computed, verdict, says.why.get(claim, ""))
+    return Claim(claim, said, computed, verdict, says.why.get(claim, ""))
 
 
 def judge(deck: Value, computed: Value) -> Verdict:

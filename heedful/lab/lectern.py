@@ -24,7 +24,7 @@ EMPTY = ("Attempting to set identical low and high", "Initializing zero-element"
 SHORT = "short"  # the setting of exhibits that have a shorter form
 
 
-class Entry(BaseModel):
+class ExhibitEntry(BaseModel):
     """What deck.yaml has of one exhibit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,7 +52,7 @@ class Deck(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     decks: dict[str, str]  # what each is, by the sign that exhibits name it by
-    exhibits: dict[str, Entry]
+    exhibits: dict[str, ExhibitEntry]
     errata: list[Erratum]
 
 
@@ -62,7 +62,7 @@ def deck() -> Deck:
     return Deck.model_validate(yaml.safe_load(resources.files("heedful.lab").joinpath("deck.yaml").read_text("utf-8")))
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> ExhibitEntry:
     """What the decks say of an exhibit. Raises InputError for an unknown id, naming the nearest."""
     exhibits = deck().exhibits
     if name not in EXHIBITS:

@@ -25,7 +25,7 @@ Pair = tuple[str, str]
 Maker = Callable[[Random], Pair]
 
 
-class Words:
+class WordVocabulary:
     """A vocabulary of whole words, in the order of the alphabet behind the marks."""
 
     def __init__(self, texts: Iterable[str], more: Sequence[str] = ()) -> None:
@@ -54,7 +54,7 @@ class Learnt:
     """A translator of whole words, its vocabulary, and the losses of its training."""
 
     model: Any  # a TranslationModel
-    words: Words
+    words: WordVocabulary
     losses: list[float]
 
     def translate(self, texts: Sequence[str], longest: int = 40) -> list[str]:
@@ -75,7 +75,7 @@ class Learnt:
 
 
 def translator(
-    size: TranslatorSize, make: Maker, words: Words, *, steps: int, lr: float, batch: int = 64, seed: int = 0
+    size: TranslatorSize, make: Maker, words: WordVocabulary, *, steps: int, lr: float, batch: int = 64, seed: int = 0
 ) -> Learnt:
     """Learns from pairs that `make` draws, new ones at every step."""
     torch.manual_seed(seed)

@@ -33,7 +33,7 @@ class Add:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Residual:
+class DrawnResidual:
     """What passes goes around the branch too, and both are added; `norm` is of the sum (post-norm)."""
 
     branch: tuple[Box, ...]
@@ -47,7 +47,7 @@ class Beside:
     boxes: tuple[Box, ...]
 
 
-Part = Box | Add | Residual | Beside
+Part = Box | Add | DrawnResidual | Beside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ def rows(drawn: Architecture) -> Iterator[Row]:
 
 def boxes_of(part: Part) -> tuple[Box | Add, ...]:
     """In the order in which they compute."""
-    if isinstance(part, Residual):
+    if isinstance(part, DrawnResidual):
         return part.branch if part.norm is None else (*part.branch, part.norm)
     if isinstance(part, Beside):
         return part.boxes

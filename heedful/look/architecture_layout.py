@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from heedful.look.architecture import Add, Architecture, Beside, Box, Column, Part, Repeat, Residual, parameters_of
-from heedful.look.canvas import Circle, Line, Rectangle, Shape, Words, png, svg, width_of
+from heedful.look.architecture import Add, Architecture, Beside, Box, Column, DrawnResidual, Part, Repeat, parameters_of
+from heedful.look.canvas import Circle, Line, Rectangle, Shape, TextLine, png, svg, width_of
 
 WIDTH = 226.0  # of a box
 LABEL, NOTE = 15.0, 12.5  # sizes of letters
@@ -64,19 +64,19 @@ def lay_out(drawn: Architecture) -> tuple[list[Shape], float, float]:
     head, foot = 3 * LABEL + EDGE, EDGE + (NOTE + 6) * len(notes)
     height = head + top + foot
     made = [_turned(shape, top + head) for shape in shapes]
-    made.append(Words(text=drawn.title, x=EDGE, y=EDGE + LABEL / 2, size=LABEL + 2, anchor="start", bold=True))
+    made.append(TextLine(text=drawn.title, x=EDGE, y=EDGE + LABEL / 2, size=LABEL + 2, anchor="start", bold=True))
     told = f"{drawn.parameters:,} parameters"
-    made.append(Words(text=told, x=EDGE, y=EDGE + 2 * LABEL, size=NOTE + 0.5, anchor="start", color="soft"))
+    made.append(TextLine(text=told, x=EDGE, y=EDGE + 2 * LABEL, size=NOTE + 0.5, anchor="start", color="soft"))
     for number, line in enumerate(notes):
         y = head + top + EDGE / 2 + (NOTE + 6) * (number + 0.5)
-        made.append(Words(text=line, x=EDGE, y=y, size=NOTE, anchor="start", color="soft"))
+        made.append(TextLine(text=line, x=EDGE, y=y, size=NOTE, anchor="start", color="soft"))
     return made, width, height
 
 
 def _column(column: Column, centre: float, loops: int) -> _Drawn:
     drawn = _Drawn(centre, loops, height=GAP)
     if column.reads:
-        drawn.shapes.append(Words(text=column.reads, x=centre, y=drawn.height - 4, size=NOTE, color="soft"))
+        drawn.shapes.append(TextLine(text=column.reads, x=centre, y=drawn.height - 4, size=NOTE, color="soft"))
         drawn.height += NOTE / 2
     for number, part in enumerate(column.parts):
         if isinstance(part, Repeat):
@@ -88,10 +88,10 @@ def _column(column: Column, centre: float, loops: int) -> _Drawn:
     if column.gives:
         for line in reversed(_wrapped(column.gives, NOTE, WIDTH + 2 * FRAME)):
             drawn.height += NOTE
-            drawn.shapes.append(Words(text=line, x=centre, y=drawn.height - 4, size=NOTE, color="soft"))
+            drawn.shapes.append(TextLine(text=line, x=centre, y=drawn.height - 4, size=NOTE, color="soft"))
             drawn.height += 3
     drawn.height += LABEL
-    drawn.shapes.append(Words(text=column.title, x=centre, y=drawn.height, size=LABEL, bold=True))
+    drawn.shapes.append(TextLine(text=column.title, x=centre, y=drawn.height, size=LABEL, bold=True))
     drawn.height += LABEL / 2
     return drawn
 
@@ -102,7 +102,7 @@ def _part(drawn: _Drawn, part: Part, *, joined: bool = True) -> None:
             _box(drawn, part, joined=joined)
         case Add():
             _add(drawn, part)
-        case Residual():
+        case DrawnResidual():
             _residual(drawn, part)
         case Beside():
             _beside(drawn, part.boxes)
@@ -118,7 +118,7 @@ def _add(drawn: _Drawn, part: Add) -> None:
     for number, line in enumerate(lines):
         y = middle + ((len(lines) - 1) / 2 - number) * (NOTE + 2)
         color = "soft" if number else "ink"
-        drawn.shapes.append(Words(text=line, x=x, y=y, size=NOTE, anchor="start", color=color))
+        drawn.shapes.append(TextLine(text=line, x=x, y=y, size=NOTE, anchor="start", color=color))
     drawn.rise(above, arrow=False)
 
 
@@ -150,7 +150,7 @@ def _filled(shapes: list[Shape], box: Box, centre: float, bottom: float, width: 
     at = bottom + height - 4
     for line, size, color in lines:
         at -= size / 2 + 2
-        shapes.append(Words(text=line, x=centre, y=at, size=size, color=color))
+        shapes.append(TextLine(text=line, x=centre, y=at, size=size, color=color))
         at -= size / 2 + 2
     return height
 
@@ -166,7 +166,7 @@ def _height(box: Box, width: float) -> float:
     return 9 + sum(size + 4 for _, size, _ in _lines(box, width))
 
 
-def _residual(drawn: _Drawn, part: Residual) -> None:
+def _residual(drawn: _Drawn, part: DrawnResidual) -> None:
     drawn.rise(GAP / 2, arrow=False)
     split = drawn.height
     for box in part.branch:
@@ -210,10 +210,10 @@ def _repeat(drawn: _Drawn, part: Repeat) -> None:
     frame = Rectangle(x=left, y=bottom, width=width, height=height, fill="frame", line="frame_line", radius=9.0)
     drawn.shapes.insert(at, frame)
     x, y = left + 10, drawn.height - 16
-    drawn.shapes.append(Words(text=f"{part.times} x", x=x, y=y, size=LABEL + 2, anchor="start", bold=True))
+    drawn.shapes.append(TextLine(text=f"{part.times} x", x=x, y=y, size=LABEL + 2, anchor="start", bold=True))
     for number, line in enumerate(told):
         x, y = left + width - 8, drawn.height - 14 - number * (NOTE + 2)
-        drawn.shapes.append(Words(text=line, x=x, y=y, size=NOTE, anchor="end", color="soft"))
+        drawn.shapes.append(TextLine(text=line, x=x, y=y, size=NOTE, anchor="end", color="soft"))
     if part.name:
         drawn.named[part.name] = (left, left + width, (bottom + drawn.height) / 2)
 
@@ -227,7 +227,7 @@ def _joined(
     ]
     height = top + GAP + 4 + _filled(shapes, drawn.joined, width / 2, top + GAP + 4, width - 2 * EDGE - 2 * FRAME)
     shapes.append(Line(points=((width / 2, height), (width / 2, height + GAP)), arrow=True))
-    shapes.append(Words(text=drawn.gives, x=width / 2, y=height + GAP + NOTE, size=NOTE, color="soft"))
+    shapes.append(TextLine(text=drawn.gives, x=width / 2, y=height + GAP + NOTE, size=NOTE, color="soft"))
     return shapes, height + GAP + 2 * NOTE
 
 

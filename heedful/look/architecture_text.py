@@ -3,7 +3,7 @@ in a bracket, what a residual goes around inside `╭` and `╰`."""
 
 from collections.abc import Iterator, Sequence
 
-from heedful.look.architecture import Add, Architecture, Beside, Box, Column, Link, Part, Repeat, Residual
+from heedful.look.architecture import Add, Architecture, Beside, Box, Column, DrawnResidual, Link, Part, Repeat
 
 WIDTH = 80  # characters of a line
 
@@ -34,7 +34,7 @@ def _column(column: Column, links: Sequence[Link]) -> Iterator[str]:
 
 def _part(before: str, part: Part, links: Sequence[Link]) -> Iterator[str]:
     match part:
-        case Residual():
+        case DrawnResidual():
             if part.norm is None:
                 yield f"{before}├◀╮ +"
             else:

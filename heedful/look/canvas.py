@@ -86,7 +86,7 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
+class TextLine:
     """One line of text, whose middle is at y."""
 
     text: str
@@ -98,7 +98,7 @@ class Words:
     bold: bool = False
 
 
-Shape = Rectangle | Circle | Line | Words
+Shape = Rectangle | Circle | Line | TextLine
 
 
 def svg(shapes: Sequence[Shape], width: float, height: float, *, title: str, dark: bool = False) -> bytes:
@@ -135,7 +135,7 @@ def _svg(shape: Shape, colors: Mapping[str, str]) -> str:
                 return drawn
             corners = " ".join(f"{x:g},{y:g}" for x, y in _arrow_head(shape.points))
             return f'{drawn}<polygon points="{corners}" fill="{color}"/>'
-        case Words():
+        case TextLine():
             weight = ' font-weight="bold"' if shape.bold else ""
             return (
                 f'<text x="{shape.x:g}" y="{shape.y + 0.35 * shape.size:g}" font-size="{shape.size:g}" '
@@ -164,7 +164,7 @@ def png(shapes: Sequence[Shape], width: float, height: float, *, dark: bool = Fa
                 if shape.arrow:
                     head = [(x * scale, y * scale) for x, y in _arrow_head(shape.points)]
                     draw.polygon(head, fill=colors[shape.color])
-            case Words():
+            case TextLine():
                 anchor = {"start": "lm", "middle": "mm", "end": "rm"}[shape.anchor]
                 font = _font(round(shape.size * scale), shape.bold)
                 place = (shape.x * scale, shape.y * scale)

@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Step:
+class ModuleCall:
     """One call of one module. `parameters` are those that no step before had, so that what is tied or called again
     counts once; `operations` are its own, without those of modules inside. `numbers` are the first few of the last
     vector that came out, `mean` and `deviation` those of all."""
@@ -42,7 +42,7 @@ class Step:
 @dataclass
 class _Watch:
     counter: FlopCounterMode
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ModuleCall] = field(default_factory=list)
     open: list[tuple[int, list[int]]] = field(default_factory=list)  # operations at the begin, and those of parts
     seen: set[int] = field(default_factory=set)
 
@@ -65,7 +65,7 @@ class _Watch:
         values = given.detach().float()
         last = values.reshape(-1, values.shape[-1])[-1] if values.ndim else values[None]
         self.steps.append(
-            Step(
+            ModuleCall(
                 name=name,
                 kind=type(module).__name__,
                 reads=tuple(tuple(tensor.shape) for tensor in read),
@@ -80,7 +80,7 @@ class _Watch:
 
 
 @contextmanager
-def watched(model: nn.Module) -> Iterator[list[Step]]:
+def watched(model: nn.Module) -> Iterator[list[ModuleCall]]:
     """The steps of all calls inside the `with` block, in the order in which they ended."""
     with counter() as counting:
         watch = _Watch(counting)

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedful.look.canvas import Rectangle, Shape, Words, svg, width_of
-from heedful.look.passes import Step
+from heedful.look.canvas import Rectangle, Shape, TextLine, svg, width_of
+from heedful.look.passes import ModuleCall
 
 ROW, SIZE, EDGE = 20.0, 12.5, 14.0
 BAR = 90.0  # pixels of a whole
@@ -20,7 +20,7 @@ class Passed:
     title: str
     given: str
     said: str
-    steps: Sequence[Step]
+    steps: Sequence[ModuleCall]
     parameters: int
     operations: int
 
@@ -33,7 +33,7 @@ def shape_in_words(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape))
 
 
-def numbers_in_words(step: Step) -> str:
+def numbers_in_words(step: ModuleCall) -> str:
     return " ".join(f"{number:.2f}" for number in step.numbers)
 
 
@@ -50,26 +50,26 @@ def picture(passed: Passed, *, dark: bool = False) -> bytes:
     at = [EDGE, EDGE + names + 16, EDGE + names + shapes + 32]
     at += [at[2] + BAR + 60, at[2] + 2 * (BAR + 60)]
     width = at[4] + EDGE
-    made: list[Shape] = [Words(text=passed.title, x=EDGE, y=22.0, size=15.0, anchor="start", bold=True)]
+    made: list[Shape] = [TextLine(text=passed.title, x=EDGE, y=22.0, size=15.0, anchor="start", bold=True)]
     told = [passed.given, passed.said]
     for number, line in enumerate(told):
         fits = line if width_of(line, SIZE) <= width - 2 * EDGE else cut_to(line, width - 2 * EDGE)
         y = 44.0 + number * 18
-        made.append(Words(text=fits, x=EDGE, y=y, size=SIZE, anchor="start", color="soft"))
+        made.append(TextLine(text=fits, x=EDGE, y=y, size=SIZE, anchor="start", color="soft"))
     top = 44.0 + 18 * len(told) + 14
     for x, words in zip(at, ("step", "gives", "parameters", "operations"), strict=False):
-        made.append(Words(text=words, x=x, y=top, size=SIZE, anchor="start", color="soft"))
+        made.append(TextLine(text=words, x=x, y=top, size=SIZE, anchor="start", color="soft"))
     for number, step in enumerate(passed.steps, start=1):
         y = top + number * ROW
-        made.append(Words(text=step.name, x=at[0], y=y, size=SIZE, anchor="start"))
-        made.append(Words(text=shape_in_words(step.gives), x=at[1], y=y, size=SIZE, anchor="start", color="soft"))
+        made.append(TextLine(text=step.name, x=at[0], y=y, size=SIZE, anchor="start"))
+        made.append(TextLine(text=shape_in_words(step.gives), x=at[1], y=y, size=SIZE, anchor="start", color="soft"))
         bars = ((step.parameters, passed.parameters, "attention"), (step.operations, passed.operations, "mlp"))
         for x, (count, whole, fill) in zip(at[2:], bars, strict=False):
             part = share(count, whole)
             if count:
                 made.append(Rectangle(x=x, y=y - 6, width=max(1.0, BAR * part), height=12.0, fill=fill, radius=2.0))
                 text, beside = f"{100 * part:.1f} %", x + max(1.0, BAR * part) + 5
-                made.append(Words(text=text, x=beside, y=y, size=SIZE - 1, anchor="start", color="soft"))
+                made.append(TextLine(text=text, x=beside, y=y, size=SIZE - 1, anchor="start", color="soft"))
     return svg(made, width, top + (len(passed.steps) + 1) * ROW, title=passed.title, dark=dark)
 
 

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedful.metrics.texts import Measured, References, Scores, measures, scores_of, transposed
+from heedful.metrics.texts import MeasuredScore, References, Scores, measures, scores_of, transposed
 
 RESAMPLES = 1000
 
@@ -33,12 +33,14 @@ def compare(
     systems: list[tuple[str, Sequence[str]]] = [("other", other), ("one", one)]  # the first is what it compares with
     test = PairedTest(systems, own, transposed(references), test_type="bs", n_samples=samples or RESAMPLES)
     signatures, results = test()
-    found: tuple[dict[str, Measured], dict[str, Measured]] = {}, {}
+    found: tuple[dict[str, MeasuredScore], dict[str, MeasuredScore]] = {}, {}
     p, least = {}, 2.0 ** (1 - len(one))
     for name, theirs in zip(own, signatures, strict=True):  # theirs has parameters in it: "chrF2"
         rows = [row for row in results[theirs] if isinstance(row, Result)]
         for system, row in zip(found, rows, strict=True):
-            system[name] = Measured(row.score, str(signatures[theirs]), float(row.ci or 0) if len(one) > 1 else None)
+            system[name] = MeasuredScore(
+                row.score, str(signatures[theirs]), float(row.ci or 0) if len(one) > 1 else None
+            )
         # The test counts resamples that are more extreme than what was seen, and finds none among equal ones.
         p[name] = 1.0 if rows[0].score == rows[1].score else max(least, float(rows[1].p_value or 0))
     return Compared(scores_of(found[1], one, references), scores_of(found[0], other, references), p)

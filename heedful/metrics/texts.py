@@ -105,11 +105,11 @@ def score_bleu(translations: Sequence[str], references: References, *, bootstrap
     score by TER too, which takes a second for a thousand short sentences, and a minute for long ones that are far from
     their references."""
     _refuse_none(translations)
-    target, found = transposed(references), dict[str, Measured]()
+    target, found = transposed(references), dict[str, MeasuredScore]()
     for name, measure in measures(references, ter=ter).items():
         score = measure.corpus_score(list(translations), target).score
         margin = _margin(measure, translations, target, bootstrap) if min(bootstrap, len(translations)) > 1 else None
-        found[name] = Measured(score, str(measure.get_signature()), margin)
+        found[name] = MeasuredScore(score, str(measure.get_signature()), margin)
     return scores_of(found, translations, references)
 
 
@@ -136,7 +136,7 @@ def chrf_of_each(translations: Sequence[str], references: References) -> list[fl
     ]
 
 
-class Measured(NamedTuple):
+class MeasuredScore(NamedTuple):
     """A score, how it was found, and half of its 95 % interval."""
 
     score: float
@@ -159,7 +159,7 @@ def transposed(references: References) -> list[list[str]]:
     return cast("list[list[str]]", [list(each) for each in zip_longest(*references)])
 
 
-def scores_of(found: Mapping[str, Measured], translations: Sequence[str], references: References) -> Scores:
+def scores_of(found: Mapping[str, MeasuredScore], translations: Sequence[str], references: References) -> Scores:
     exact = sum(one in own for one, own in zip(translations, references, strict=True)) / len(references)
     ter = found.get("ter")
     return Scores(

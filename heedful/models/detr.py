@@ -31,7 +31,7 @@ class DETRConfig:
     n_classes: int  # without "nothing"
 
 
-class Found(NamedTuple):
+class Detections(NamedTuple):
     """What the queries found after each decoder layer: the last is the answer, the others are for a loss."""
 
     logits: Float[Tensor, "L B Q K+1"]  # of each class, and of nothing
@@ -85,10 +85,10 @@ class DETR(nn.Module):
             xavier(part)
         nn.init.normal_(self.queries.weight)  # far apart, for all else is the same for every query
 
-    def forward(self, pixels: Float[Tensor, "B N H W"], valid: Bool[Tensor, "B H W"] | None = None) -> Found:
+    def forward(self, pixels: Float[Tensor, "B N H W"], valid: Bool[Tensor, "B H W"] | None = None) -> Detections:
         """`valid`: which pixels are a picture's own, where smaller ones were padded at the right and below."""
         x = self.hidden(pixels, valid)
-        return Found(self.class_head(x), self.box_head(x))
+        return Detections(self.class_head(x), self.box_head(x))
 
     def hidden(
         self, pixels: Float[Tensor, "B N H W"], valid: Bool[Tensor, "B H W"] | None = None

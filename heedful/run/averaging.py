@@ -11,7 +11,7 @@ from heedful.errors import HeedError
 from heedful.store import files
 from heedful.store.checkpoint import load_first, place_of, steps_of
 from heedful.store.migrations import renamed
-from heedful.training.loop import State
+from heedful.training.loop import TrainState
 
 
 def planned_steps(out: Path, every: int | None) -> list[int]:
@@ -29,7 +29,7 @@ def _is_planned(checkpoint: Path, step: int, every: int | None) -> bool:
 
 
 @torch.no_grad()
-def mean_of_last(out: Path, state: State, count: int, every: int | None) -> tuple[nn.Module, int]:
+def mean_of_last(out: Path, state: TrainState, count: int, every: int | None) -> tuple[nn.Module, int]:
     """A model with the plain mean of the weights of now and of the sound checkpoints before that were planned, `every`
     so many steps, `count` in all where there are so many, and how many there are."""
     total = {name: master.detach().clone() for name, master in state.optimizer.named_masters().items()}

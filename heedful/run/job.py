@@ -42,17 +42,21 @@ class Job(ABC, Generic[R, C, M]):
 
     `corpus` stands in for the recipe's data; `begun`, a run's folder, has the tokenizers and knows what it was started
     from. Raises InputError or MissingError for whatever is wrong with either.
+
+    A task's own job says all that has no value here: what it is of the class, what its `__init__` finds, and the
+    abstract methods. What has one it may say otherwise.
     """
 
     unit: ClassVar[str]  # what data.json counts: "pairs", "texts"
     kinds: ClassVar[str]  # of data, for who gave none
     served: ClassVar[Any]  # has `load(folder, device=...)`: the model to be scored at the end
-    score_names: tuple[str, ...]  # of those that `measure` gives: what is plotted
-    fingerprint: str  # of the training data
-    tokenizer: Tokenizer | None = None  # of both sides, where there are two
-    tokenizer_hash: str = ""
+
     config: Any  # of the model
-    answers: object  # what task.json says of the model's answers
+    answers: object  # what task.json says of the model's answers, where `spec` does not
+    fingerprint: str  # of the training data
+    score_names: tuple[str, ...]  # of those that `measure` gives: what is plotted
+
+    tokenizer: Tokenizer | None = None  # of both sides, where there are two
     counted: str = ""  # what its loss is a mean over, where that is not what the task's row says
     halves: bool = True  # whether two halves of a batch may be computed apart: its loss is a sum over rows
     fewest_steps: int = 0  # that are made where no budget is given
@@ -77,15 +81,6 @@ class Job(ABC, Generic[R, C, M]):
     def read(self) -> C:
         """The data that the recipe names."""
 
-    def read_start(self) -> Any:
-        """What the training begins with, which has `facts()` for data.json; None where it begins from nothing."""
-        return None
-
-    def kept_tokenizer(self, train: Callable[[], Tokenizer]) -> Tokenizer:
-        """That of the run that is continued, or a new one."""
-        known = None if self.begun is None else read_tokenizers(self.begun)
-        return known[0] if known else train()
-
     @abstractmethod
     def describe(self) -> str:
         """How much there is to learn from, in a few words."""
@@ -93,10 +88,6 @@ class Job(ABC, Generic[R, C, M]):
     @abstractmethod
     def own_facts(self) -> dict[str, object]:
         """What data.json says beside the files, how many examples there are, and the notes."""
-
-    def spec(self) -> dict[str, Any]:
-        """task.json: what the model is for, and what its answers mean."""
-        return {"task": self.recipe.task, **to_json(self.answers)}
 
     @abstractmethod
     def task(self, model: M) -> Trainable:
@@ -106,13 +97,31 @@ class Job(ABC, Generic[R, C, M]):
     def measure(self, model: M) -> Measurement:
         """The averaged model, on `valid`."""
 
-    def score(self, best: Any, part: Any) -> Mapping[str, Any]:
-        """What the finished model is worth on a test set."""
-        return best.measure(part)
-
     @abstractmethod
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         """The model card. `best` is the row of metrics.jsonl of the step that was kept."""
+
+    def read_start(self) -> Any:
+        """What the training begins with, which has `facts()` for data.json; None where it begins from nothing."""
+        return None
+
+    def kept_tokenizer(self, train: Callable[[], Tokenizer]) -> Tokenizer:
+        """That of the run that is continued, or a new one."""
+        known = None if self.begun is None else read_tokenizers(self.begun)
+        return known[0] if known else train()
+
+    @cached_property
+    def tokenizer_hash(self) -> str:
+        """Of what turns examples into ids: a training is continued with the same."""
+        return "" if self.tokenizer is None else self.tokenizer.fingerprint
+
+    def spec(self) -> dict[str, Any]:
+        """task.json: what the model is for, and what its answers mean."""
+        return {"task": self.recipe.task, **to_json(self.answers)}
+
+    def score(self, best: Any, part: Any) -> Mapping[str, Any]:
+        """What the finished model is worth on a test set."""
+        return best.measure(part)
 
     def portion(self, valid: Any, share: float) -> Any:
         """A share of what `valid` holds, evenly spread over it, and enough to measure on."""

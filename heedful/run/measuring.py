@@ -18,7 +18,7 @@ from heedful.run.events import Measured
 from heedful.run.job import Job, Measurement
 from heedful.run.log import Log
 from heedful.run.resume import Progress
-from heedful.training.loop import NON_FINITE_FIX, State
+from heedful.training.loop import NON_FINITE_FIX, TrainState
 from heedful.training.signals import Signals
 
 SHARE = 0.2  # seconds of measuring for each of training
@@ -37,7 +37,7 @@ class Validation:
     def __init__(self, job: Job[Any, Any, Any], out: Path, log: Log, signals: Signals) -> None:
         self.job, self.out, self.log, self.signals = job, out, log, signals
 
-    def choose_share(self, state: State, progress: Progress, minutes: float) -> None:
+    def choose_share(self, state: TrainState, progress: Progress, minutes: float) -> None:
         """From here on it is measured on as much of the validation data as a training for so many minutes can afford;
         in a run that has begun, on as much as before."""
         if progress.best is not None:  # a run of before shares were chosen measured on all
@@ -53,7 +53,7 @@ class Validation:
         if share < 1:
             self.job.valid = self.job.portion(self.job.valid, share)
 
-    def measure(self, state: State, progress: Progress) -> Measured:
+    def measure(self, state: TrainState, progress: Progress) -> Measured:
         """The average of the weights: the best model so far where none was better."""
         found = self._measured(state.average.model, state, progress)
         better = progress.best is None or found.rank > progress.best
@@ -61,7 +61,7 @@ class Validation:
         progress.worse = 0 if better or nothing else progress.worse + 1
         return self._recorded(found, state.average.model, state, progress, best=better or found.rank == progress.best)
 
-    def measure_mean(self, state: State, progress: Progress, last: int, every: int | None) -> tuple[Measured, int]:
+    def measure_mean(self, state: TrainState, progress: Progress, last: int, every: int | None) -> tuple[Measured, int]:
         """The mean of so many of the last checkpoints, or of as many as there are, of those `every` so many steps, and
         their number: the best model where it is better than any."""
         model, count = mean_of_last(self.out, state, last, every)
@@ -69,7 +69,7 @@ class Validation:
         best = progress.best is None or found.rank > progress.best
         return self._recorded(found, model, state, progress, best=best, averaged=count), count
 
-    def _measured(self, model: nn.Module, state: State, progress: Progress) -> Measurement:
+    def _measured(self, model: nn.Module, state: TrainState, progress: Progress) -> Measurement:
         """And how long it took."""
         begin = time.perf_counter()
         try:
@@ -85,7 +85,7 @@ class Validation:
         self,
         found: Measurement,
         model: nn.Module,
-        state: State,
+        state: TrainState,
         progress: Progress,
         *,
         best: bool,

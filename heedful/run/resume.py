@@ -20,7 +20,7 @@ from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, validated
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
 from heedful.store.migrations import FORMAT, migrated, renamed
-from heedful.training.loop import State, Step
+from heedful.training.loop import Step, TrainState
 from heedful.training.loss import Sum, added
 
 # Keys of `train` that may change when a run is continued.
@@ -143,7 +143,7 @@ def differences(old: dict, new: dict) -> dict[str, tuple[object, object]]:
 
 
 def save_state(
-    out: Path, state: State, progress: Progress, job: Job[Any, Any, Any], *, precision: str, ranks: int
+    out: Path, state: TrainState, progress: Progress, job: Job[Any, Any, Any], *, precision: str, ranks: int
 ) -> None:
     """Writes the checkpoint of this step. Raises StorageError."""
     optimizer = state.optimizer
@@ -169,7 +169,7 @@ def save_state(
     save_checkpoint(out, state.step, contents, finite=finite, facts={"world_size": ranks})
 
 
-def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: Path) -> Progress:
+def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: Path) -> Progress:
     """Sets everything back to where the checkpoint was. Raises InputError for other data than it was trained on, and
     for a preset that has come to mean another model since."""
     facts = checkpoint.json("state.json")
@@ -205,7 +205,7 @@ def restore(state: State, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: 
 
 
 @torch.no_grad()
-def copy_frozen(state: State) -> None:
+def copy_frozen(state: TrainState) -> None:
     """What does not learn stands in the average alone."""
     kept = dict(state.average.model.named_parameters())
     for name, parameter in state.model.named_parameters():
@@ -243,7 +243,7 @@ def best_row(out: Path, progress: Progress) -> dict[str, Any]:
     raise StorageError(what, where=str(out / METRICS), fix="bring the file back from a copy, or choose another --out")
 
 
-def check_space(out: Path, state: State, keep: int) -> None:
+def check_space(out: Path, state: TrainState, keep: int) -> None:
     """Raises StorageError where the disk cannot hold what this training will write."""
     weights = sum(parameter.numel() for parameter in state.average.model.parameters()) * 4
     learning = sum(master.numel() for master in state.optimizer.masters) * 4

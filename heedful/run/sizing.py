@@ -21,7 +21,7 @@ from heedful.run.recipe import AUTO, Recipe, override
 from heedful.run.resume import begun_recipe
 from heedful.run.task import Task
 from heedful.store import files
-from heedful.training.loop import Budget, Kept, State, Step, fit, steps_in
+from heedful.training.loop import Budget, CachingTask, Step, TrainState, fit, steps_in
 from heedful.training.optim import Average, OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, choose_precision
 
@@ -119,13 +119,15 @@ def _trial(job: Job[Any, Any, Any], minutes: float, device: torch.device, smalle
     torch.manual_seed(plan.seed)
     model = make_model(job.config).to(device, DTYPES[choose_precision(device).precision])
     count = sum(parameter.numel() for parameter in model.parameters())
-    task = Kept(job.task(model))
+    task = CachingTask(job.task(model))
     batches = task.batches(0, model)
     tokens = _tokens(batches)
     epoch = max(1, steps_in(len(batches), plan.accumulate))
     if smaller is not None and smaller.steps * smaller.parameters * HOPELESS < STEPS * count:
         return Trial(job.recipe.preset, count, smaller.steps * smaller.parameters / count, tokens, epoch)
-    state = State(model=model, optimizer=Optimizer(model, OptimConfig()), average=Average(model, 0.0), seed=plan.seed)
+    state = TrainState(
+        model=model, optimizer=Optimizer(model, OptimConfig()), average=Average(model, 0.0), seed=plan.seed
+    )
     seconds = [0.0]
     steps = fit(task, state, Budget(steps=TRIAL), accumulate=plan.accumulate, tolerant=True, halves=job.halves)
     for step in steps:

@@ -14,7 +14,7 @@ from heedful.run.folder import parameters
 from heedful.run.job import Job
 from heedful.run.recipe import Recipe
 from heedful.store.checkpoint import Checkpoint
-from heedful.training.loop import State
+from heedful.training.loop import TrainState
 from heedful.training.optim import Average, OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, Precision, choose_precision
 
@@ -30,7 +30,7 @@ def precision_of(recipe: Recipe, newest: Checkpoint | None, device: torch.device
 
 def new_state(
     recipe: Recipe, job: Job[Any, Any, Any], device: torch.device, precision: Precision, *, begins: bool
-) -> State:
+) -> TrainState:
     """The model, its optimizer and its average, as the recipe has them. Where a training `begins`, the model has the
     weights that it starts from; else those of a checkpoint are still to come."""
     plan = recipe.train
@@ -64,4 +64,4 @@ def new_state(
     if plan.checkpointing:
         checkpoint_blocks(model)
     companions = {name: companion.to(device, DTYPES[precision]) for name, companion in job.companions.items()}
-    return State(model=model, optimizer=optimizer, average=average, seed=plan.seed, companions=companions)
+    return TrainState(model=model, optimizer=optimizer, average=average, seed=plan.seed, companions=companions)

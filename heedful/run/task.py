@@ -186,7 +186,7 @@ class Hub:
     told_by: Callable[[Path], bool] | None = None
 
 
-class Engine(NamedTuple):
+class LibraryEngine(NamedTuple):
     """Another library that serves a run's models: makes a folder of its own of a run, and models that search by it.
 
     `export(run, served, out, quantize=None)` gives the largest difference of a log-probability, in nats; `laws(run,
@@ -263,7 +263,7 @@ class Task:
     hub_kind: str = ""  # what config.json calls the models that `hub` moves
     hub_head: str = ""  # which of their heads, where models of this kind have one of several
     hub_lacks: str = ""  # why there is no `hub`
-    engines: Mapping[str, Lazy[Engine]] = field(default_factory=dict)
+    engines: Mapping[str, Lazy[LibraryEngine]] = field(default_factory=dict)
     # Files of a run that are fitted to its weights, and the command that makes each again, of {run}.
     fitted: Mapping[str, str] = field(default_factory=dict)
     # task.json of such a run says this task, where it is not `name`; and holds this key, where others say so too.

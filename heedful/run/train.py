@@ -33,7 +33,7 @@ from heedful.run.threads import Waits
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, clean, load_newest, rotate
 from heedful.store.lock import run_lock
-from heedful.training.loop import Budget, Kept, Skipped, State, Step, fit, steps_in
+from heedful.training.loop import Budget, CachingTask, Skipped, Step, TrainState, fit, steps_in
 from heedful.training.ranks import Ranks, join_ranks
 from heedful.training.signals import Leave, Signals
 
@@ -98,7 +98,7 @@ class _Run:
             self.notes.append(f"continuing from step {self.state.step}")
         elif ranks.first:
             forget_after(out, 0, measured=False, averaged=False)  # what an attempt told that saved nothing
-        self.task = Kept(self.job.task(self.state.model))
+        self.task = CachingTask(self.job.task(self.state.model))
         self.set_back = 0  # times, without a checkpoint in between
         if ranks.first:
             check_space(out, self.state, max(self.plan.keep, self.plan.average_last))
@@ -335,7 +335,7 @@ class _Run:
 
 
 def _finish(
-    job: Job[Any, Any, Any], out: Path, state: State, progress: Progress, device: torch.device
+    job: Job[Any, Any, Any], out: Path, state: TrainState, progress: Progress, device: torch.device
 ) -> tuple[Finished, float]:
     """Scores the best model on the test sets, and writes what a reader of the folder wants to know. The scores, and the
     best model's loss on the validation data."""

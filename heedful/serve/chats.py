@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from heedful.data.text.conversations import messages_of
 from heedful.errors import InputError, counted
-from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, Writing
-from heedful.serve.own import MOST_LETTERS, MOST_TOKENS, STRICT, body_of, given_json, model_for, request_model, sse
+from heedful.serve.hosted import TOGETHER, Hosted, Models, StreamedPiece, Writing
+from heedful.serve.own import MOST_LETTERS, MOST_TOKENS, STRICT, given_json, model_for, openapi_body, request_model, sse
 from heedful.serve.refusals import Refused
 from heedful.verbs.use import options_of
 
@@ -51,7 +51,7 @@ class Reading:
 
     async def answer(
         self, stop: tuple[str, ...], sampling: Mapping[str, Any], *, at_once: int = 1, top: int = 0
-    ) -> AsyncGenerator[Piece, None]:
+    ) -> AsyncGenerator[StreamedPiece, None]:
         """The answer, piece by piece. Closing it cancels it."""
         writing = Writing(tokens=self.tokens, stop=stop, sampling=sampling, exact=True, at_once=at_once, top=top)
         pieces, held = self.hosted.write(self.ids, writing), self.lead
@@ -130,6 +130,6 @@ def routes(models: Models) -> APIRouter:
             record["warning"] = f"the context has no room for the first {counted(found.forgotten, 'turn')}"
         return JSONResponse({"model": model.name, "answers": [record]})
 
-    body = body_of(Conversation)
+    body = openapi_body(Conversation)
     router.add_api_route(f"/api/{verb}", answer, methods=["POST"], name=verb, openapi_extra=body)
     return router

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 
-from heedful.serve.hosted import Piece
+from heedful.serve.hosted import StreamedPiece
 
 Ids = list[int]
 AT_ONCE = 16  # texts of one request that are being continued
@@ -28,7 +28,7 @@ class Vocabulary(Protocol):
 
 
 @runtime_checkable
-class LanguageModel(Protocol):
+class ContinuesTexts(Protocol):
     """What is asked of a model that continues texts. `before` is what every prompt begins with, and `context` how many
     tokens it looks back at."""
 
@@ -51,7 +51,7 @@ class Continued:
     finish: str | None = None
     blanks: int = 0  # characters before the text
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: StreamedPiece) -> None:
         self.text += piece.text
         self.blanks += piece.blanks
         if piece.token is not None:
@@ -60,7 +60,7 @@ class Continued:
         self.finish = piece.finish
 
 
-class Scored(NamedTuple):
+class TokenScore(NamedTuple):
     """A token: its text, its log-probability (nats), and those of the likeliest tokens and its own; None of the first
     of a text, which nothing goes before."""
 
@@ -69,12 +69,12 @@ class Scored(NamedTuple):
     top: dict[str, float] | None
 
 
-async def together(streams: Sequence[AsyncIterator[Piece]]) -> AsyncGenerator[tuple[int, Piece], None]:
+async def together(streams: Sequence[AsyncIterator[StreamedPiece]]) -> AsyncGenerator[tuple[int, StreamedPiece], None]:
     """The pieces of several continuations as they come, with their numbers. Closing it closes all of them."""
-    pieces: asyncio.Queue[tuple[int, Piece | Exception | None]] = asyncio.Queue(64)
+    pieces: asyncio.Queue[tuple[int, StreamedPiece | Exception | None]] = asyncio.Queue(64)
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def follow(number: int, stream: AsyncIterator[Piece]) -> None:
+    async def follow(number: int, stream: AsyncIterator[StreamedPiece]) -> None:
         try:
             async with gate:
                 async for piece in stream:
@@ -103,7 +103,7 @@ async def together(streams: Sequence[AsyncIterator[Piece]]) -> AsyncGenerator[tu
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def echoed(served: LanguageModel, prompt: Ids, top: int) -> list[Scored]:
+def echoed(served: ContinuesTexts, prompt: Ids, top: int) -> list[TokenScore]:
     """The tokens of a prompt, each given those before it."""
     begun = [*served.before, *prompt[:1]]
     rest = _scored(served, begun, prompt[1:], top)
@@ -111,12 +111,12 @@ def echoed(served: LanguageModel, prompt: Ids, top: int) -> list[Scored]:
 
 
 def within(
-    served: LanguageModel, made: Continued, *, first: int, place: int, stops: bool, at: int = 0
-) -> tuple[list[Scored], list[int], int]:
+    served: ContinuesTexts, made: Continued, *, first: int, place: int, stops: bool, at: int = 0
+) -> tuple[list[TokenScore], list[int], int]:
     """The tokens from the first on, which stands at this `place` of a text that begins `at` a character: those that
     are in it, where each begins, and the place of what follows. What may still become a stop string, or was one, is
     not in it."""
-    rows, offsets = list[Scored](), list[int]()
+    rows, offsets = list[TokenScore](), list[int]()
     held = made.finish is None or (stops and made.finish == "stop")
     scores = named(served, made.tokens, made.weighed, first)
     for score, width in zip(scores, widths(served, made.tokens, first), strict=True):
@@ -128,7 +128,7 @@ def within(
     return rows, offsets, place
 
 
-def widths(served: LanguageModel, ids: Ids, first: int = 0) -> Iterator[int]:
+def widths(served: ContinuesTexts, ids: Ids, first: int = 0) -> Iterator[int]:
     """How many characters each token, from the first on, adds to a text: none where it is a part of one that is not
     complete."""
     for number, piece in enumerate(_pieces(served, ids, first), first):
@@ -139,7 +139,7 @@ Weighed = tuple[float, Sequence[tuple[int, float]]]  # of a token, and of the li
 
 
 @torch.inference_mode()
-def _scored(served: LanguageModel, begun: Ids, following: Ids, top: int) -> Iterator[Weighed]:
+def _scored(served: ContinuesTexts, begun: Ids, following: Ids, top: int) -> Iterator[Weighed]:
     """By reading the text once, in the windows in which it was continued: where it outgrows the context, the last half
     of that is read anew."""
     done, device = 0, next(served.model.parameters()).device
@@ -157,13 +157,13 @@ def _scored(served: LanguageModel, begun: Ids, following: Ids, top: int) -> Iter
         done += count
 
 
-def named(served: LanguageModel, ids: Ids, weighed: Sequence[Weighed | None], first: int = 0) -> list[Scored]:
+def named(served: ContinuesTexts, ids: Ids, weighed: Sequence[Weighed | None], first: int = 0) -> list[TokenScore]:
     """Tokens, from the first on, by their texts; by its number, such as "<token 123>", one that has no text alone or
     none of its own."""
     found = []
     for token, text, each in zip(ids[first:], _texts(served, ids, first), weighed[first:], strict=True):
         if each is None:
-            found.append(Scored(text, None, None))
+            found.append(TokenScore(text, None, None))
             continue
         value, likeliest = each
         top = {text: value}
@@ -171,14 +171,14 @@ def named(served: LanguageModel, ids: Ids, weighed: Sequence[Weighed | None], fi
             if other != token:
                 (name,) = _texts(served, [other])
                 top[f"<token {other}>" if name in top or "\ufffd" in name else name] = chance
-        found.append(Scored(text, value, top if likeliest else None))
+        found.append(TokenScore(text, value, top if likeliest else None))
     return found
 
 
-def _texts(served: LanguageModel, ids: Ids, first: int = 0) -> list[str]:
+def _texts(served: ContinuesTexts, ids: Ids, first: int = 0) -> list[str]:
     return [piece.replace("▁", " ") for piece in _pieces(served, ids, first)]
 
 
-def _pieces(served: LanguageModel, ids: Ids, first: int) -> list[str]:
+def _pieces(served: ContinuesTexts, ids: Ids, first: int) -> list[str]:
     begin = max(0, first - SPREAD)
     return served.tokenizer.pieces(ids[begin:])[first - begin :]

@@ -12,10 +12,10 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from heedful.data.documents.markup import refuse_malformed
-from heedful.serve.glossaries import GLOSSARY_BYTES, Glossaries, Kept, NewGlossary
+from heedful.serve.glossaries import GLOSSARY_BYTES, Glossaries, NewGlossary, StoredGlossary
 from heedful.serve.hosted import Models
-from heedful.serve.languages import Pair, code, in_english, listed, pair_for, pairs, translated, unique
-from heedful.serve.public import Asked, Name, body_of, body_shown, door, fields_of, is_form
+from heedful.serve.languages import ServedPair, code, in_english, listed, pair_for, pairs, translated, unique
+from heedful.serve.public import Name, RequestBody, body_shown, door, fields_of, is_form, read_body
 from heedful.serve.refusals import Refused
 
 MOST_BYTES = 128 * 1024  # of a request, as theirs
@@ -27,7 +27,7 @@ REGIONS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
 Tags = Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=200)]
 
 
-class Translation(Asked):
+class DeepLRequest(RequestBody):
     """What `/v2/translate` is asked."""
 
     IGNORED: ClassVar = {
@@ -65,10 +65,10 @@ def routes(models: Models) -> APIRouter:
     router = APIRouter(prefix="/v2", route_class=door(most_bytes=MOST_BYTES), tags=["DeepL"])
     kept, translated_characters = Glossaries(), 0
 
-    @router.post("/translate", openapi_extra=body_shown(Translation))
+    @router.post("/translate", openapi_extra=body_shown(DeepLRequest))
     async def translate(request: Request) -> Response:
         nonlocal translated_characters
-        asked = await body_of(request, Translation)
+        asked = await read_body(request, DeepLRequest)
         if asked.glossary_id and asked.source_lang is None:
             raise Refused(400, "source_lang: it is needed where a glossary is used", param="source_lang")
         pair = pair_for(pairs(models), asked.source_lang, asked.target_lang, keys=("source_lang", "target_lang"))
@@ -122,7 +122,7 @@ def _glossary_routes(models: Models, kept: Glossaries) -> APIRouter:
 
     @router.post("", openapi_extra=body_shown(NewGlossary))
     async def create(request: Request) -> Response:
-        sent = await body_of(request, NewGlossary)
+        sent = await read_body(request, NewGlossary)
         pair = pair_for(pairs(models), sent.source_lang, sent.target_lang, keys=("source_lang", "target_lang"))
         return JSONResponse(kept.keep(sent, pair).record, 201)
 
@@ -146,7 +146,7 @@ def _glossary_routes(models: Models, kept: Glossaries) -> APIRouter:
     return router
 
 
-def _of_this_pair(found: Kept, pair: Pair) -> Kept:
+def _of_this_pair(found: StoredGlossary, pair: ServedPair) -> StoredGlossary:
     """Raises Refused for a glossary of other languages."""
     if (found.source, found.target) != (code(pair.source), code(pair.target)):
         what = f"glossary_id: its terms are translated from {found.source} to {found.target}"
@@ -154,7 +154,7 @@ def _of_this_pair(found: Kept, pair: Pair) -> Kept:
     return found
 
 
-def _settings(asked: Translation) -> dict[str, Any]:
+def _settings(asked: DeepLRequest) -> dict[str, Any]:
     """What the model is asked: how texts are cut, and which tags do it."""
     how = asked.split_sentences or ("nonewlines" if asked.tag_handling == "html" else "1")
     named = {"ignored": asked.ignore_tags, "breaking": asked.splitting_tags, "inline": asked.non_splitting_tags}

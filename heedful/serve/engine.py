@@ -30,8 +30,8 @@ from heedful.core.seeds import counter_seed
 from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, InputError, LateError, TextError
 from heedful.run.task import Served, Task
-from heedful.serve.hosted import TOGETHER, Piece, Record, TextSide, Writing
-from heedful.serve.jobs import Question, Text, Work, found_by, gathers, hand_over, key_of
+from heedful.serve.hosted import TOGETHER, Record, StreamedPiece, TextSide, Writing
+from heedful.serve.jobs import QuestionJob, WorkJob, WritingJob, found_by, gathers, hand_over, key_of
 from heedful.serve.meters import Meters
 from heedful.tasks.load import row_of_model
 from heedful.tasks.shared.served import by_library
@@ -57,7 +57,7 @@ class Limits:
 
 
 @runtime_checkable
-class Written(Protocol):
+class AddedText(Protocol):
     """What a step adds to the text of a number."""
 
     @property
@@ -83,7 +83,7 @@ class TextWriter(Protocol):
         self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = (), top: int = 0
     ) -> int: ...
     def cancel(self, number: int) -> None: ...
-    def step(self) -> Sequence[Written]: ...
+    def step(self) -> Sequence[AddedText]: ...
 
 
 @runtime_checkable
@@ -114,19 +114,19 @@ class Engine:
         self.limits = limits or Limits()
         self._fast = fast
         self._changed = threading.Condition()  # guards what follows
-        self._jobs: list[Question | Work] = []
-        self._texts: deque[Text] = deque()
+        self._jobs: list[QuestionJob | WorkJob] = []
+        self._texts: deque[WritingJob] = deque()
         self._before = 1  # questions in the last batch
         self._idle = 0  # threads
         self._closed = False
         self._own = threading.Lock()  # who holds it asks `served`,
-        self._asking: Sequence[Question | Work] = ()  # for these
+        self._asking: Sequence[QuestionJob | WorkJob] = ()  # for these
         for part in served.model.children():
             part.register_forward_pre_hook(self._refuse_given_up)
         self._known: dict[str, tuple[Any, bool]] = {}  # options that were read, and whether such questions are gathered
         self.count_in(Meters())
         # The first thread's.
-        self._writing: dict[int, Text] = {}
+        self._writing: dict[int, WritingJob] = {}
         self._writer: TextWriter | None = None
         loops = [self._run] if fast is None else [self._run, self._gather]
         self._threads = [threading.Thread(target=loop, name=f"heed {name}", daemon=True) for loop in loops]
@@ -156,13 +156,13 @@ class Engine:
         if verb == self.row.streams and not options.compares:
             found = await self._write_whole(inputs, options)
         else:
-            asked = Question(verb=verb, inputs=inputs, settings=settings or {}, key=key if gathers else None)
+            asked = QuestionJob(verb=verb, inputs=inputs, settings=settings or {}, key=key if gathers else None)
             found = await self._wait(asked)
         self.meters.answered.labels(self.name, verb).observe(time.monotonic() - begun)
         self.meters.inputs.labels(self.name, verb).inc(len(inputs))
         return found
 
-    async def write(self, prompt: str | Sequence[int], writing: Writing) -> AsyncGenerator[Piece, None]:
+    async def write(self, prompt: str | Sequence[int], writing: Writing) -> AsyncGenerator[StreamedPiece, None]:
         how = from_json(Sampling, dict(writing.sampling), where="sampling", largest=None)
         own = replace(how, seed=counter_seed(how.seed, 0, 0))  # as of one prompt, once
         async with aclosing(self._write(prompt, writing, own)) as pieces:
@@ -170,7 +170,7 @@ class Engine:
                 yield piece
 
     async def alone(self, work: Callable[[], Made]) -> Made:
-        return await self._wait(Work(work=work))
+        return await self._wait(WorkJob(work=work))
 
     async def embedded(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
         if self.row.embedder is None:
@@ -191,20 +191,20 @@ class Engine:
 
     # In the event loop's thread.
 
-    def _submit(self, job: Question | Work | Text) -> None:
+    def _submit(self, job: QuestionJob | WorkJob | WritingJob) -> None:
         """Raises BusyError."""
         with self._changed:
             if self._closed:
                 raise BusyError(f"{self.name} is no longer served")
             if self.waiting >= self.limits.waiting:
                 raise BusyError(f"{self.name} has {self.waiting} requests waiting", fix="ask again in a second")
-            if isinstance(job, Text):
+            if isinstance(job, WritingJob):
                 self._texts.append(job)
             else:
                 self._jobs.append(job)
             self._changed.notify_all()
 
-    async def _wait(self, job: Question | Work) -> Any:
+    async def _wait(self, job: QuestionJob | WorkJob) -> Any:
         self._submit(job)
         late = job.loop.call_later(self.limits.seconds, lambda: job.tell(self._late()))
         try:
@@ -247,10 +247,10 @@ class Engine:
 
     async def _write(
         self, prompt: str | Sequence[int], writing: Writing, sampling: Sampling
-    ) -> AsyncGenerator[Piece, None]:
+    ) -> AsyncGenerator[StreamedPiece, None]:
         if not isinstance(self.served, Writes):
             raise InputError(f"{self.name} continues no texts", fix="ask a language model")
-        text = Text(prompt=prompt, writing=writing, sampling=sampling)
+        text = WritingJob(prompt=prompt, writing=writing, sampling=sampling)
         self._submit(text)
         try:
             while True:
@@ -301,7 +301,7 @@ class Engine:
         self._changed.wait_for(lambda: self._closed or ready())
         self._idle -= 1
 
-    def _taken(self, jobs: Sequence[Question | Work]) -> list[Question | Work]:
+    def _taken(self, jobs: Sequence[QuestionJob | WorkJob]) -> list[QuestionJob | WorkJob]:
         """The first of these, and what may be asked with it; those who gave up leave. A thread that rests gets its
         share."""
         first = next((job for job in jobs if not job.future.done()), None)
@@ -314,9 +314,9 @@ class Engine:
                 self._changed.wait_for(lambda: self._closed or len(self._jobs) >= self._before, self.limits.gather)
             alike = [job for job in self._jobs if key_of(job) == key_of(first) and not job.future.done()]
             alike = alike[: -(-len(alike) // (1 + self._idle))]
-        taken, count = list[Question | Work](), 0
+        taken, count = list[QuestionJob | WorkJob](), 0
         for job in alike:
-            count += len(job.inputs) if isinstance(job, Question) else 1
+            count += len(job.inputs) if isinstance(job, QuestionJob) else 1
             if taken and count > self.limits.inputs:
                 break
             taken.append(job)
@@ -324,11 +324,11 @@ class Engine:
         self._before = max(1, len(taken))
         return taken
 
-    def _do(self, jobs: Sequence[Question | Work]) -> None:
-        questions = [job for job in jobs if isinstance(job, Question)]
+    def _do(self, jobs: Sequence[QuestionJob | WorkJob]) -> None:
+        questions = [job for job in jobs if isinstance(job, QuestionJob)]
         if not questions:
             for job in jobs:
-                assert isinstance(job, Work)
+                assert isinstance(job, WorkJob)
                 with self._asked_for([job]):
                     hand_over([(job, found_by(job.work))])
             return
@@ -342,7 +342,7 @@ class Engine:
         for one in questions:
             hand_over([(one, found_by(functools.partial(self._in_parts, one)))])
 
-    def _in_parts(self, question: Question) -> list[list[Record]]:
+    def _in_parts(self, question: QuestionJob) -> list[list[Record]]:
         """What is asked with others could be asked by itself; between two parts it may have been given up."""
         made, size = list[list[Record]](), PART if gathers(question) else max(1, len(question.inputs))
         for begin in range(0, len(question.inputs), size):
@@ -352,7 +352,7 @@ class Engine:
         return made
 
     def _records(
-        self, question: Question, inputs: Sequence[str], asking: Sequence[Question] = ()
+        self, question: QuestionJob, inputs: Sequence[str], asking: Sequence[QuestionJob] = ()
     ) -> list[list[Record]]:
         """`asking`: all whose inputs these are, where they are several."""
         if self._fast is not None:
@@ -366,7 +366,7 @@ class Engine:
             return ask_each(self.served, question.verb, inputs, question.settings)
 
     @contextmanager
-    def _asked_for(self, asking: Sequence[Question | Work]) -> Iterator[None]:
+    def _asked_for(self, asking: Sequence[QuestionJob | WorkJob]) -> Iterator[None]:
         with self._own:
             self._asking = asking
             try:
@@ -416,7 +416,7 @@ class Engine:
         tokens, ready = 0, []
         for one in pieces:
             text = self._writing[one.text]
-            text.made.append(Piece(one.piece, one.token, one.logprob, one.finish, one.top))
+            text.made.append(StreamedPiece(one.piece, one.token, one.logprob, one.finish, one.top))
             tokens += one.token is not None
             if one.finish is not None:
                 del self._writing[one.text]

@@ -88,8 +88,9 @@ class Gate:
             headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
             keyed = self._admit(scope["method"], scope["path"], headers)
             body = await self._body(headers, receive)
-            sent = self._checked(headers, body)
-            if not keyed and not self._is_key(await _field(sent, scope, body, _key_field(scope["path"]))):
+            if body and media_type(headers) == "application/json":
+                scope = {**scope, "json": strict_json(body, self.rules.depth)}
+            if not keyed and not self._is_key(await _field(scope, body, _key_field(scope["path"]))):
                 raise _no_key()
             await self._answer(scope, body, receive, reply)
         except Exception as error:
@@ -164,10 +165,6 @@ class Gate:
         except TimeoutError:
             why = f"the body took longer than {self.rules.seconds:g} s"
             raise Refused(408, why, headers={"Connection": "close"}) from None
-
-    def _checked(self, headers: dict[str, str], body: bytes) -> Any:
-        """The body as JSON, where it is some."""
-        return strict_json(body, self.rules.depth) if body and media_type(headers) == "application/json" else None
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive, reply: "_Reply") -> None:
         """Hands the request on, and gives it up where the client leaves."""
@@ -279,12 +276,13 @@ def _key_field(path: str) -> str:
     return "api_key" if path in LIBRETRANSLATE else "auth_key" if path.startswith(DEEPL) else ""
 
 
-async def _field(sent: Any, scope: Scope, body: bytes, name: str) -> str:
+async def _field(scope: Scope, body: bytes, name: str) -> str:
     """A field of a body of JSON or of a form."""
 
     async def whole() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}
 
+    sent = scope.get("json")
     found = sent.get(name) if isinstance(sent, dict) else None
     with suppress(HTTPException):  # a form that cannot be read
         async with form_of(Request(scope, whole), max_files=0) as form:

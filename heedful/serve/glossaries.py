@@ -12,8 +12,8 @@ from pydantic import Field
 
 from heedful.data.text.glossary import entries_in, glossary_of
 from heedful.errors import InputError
-from heedful.serve.languages import Pair, code
-from heedful.serve.public import Asked, Name
+from heedful.serve.languages import ServedPair, code
+from heedful.serve.public import Name, RequestBody
 from heedful.serve.refusals import Refused
 
 MOST = 64
@@ -22,7 +22,7 @@ GLOSSARY_BYTES = 1 << 20  # of a request that sends one
 Entries = list[tuple[str, str]]
 
 
-class NewGlossary(Asked):
+class NewGlossary(RequestBody):
     """What `/v2/glossaries` is sent."""
 
     IGNORED: ClassVar = {"auth_key": "it is read before the rest"}
@@ -35,7 +35,7 @@ class NewGlossary(Asked):
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredGlossary:
     """A glossary from `source` to `target`, codes of languages. `entries` has a term, a TAB and its translation in each
     line."""
 
@@ -60,10 +60,10 @@ class Kept:
         }
 
 
-class Glossaries(dict[str, Kept]):
+class Glossaries(dict[str, StoredGlossary]):
     """By their ids."""
 
-    def keep(self, sent: NewGlossary, pair: Pair) -> Kept:
+    def keep(self, sent: NewGlossary, pair: ServedPair) -> StoredGlossary:
         """Raises Refused where there is no room, and InputError for entries that make no glossary."""
         if len(self) >= MOST:
             raise Refused(400, f"{MOST} glossaries are kept here, and no more: delete one first")
@@ -76,11 +76,11 @@ class Glossaries(dict[str, Kept]):
                 raise InputError(f"{term!r} comes twice", where="entries", fix="several forms of one: Hund|Hunde")
             seen.add(term)
         glossary_of(entries, where="entries")
-        kept = Kept(sent.name, source, target, "\n".join(map("\t".join, entries)))
+        kept = StoredGlossary(sent.name, source, target, "\n".join(map("\t".join, entries)))
         self[kept.id] = kept
         return kept
 
-    def named(self, name: str) -> Kept:
+    def named(self, name: str) -> StoredGlossary:
         """Raises Refused."""
         if name not in self:
             raise Refused(404, "glossary_id: there is no such glossary, or none any more", param="glossary_id")

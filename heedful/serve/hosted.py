@@ -27,7 +27,7 @@ class Writing:
 
 
 @dataclass(frozen=True)
-class Piece:
+class StreamedPiece:
     """What is added to a text: `text` (maybe nothing yet) by `token`, with its log-probability in nats. The last piece
     has a `finish`: "stop" (the model ended, or came to a stop string) or "length"; its token may be None. `top`: the
     likeliest tokens in its place, with theirs. `blanks`: characters before its text that are not told."""
@@ -65,7 +65,7 @@ class Hosted(Protocol):
         """The records that the verb gives for each input, as `heed VERB --json` prints them. `settings` are fields of
         the verb's options. Raises InputError, TextError for a text that cannot be answered, BusyError, LateError."""
 
-    def write(self, prompt: str | Sequence[int], writing: Writing) -> AsyncIterator[Piece]:
+    def write(self, prompt: str | Sequence[int], writing: Writing) -> AsyncIterator[StreamedPiece]:
         """A language model's continuation of a prompt, piece by piece; closing the iterator cancels it within two
         steps. Raises InputError, BusyError, LateError."""
 

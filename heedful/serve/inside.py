@@ -13,10 +13,10 @@ from heedful.serve.hosted import Hosted, Models
 from heedful.serve.own import (
     Name,
     Sent,
-    body_of,
     given_json,
     kept_pictures,
     model_for,
+    openapi_body,
     plain,
     refuse_long,
     refuse_stream,
@@ -63,7 +63,7 @@ def routes(models: Models) -> APIRouter:
         return JSONResponse({"model": model.name, **plain(found)})
 
     for path, answer, shape in (("look", look, asked), ("view", view, viewed), ("walk", walk, walked)):
-        body = body_of(shape, pictures=True)
+        body = openapi_body(shape, pictures=True)
         router.add_api_route(f"/api/{path}", answer, methods=["POST"], name=path, openapi_extra=body)
     return router
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from heedful.decode.settings import Sampling
-from heedful.serve.hosted import Piece, Writing
+from heedful.serve.hosted import StreamedPiece, Writing
 
 Made = TypeVar("Made")
 
 
 @dataclass(eq=False, kw_only=True)
-class Job:
+class ModelJob:
     """What somebody waits for in an event loop."""
 
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
@@ -29,7 +29,7 @@ class Job:
 
 
 @dataclass(eq=False, kw_only=True)
-class Question(Job):
+class QuestionJob(ModelJob):
     """Inputs for a verb; questions with equal keys are asked together (None: never)."""
 
     verb: str
@@ -39,32 +39,32 @@ class Question(Job):
 
 
 @dataclass(eq=False, kw_only=True)
-class Work(Job):
+class WorkJob(ModelJob):
     work: Callable[[], Any]
 
 
 @dataclass(eq=False, kw_only=True)
-class Text:
+class WritingJob:
     """A text to continue, whose pieces, or an error, are waited for in an event loop."""
 
     prompt: str | Sequence[int]
     writing: Writing
     sampling: Sampling
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
-    told: "asyncio.Queue[list[Piece] | Exception]" = field(default_factory=asyncio.Queue)
-    made: list[Piece] = field(default_factory=list)  # that are not told yet
+    told: "asyncio.Queue[list[StreamedPiece] | Exception]" = field(default_factory=asyncio.Queue)
+    made: list[StreamedPiece] = field(default_factory=list)  # that are not told yet
     over: bool = False  # given up, or complete
 
     def tell(self, found: Any) -> None:
         self.told.put_nowait(found)
 
 
-def gathers(job: Question | Work) -> bool:
+def gathers(job: QuestionJob | WorkJob) -> bool:
     return key_of(job) is not None
 
 
-def key_of(job: Question | Work) -> str | None:
-    return job.key if isinstance(job, Question) else None
+def key_of(job: QuestionJob | WorkJob) -> str | None:
+    return job.key if isinstance(job, QuestionJob) else None
 
 
 def found_by(work: Callable[[], Made]) -> Made | Exception:
@@ -74,9 +74,9 @@ def found_by(work: Callable[[], Made]) -> Made | Exception:
         return error
 
 
-def hand_over(found: Sequence[tuple[Job | Text, Any]]) -> None:
+def hand_over(found: Sequence[tuple[ModelJob | WritingJob, Any]]) -> None:
     """Each gets its own in its event loop, which is woken once for all."""
-    loops: dict[asyncio.AbstractEventLoop, list[tuple[Job | Text, Any]]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[ModelJob | WritingJob, Any]]] = {}
     for who, what in found:
         loops.setdefault(who.loop, []).append((who, what))
     for loop, own in loops.items():
@@ -84,6 +84,6 @@ def hand_over(found: Sequence[tuple[Job | Text, Any]]) -> None:
             loop.call_soon_threadsafe(_tell, own)
 
 
-def _tell(found: Sequence[tuple[Job | Text, Any]]) -> None:
+def _tell(found: Sequence[tuple[ModelJob | WritingJob, Any]]) -> None:
     for who, what in found:
         who.tell(what)

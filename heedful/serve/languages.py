@@ -10,7 +10,7 @@ from heedful.serve.public import FRAGMENT, TRANSLATE
 from heedful.serve.refusals import Refused
 
 
-class Pair(NamedTuple):
+class ServedPair(NamedTuple):
     """A translator, and its languages as its task.json names them."""
 
     hosted: Hosted
@@ -24,20 +24,20 @@ class Pair(NamedTuple):
         return {"source": self.source, "target": self.target} if self.several else {}
 
 
-def pairs(models: Models) -> list[Pair]:
+def pairs(models: Models) -> list[ServedPair]:
     """Of every model that translates, each of its directions, in the order in which they are served."""
     return [pair for hosted in models.values() for pair in _pairs_of(hosted)]
 
 
-def _pairs_of(hosted: Hosted) -> list[Pair]:
+def _pairs_of(hosted: Hosted) -> list[ServedPair]:
     several = hosted.row.directions()(hosted.served.about) if hosted.row.directions else []
     one = pair_of(hosted)
-    return [Pair(hosted, *way, several=True) for way in several] if several and one else [one] if one else []
+    return [ServedPair(hosted, *way, several=True) for way in several] if several and one else [one] if one else []
 
 
-def pair_of(hosted: Hosted) -> Pair | None:
+def pair_of(hosted: Hosted) -> ServedPair | None:
     found = hosted.row.languages and hosted.row.languages()(hosted.served.about)
-    return Pair(hosted, *found) if found and TRANSLATE in hosted.row.asks else None
+    return ServedPair(hosted, *found) if found and TRANSLATE in hosted.row.asks else None
 
 
 @functools.cache
@@ -77,7 +77,7 @@ def nearest(name: str, among: list[str]) -> list[str]:
     return exact or [each for each in among if code(each) == code(name)]
 
 
-def pair_for(found: list[Pair], source: str | None, target: str, *, keys: tuple[str, str]) -> Pair:
+def pair_for(found: list[ServedPair], source: str | None, target: str, *, keys: tuple[str, str]) -> ServedPair:
     """The first translator from one language to another. Without a source it is the one language that leads to this
     target: which language a text is in is not detected. Raises Refused, about one of `keys`."""
     targets = unique(pair.target for pair in found)

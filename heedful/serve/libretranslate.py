@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from heedful.serve.hosted import Models
-from heedful.serve.languages import Pair, in_english, listed, pair_for, pairs, said, translated, unique
-from heedful.serve.public import Asked, Name, body_of, body_shown, door
+from heedful.serve.languages import ServedPair, in_english, listed, pair_for, pairs, said, translated, unique
+from heedful.serve.public import Name, RequestBody, body_shown, door, read_body
 from heedful.serve.refusals import Refused
 
 MOST_CHARACTERS = 50_000  # of a request
@@ -22,7 +22,7 @@ MOST_ALTERNATIVES = 10
 Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
 
 
-class Translation(Asked):
+class LibreTranslateRequest(RequestBody):
     """What `/translate` is asked. `model` names one of several that have the pair of languages: it is ours."""
 
     IGNORED: ClassVar = {"api_key": "it is read before the rest", "secret": "a key of the project's own pages"}
@@ -38,9 +38,9 @@ class Translation(Asked):
 def routes(models: Models, *, keyed: bool = False) -> APIRouter:
     router = APIRouter(route_class=door(most_bytes=16 * MOST_CHARACTERS), tags=["LibreTranslate"])
 
-    @router.post("/translate", openapi_extra=body_shown(Translation))
+    @router.post("/translate", openapi_extra=body_shown(LibreTranslateRequest))
     async def translate(request: Request) -> Response:
-        asked = await body_of(request, Translation)
+        asked = await read_body(request, LibreTranslateRequest)
         texts = [asked.q] if isinstance(asked.q, str) else asked.q
         if len(texts) > MOST_TEXTS or sum(map(len, texts)) > MOST_CHARACTERS:
             what = f"q: at most {MOST_TEXTS} texts and {MOST_CHARACTERS:,} characters at once"
@@ -95,7 +95,7 @@ def routes(models: Models, *, keyed: bool = False) -> APIRouter:
     return router
 
 
-def _named(found: list[Pair], name: str | None) -> list[Pair]:
+def _named(found: list[ServedPair], name: str | None) -> list[ServedPair]:
     """The translators of this name, or all."""
     chosen = [pair for pair in found if name in (None, pair.hosted.name)]
     if not chosen and name is not None:

@@ -20,13 +20,13 @@ from heedful.core.seeds import counter_seed
 from heedful.errors import InputError, TextError, TooLongError
 from heedful.run.task import Embedder
 from heedful.serve.chats import read
-from heedful.serve.continued import Continued, LanguageModel, together, within
+from heedful.serve.continued import Continued, ContinuesTexts, together, within
 from heedful.serve.gate import Rules
-from heedful.serve.hosted import TOGETHER, Hosted, Models, Piece, TextSide, Writing
+from heedful.serve.hosted import TOGETHER, Hosted, Models, StreamedPiece, TextSide, Writing
 from heedful.serve.languages import pair_of, translated, unique
-from heedful.serve.openai_answers import Answer, Choice, Columns, of_prompt, streamed
-from heedful.serve.openai_requests import MOST_TEXTS, MOST_TOKENS, Chat, Completion, Embedding
-from heedful.serve.public import GENERATE, TRANSLATE, body_of, body_shown, door
+from heedful.serve.openai_answers import CompletionChoice, CompletionResponse, ScoredTokens, of_prompt, streamed
+from heedful.serve.openai_requests import MOST_TEXTS, MOST_TOKENS, ChatRequest, CompletionRequest, EmbeddingRequest
+from heedful.serve.public import GENERATE, TRANSLATE, body_shown, door, read_body
 from heedful.serve.refusals import Refused
 from heedful.verbs.use import embedder_in
 
@@ -57,7 +57,7 @@ class WordTable(Protocol):
 
 
 @runtime_checkable
-class Translator(Protocol):
+class TranslatorTokenizers(Protocol):
     """The vocabularies of a translator."""
 
     source: Any
@@ -76,9 +76,9 @@ def routes(models: Models) -> APIRouter:
     async def one(name: str) -> dict[str, Any]:
         return told[_hosted(models, name).name]
 
-    @router.post("/completions", openapi_extra=body_shown(Completion, forms=False))
+    @router.post("/completions", openapi_extra=body_shown(CompletionRequest, forms=False))
     async def completions(request: Request) -> Response:
-        asked = await body_of(request, Completion)
+        asked = await read_body(request, CompletionRequest)
         hosted = _hosted(models, asked.model)
         if GENERATE not in hosted.row.asks:
             what = f"this model {hosted.row.does}, and does not continue texts"
@@ -86,9 +86,9 @@ def routes(models: Models) -> APIRouter:
             raise Refused(400, what + hint, param="model")
         return await _complete(hosted, asked)
 
-    @router.post("/chat/completions", openapi_extra=body_shown(Chat, forms=False))
+    @router.post("/chat/completions", openapi_extra=body_shown(ChatRequest, forms=False))
     async def chat(request: Request) -> Response:
-        asked = await body_of(request, Chat)
+        asked = await read_body(request, ChatRequest)
         hosted = _hosted(models, asked.model)
         if TRANSLATE in hosted.row.asks:
             return await _translate(hosted, asked)
@@ -101,9 +101,9 @@ def routes(models: Models) -> APIRouter:
         hint = ": use /v1/completions" if GENERATE in hosted.row.asks else ""
         raise Refused(400, what + hint, param="model")
 
-    @router.post("/embeddings", openapi_extra=body_shown(Embedding, forms=False))
+    @router.post("/embeddings", openapi_extra=body_shown(EmbeddingRequest, forms=False))
     async def embeddings(request: Request) -> Response:
-        asked = await body_of(request, Embedding)
+        asked = await read_body(request, EmbeddingRequest)
         hosted = _hosted(models, asked.model)
         return JSONResponse(await hosted.alone(lambda: _embed(hosted, asked)))
 
@@ -127,26 +127,26 @@ def _model(hosted: Hosted) -> dict[str, Any]:
     return {"id": hosted.name, "object": "model", "created": created, "owned_by": "heedful"}
 
 
-async def _complete(hosted: Hosted, asked: Completion) -> Response:
+async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
     count = asked.n or 1
     if len(asked.prompts) * count > MOST_TEXTS:
         what = f"{len(asked.prompts) * count:,} texts at once, at most {MOST_TEXTS:,}: ask for fewer"
         raise Refused(400, f"n: {what}", param="n")
     if asked.best_of not in (None, count):
         raise Refused(400, f"best_of: only {count}, as many as are handed over", param="best_of")
-    served = cast(LanguageModel, hosted.served)
+    served = cast(ContinuesTexts, hosted.served)
     prompts = asked.prompts
     read = await asyncio.to_thread(_tokens, served, prompts, "prompt")
     room = served.context + 1 - len(served.before)
     if asked.echo and asked.logprobs is not None and (longest := max(map(len, read))) > room:
         what = f"prompt: {longest:,} tokens, but with echo and logprobs the model reads at most {room:,}"
         raise Refused(400, what, param="prompt", code="context_length_exceeded")
-    answer = Answer("cmpl", "text_completion", hosted.name, tells_usage=asked.tells_usage)
+    answer = CompletionResponse("cmpl", "text_completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = sum(map(len, read))
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
     most = 16 if asked.max_tokens is None else asked.max_tokens
 
-    def begun(number: int) -> AsyncIterator[Piece]:
+    def begun(number: int) -> AsyncIterator[StreamedPiece]:
         prompt, copy = divmod(number, count)
         own = counter_seed("choice", seed, prompt, copy) if number else seed
         sampling = asked.sampling | {"seed": own}
@@ -155,10 +155,10 @@ async def _complete(hosted: Hosted, asked: Completion) -> Response:
 
     pieces = together([begun(number) for number in range(len(prompts) * count)] if most else [])
     heads = [_text_of(served, prompt) if asked.echo else "" for prompt in prompts]
-    scores: list[tuple[Columns, int] | None] = [None for _ in prompts]
+    scores: list[tuple[ScoredTokens, int] | None] = [None for _ in prompts]
     if (top := asked.logprobs) is not None:
         scores = await hosted.alone(lambda: [of_prompt(served, each if asked.echo else [], top) for each in read])
-    choices = [Choice(served, *own) for own in zip(heads, scores, strict=True) for _ in range(count)]
+    choices = [CompletionChoice(served, *own) for own in zip(heads, scores, strict=True) for _ in range(count)]
     if asked.stream:
         return await streamed(answer, _completion_events(answer, pieces, choices, asked))
     async with aclosing(pieces):
@@ -168,13 +168,16 @@ async def _complete(hosted: Hosted, asked: Completion) -> Response:
     return answer.whole([choice.told(number, asked) for number, choice in enumerate(choices)])
 
 
-def _paced(asked: Completion | Chat, top: int | None) -> dict[str, Any]:
+def _paced(asked: CompletionRequest | ChatRequest, top: int | None) -> dict[str, Any]:
     """How pieces come, and with how many of the likeliest tokens."""
     return {"at_once": 1 if asked.stream else TOGETHER, "top": top or 0}
 
 
 async def _completion_events(
-    answer: Answer, pieces: AsyncGenerator[tuple[int, Piece], None], choices: Sequence[Choice], asked: Completion
+    answer: CompletionResponse,
+    pieces: AsyncGenerator[tuple[int, StreamedPiece], None],
+    choices: Sequence[CompletionChoice],
+    asked: CompletionRequest,
 ) -> AsyncGenerator[str, None]:
     async with aclosing(pieces):
         for number, choice in enumerate(choices):
@@ -191,7 +194,7 @@ async def _completion_events(
                 yield answer.event(choice.told(number, asked))
 
 
-def _tokens(served: LanguageModel, prompts: Sequence[str | list[int]], param: str) -> list[list[int]]:
+def _tokens(served: ContinuesTexts, prompts: Sequence[str | list[int]], param: str) -> list[list[int]]:
     """Of each prompt. Raises Refused for a number that is none of the model's tokens."""
     for prompt in prompts:
         if not isinstance(prompt, str) and max(prompt) >= served.tokenizer.size:
@@ -200,11 +203,11 @@ def _tokens(served: LanguageModel, prompts: Sequence[str | list[int]], param: st
     return [served.tokenizer.encode_whole([each])[0] if isinstance(each, str) else each for each in prompts]
 
 
-def _text_of(served: LanguageModel, prompt: str | list[int]) -> str:
+def _text_of(served: ContinuesTexts, prompt: str | list[int]) -> str:
     return prompt if isinstance(prompt, str) else served.tokenizer.decode_whole(prompt)
 
 
-async def _converse(hosted: Hosted, asked: Chat) -> Response:
+async def _converse(hosted: Hosted, asked: ChatRequest) -> Response:
     """The next turn of a conversation, drawn `n` times."""
     count = asked.n or 1
     if asked.top_logprobs and not asked.logprobs:
@@ -222,17 +225,17 @@ async def _converse(hosted: Hosted, asked: Chat) -> Response:
     except InputError as error:
         raise Refused(400, f"messages: {error}", param="messages") from None
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
-    answer = Answer("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
+    answer = CompletionResponse("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = len(found.ids)
     if found.forgotten:
         answer.head["forgotten_turns"] = found.forgotten
 
-    def begun(number: int) -> AsyncIterator[Piece]:
+    def begun(number: int) -> AsyncIterator[StreamedPiece]:
         own = counter_seed("choice", seed, 0, number) if number else seed
         return found.answer(asked.stops, asked.sampling | {"seed": own}, **_paced(asked, asked.top_logprobs))
 
     pieces = together([begun(number) for number in range(count)])
-    served = cast(LanguageModel, hosted.served)
+    served = cast(ContinuesTexts, hosted.served)
     if asked.stream:
         answer.kind = "chat.completion.chunk"
         return await streamed(answer, _turn_events(answer, pieces, served, asked))
@@ -259,7 +262,7 @@ def _delta(
 
 
 def _turn_scores(
-    served: LanguageModel, made: Continued, asked: Chat, first: int = 0, place: int = 0
+    served: ContinuesTexts, made: Continued, asked: ChatRequest, first: int = 0, place: int = 0
 ) -> tuple[dict[str, Any] | None, int, int]:
     """Of the tokens from the first on, which stands at this place, that are in the text; and the first and the place
     of what follows."""
@@ -283,7 +286,10 @@ def _turn_scores(
 
 
 async def _turn_events(
-    answer: Answer, pieces: AsyncGenerator[tuple[int, Piece], None], served: LanguageModel, asked: Chat
+    answer: CompletionResponse,
+    pieces: AsyncGenerator[tuple[int, StreamedPiece], None],
+    served: ContinuesTexts,
+    asked: ChatRequest,
 ) -> AsyncGenerator[str, None]:
     begun: dict[int, Continued] = {}
     told: dict[int, tuple[int, int]] = {}  # tokens, and where the next begins
@@ -302,7 +308,7 @@ async def _turn_events(
             yield answer.event(_delta(number, said, piece.finish, scores))
 
 
-async def _translate(hosted: Hosted, asked: Chat) -> Response:
+async def _translate(hosted: Hosted, asked: ChatRequest) -> Response:
     """The last message of the user, translated: the n best."""
     if asked.logprobs or asked.top_logprobs:
         raise Refused(400, "logprobs is not served here: leave it out, or send false", param="logprobs")
@@ -315,7 +321,7 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
     if len(said) > MOST_TRANSLATED:
         what = f"messages: at most {MOST_TRANSLATED:,} characters are translated at once"
         raise Refused(400, what, param="messages", code="context_length_exceeded")
-    served = cast(Translator, hosted.served)
+    served = cast(TranslatorTokenizers, hosted.served)
     languages = {name: value for name in LANGUAGES if (value := getattr(asked, name))}
     if pair_of(hosted) is None:  # it writes summaries, of whole texts
         settings = {"decoding": {"n_best": asked.n}} if (asked.n or 1) > 1 else {}
@@ -324,7 +330,7 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
     else:
         (found,) = await translated(hosted, [said], n=asked.n or 1, **languages)
     most = asked.max_completion_tokens or asked.max_tokens or MOST_TOKENS
-    answer = Answer("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
+    answer = CompletionResponse("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = len(served.source.encode([said])[0])
     cut = [_cut(served, text, most, asked.stops) for text in found]
     answer.made = sum(count for *_, count in cut)
@@ -335,7 +341,7 @@ async def _translate(hosted: Hosted, asked: Chat) -> Response:
     return answer.whole([_turn(number, *one) for number, one in enumerate(made)])
 
 
-def _cut(served: Translator, text: str, most: int, stops: Sequence[str]) -> tuple[str, str, int]:
+def _cut(served: TranslatorTokenizers, text: str, most: int, stops: Sequence[str]) -> tuple[str, str, int]:
     """As much of a translation as has at most so many tokens, and none of `stops`; why it ends, and its tokens."""
     ids, finish = served.target.encode([text])[0], "stop"
     if len(ids) > most:
@@ -348,13 +354,13 @@ def _cut(served: Translator, text: str, most: int, stops: Sequence[str]) -> tupl
     return text, finish, len(ids)
 
 
-async def _chat_events(answer: Answer, made: Sequence[tuple[str, str]]) -> AsyncGenerator[str, None]:
+async def _chat_events(answer: CompletionResponse, made: Sequence[tuple[str, str]]) -> AsyncGenerator[str, None]:
     for number, (text, finish) in enumerate(made):
         for delta, end in (({"role": "assistant", "content": ""}, None), ({"content": text}, None), ({}, finish)):
             yield answer.event(_delta(number, delta, end))
 
 
-def _embed(hosted: Hosted, asked: Embedding) -> dict[str, Any]:
+def _embed(hosted: Hosted, asked: EmbeddingRequest) -> dict[str, Any]:
     """The vectors of texts, of length 1 as OpenAI's are; texts that are too long to be read as a whole are refused."""
     if hosted.row.embedder is None:
         raise Refused(400, f"this model {hosted.row.does}, and makes no vectors of texts", param="model")

@@ -10,13 +10,13 @@ from typing import Any
 from fastapi import Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from heedful.serve.continued import Continued, LanguageModel, Scored, echoed, widths, within
-from heedful.serve.openai_requests import Completion
+from heedful.serve.continued import Continued, ContinuesTexts, TokenScore, echoed, widths, within
+from heedful.serve.openai_requests import CompletionRequest
 from heedful.serve.public import in_one_line
 from heedful.serve.refusals import OPENAI, shaped
 
 
-class Answer:
+class CompletionResponse:
     """What the parts of one answer have in common, and its end: the tokens that were read and made; `tells_usage`: in
     an event of their own too."""
 
@@ -46,7 +46,7 @@ def event_of(body: object) -> str:
     return f"data: {json.dumps(body)}\n\n"
 
 
-async def streamed(answer: Answer, events: AsyncGenerator[str, None]) -> Response:
+async def streamed(answer: CompletionResponse, events: AsyncGenerator[str, None]) -> Response:
     """The events of an answer as they come, and its usage where that is asked for. What goes wrong before the first has
     a status of its own, and after it is an event."""
     first = await anext(events)
@@ -67,31 +67,31 @@ async def streamed(answer: Answer, events: AsyncGenerator[str, None]) -> Respons
     return StreamingResponse(told(), media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
 
 
-Columns = tuple[list[Scored], list[int]]  # tokens, and where they begin in the text
+ScoredTokens = tuple[list[TokenScore], list[int]]  # tokens, and where they begin in the text
 
 
-def of_prompt(served: LanguageModel, prompt: list[int], top: int) -> tuple[Columns, int]:
+def of_prompt(served: ContinuesTexts, prompt: list[int], top: int) -> tuple[ScoredTokens, int]:
     """The tokens of a prompt that is echoed, and where what follows begins."""
     ends = [0, *accumulate(widths(served, prompt))]
     return (echoed(served, prompt, top), ends[:-1]), ends[-1]
 
 
-class Choice:
+class CompletionChoice:
     """One of the texts of an answer: what is told of it, once or bit by bit."""
 
-    def __init__(self, served: LanguageModel, head: str, scores: tuple[Columns, int] | None) -> None:
+    def __init__(self, served: ContinuesTexts, head: str, scores: tuple[ScoredTokens, int] | None) -> None:
         self.made, self._served, self._head, self._scores = Continued(), served, head, scores
         self._read = self._tokens = 0  # characters and tokens that were told
         self._place = 0  # where the next of these tokens begins
 
-    def told(self, number: int, asked: Completion) -> dict[str, Any]:
+    def told(self, number: int, asked: CompletionRequest) -> dict[str, Any]:
         """What is new of it."""
         made, finish = self.made, self.made.finish or (None if asked.stream else "length")
         told = {"index": number, "text": self._head + made.text[self._read :], "finish_reason": finish}
         self._head, self._read = "", len(made.text)
         return told | {"logprobs": None if self._scores is None else self._logprobs(asked)}
 
-    def _logprobs(self, asked: Completion) -> dict[str, list[Any]]:
+    def _logprobs(self, asked: CompletionRequest) -> dict[str, list[Any]]:
         assert self._scores is not None
         (rows, offsets), at = self._scores
         own, begins, self._place = within(

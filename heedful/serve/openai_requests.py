@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from heedful.serve.public import Asked, Name
+from heedful.serve.public import Name, RequestBody
 
 MOST_CHARACTERS = 8 * 1024 * 1024
 MOST_TOKENS = 65_536  # of an answer
@@ -39,7 +39,7 @@ class StreamOptions(BaseModel):
     include_obfuscation: bool = False  # it would only pad their answers
 
 
-class Written(Asked):
+class GenerationRequest(RequestBody):
     """What completions and chats have in common."""
 
     model: Name
@@ -68,7 +68,7 @@ class Written(Asked):
         return self.stream_options is not None and self.stream_options.include_usage
 
 
-class Completion(Written):
+class CompletionRequest(GenerationRequest):
     """What `/v1/completions` is asked. `best_of` must be `n`: no more are made than are handed over."""
 
     IGNORED: ClassVar = NOT_SENT_ON
@@ -96,7 +96,7 @@ class ContentPart(BaseModel):
     text: Text
 
 
-class Message(BaseModel):
+class ChatMessage(BaseModel):
     """Of which a translator reads the content of the last by "user", and a chat model role and content of each; what
     else may stand in others is not read."""
 
@@ -110,7 +110,7 @@ class Message(BaseModel):
         return "".join(part.text for part in self.content) if isinstance(self.content, list) else self.content or ""
 
 
-class Chat(Written):
+class ChatRequest(GenerationRequest):
     """What `/v1/chat/completions` is asked. A translator searches and draws nothing: `temperature`, `top_p` and `seed`
     are accepted, as chat programs always send them, and change nothing; `n` are its n best, and it tells no
     `logprobs`. `to` and `from_language` are ours: of a translator of several languages, those that are asked for."""
@@ -133,7 +133,7 @@ class Chat(Written):
         "web_search_options": (),
     }
 
-    messages: Annotated[list[Message], Field(min_length=1, max_length=4096)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=4096)]
     max_tokens: Count | None = None
     max_completion_tokens: Count | None = None
     logprobs: bool | None = None
@@ -142,7 +142,7 @@ class Chat(Written):
     from_language: Name | None = None
 
 
-class Embedding(Asked):
+class EmbeddingRequest(RequestBody):
     """What `/v1/embeddings` is asked. `dimensions` must be what the model has."""
 
     IGNORED: ClassVar = NOT_SENT_ON

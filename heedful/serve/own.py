@@ -22,7 +22,7 @@ from heedful.data.images.files import ImageFile, image_header
 from heedful.errors import HeedError
 from heedful.run.task import Ask
 from heedful.serve.gate import strict_json
-from heedful.serve.hosted import Hosted, Models, Piece, Writing
+from heedful.serve.hosted import Hosted, Models, StreamedPiece, Writing
 from heedful.serve.meters import Meters
 from heedful.serve.public import Direct, form_of, media_type
 from heedful.serve.refusals import Refused, first_fault, refused
@@ -83,7 +83,9 @@ def routes(models: Models, meters: Meters) -> APIRouter:
     for verb, asks in verbs_of(models).items():
         _add(router, verb, asks, models)
     if any(model.row.embedder is not None for model in models.values()):
-        router.add_api_route(f"/api/{EMBED}", _embedding(models), methods=["POST"], openapi_extra=body_of(Embedding))
+        router.add_api_route(
+            f"/api/{EMBED}", _embedding(models), methods=["POST"], openapi_extra=openapi_body(EmbedRequest)
+        )
 
     @router.get("/health")
     async def health() -> JSONResponse:
@@ -124,7 +126,7 @@ def model_for(models: Models, verb: str, able: Sequence[str], name: str | None) 
     return models[name]
 
 
-class Embedding(BaseModel):
+class EmbedRequest(BaseModel):
     model_config = STRICT
     model: Name | None = None
     inputs: Text | Annotated[list[Text], Field(min_length=1, max_length=MOST_INPUTS)] | None = None
@@ -141,7 +143,7 @@ def request_model(verb: str, kinds: Sequence[type]) -> type[BaseModel]:
     options = create_model(f"{verb}_options", __config__=STRICT, **fields)
     more: dict[str, Any] = {key: (Text, None) for key, (hint, _) in fields.items() if hint in (Text, Text | None)}
     more["options"], more["stream"] = (options, None), (bool, False)
-    return create_model(f"{verb}_request", __base__=Embedding, **more)
+    return create_model(f"{verb}_request", __base__=EmbedRequest, **more)
 
 
 def _bounded(key: str, hint: Any) -> Any:
@@ -196,7 +198,7 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         answer,
         methods=["POST"],
         name=verb,
-        openapi_extra=body_of(shape, texts=bool(texts), pictures=bool(pictures)),
+        openapi_extra=openapi_body(shape, texts=bool(texts), pictures=bool(pictures)),
     )
 
 
@@ -204,7 +206,8 @@ async def given_json(request: Request, shape: type[BaseModel]) -> dict[str, Any]
     """The fields of a body of JSON; of its options those that were given. Raises Refused."""
     if media_type(request.headers) != "application/json":
         raise Refused(415, "the body is not JSON", "send Content-Type: application/json")
-    return _validated(shape, strict_json(await request.body(), depth=32))
+    read = "json" in request.scope  # by the gate, as it does all bodies but empty ones
+    return _validated(shape, request.scope["json"] if read else strict_json(await request.body(), depth=32))
 
 
 def _validated(shape: type[BaseModel], value: object) -> dict[str, Any]:
@@ -291,9 +294,9 @@ def refuse_stream(verb: str) -> NoReturn:
     raise Refused(400, f"{verb} gives its answer as a whole", "leave out stream")
 
 
-async def sse(first: Piece, pieces: AsyncIterator[Piece]) -> AsyncIterator[str]:
+async def sse(first: StreamedPiece, pieces: AsyncIterator[StreamedPiece]) -> AsyncIterator[str]:
     """Server-sent events, each a piece."""
-    async with aclosing(typing.cast("typing.AsyncGenerator[Piece, None]", pieces)) as rest:
+    async with aclosing(typing.cast("typing.AsyncGenerator[StreamedPiece, None]", pieces)) as rest:
         try:
             yield _event(first)
             if first.finish is None:
@@ -304,7 +307,7 @@ async def sse(first: Piece, pieces: AsyncIterator[Piece]) -> AsyncIterator[str]:
     yield "data: [DONE]\n\n"
 
 
-def _event(piece: Piece) -> str:
+def _event(piece: StreamedPiece) -> str:
     said: dict[str, Any] = {"text": piece.text, "token": piece.token, "logprob": plain(piece.logprob)}
     if piece.finish is not None:
         said["finish"] = piece.finish
@@ -384,7 +387,7 @@ def _embedding(models: Models) -> Any:
     able = [name for name, model in models.items() if model.row.embedder is not None]
 
     async def embed(request: Request) -> Response:
-        given = await given_json(request, Embedding)
+        given = await given_json(request, EmbedRequest)
         model, inputs = model_for(models, EMBED, able, given["model"]), _inputs(given)
         vectors, warned = await model.embedded(inputs)
         told = {"warnings": warned} if any(warned) else {}
@@ -393,7 +396,7 @@ def _embedding(models: Models) -> Any:
     return embed
 
 
-def body_of(shape: type[BaseModel], *, texts: bool = True, pictures: bool = False) -> dict[str, Any]:
+def openapi_body(shape: type[BaseModel], *, texts: bool = True, pictures: bool = False) -> dict[str, Any]:
     """The body of a route for the OpenAPI page."""
     schema = _inlined(shape.model_json_schema())
     content: dict[str, Any] = {"application/json": {"schema": schema}} if texts else {}

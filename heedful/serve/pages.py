@@ -21,7 +21,7 @@ PARTS = (".js", ".css")
 
 
 @dataclass(frozen=True)
-class View:
+class ServedPage:
     """A document. `fits`: a model that it can show something of."""
 
     name: str
@@ -38,13 +38,13 @@ def _reads_pictures(model: Hosted) -> bool:
 
 
 VIEWS = (
-    View("start", "Models"),
-    View(TRANSLATE, "Translate", _asked("align")),
-    View("write", "Write", lambda model: bool(model.row.streams) and not model.row.converses),
-    View("chat", "Chat", lambda model: bool(model.row.converses)),
-    View("pictures", "Pictures", _reads_pictures),
-    View("look", "Look inside", lambda model: model.row.inside.look is not None),
-    View("runs", "Runs"),
+    ServedPage("start", "Models"),
+    ServedPage(TRANSLATE, "Translate", _asked("align")),
+    ServedPage("write", "Write", lambda model: bool(model.row.streams) and not model.row.converses),
+    ServedPage("chat", "Chat", lambda model: bool(model.row.converses)),
+    ServedPage("pictures", "Pictures", _reads_pictures),
+    ServedPage("look", "Look inside", lambda model: model.row.inside.look is not None),
+    ServedPage("runs", "Runs"),
 )
 
 
@@ -53,7 +53,7 @@ def routes(models: Models) -> APIRouter:
     documents = Environment(loader=FileSystemLoader([HERE, BESIDE]), autoescape=True, undefined=StrictUndefined)
     shown = [view for view in VIEWS if view.fits is None or any(map(view.fits, models.values()))]
 
-    def document(view: View) -> Callable[[], HTMLResponse]:
+    def document(view: ServedPage) -> Callable[[], HTMLResponse]:
         names = [name for name, model in models.items() if view.fits is None or view.fits(model)]
 
         def answer() -> HTMLResponse:

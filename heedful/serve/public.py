@@ -22,7 +22,7 @@ from heedful.serve.refusals import Refused, as_refused, fault_by_its_type, refus
 GENERATE, TRANSLATE, FRAGMENT = "generate", "translate", "fragment"  # verbs
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Body = TypeVar("Body", bound="Asked")
+Body = TypeVar("Body", bound="RequestBody")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 OF_A_KEY = ("extra_forbidden", "literal_error", "missing")  # kinds of faults that are where a key stands
@@ -30,7 +30,7 @@ OF_A_KEY = ("extra_forbidden", "literal_error", "missing")  # kinds of faults th
 log = logging.getLogger(__name__)
 
 
-class Asked(BaseModel):
+class RequestBody(BaseModel):
     """The body of a request. What a protocol documents and cannot change an answer here is in `IGNORED`, with the
     reason; what cannot be followed is in `ONLY`, with the values that ask for nothing. Any other key is an error."""
 
@@ -146,7 +146,7 @@ async def fields_of(request: Request) -> dict[str, list[str]]:
     return found
 
 
-async def body_of(request: Request, kind: type[Body]) -> Body:
+async def read_body(request: Request, kind: type[Body]) -> Body:
     """The body of a request, in JSON or as a form, whose values are read as the fields of `kind` have them."""
     if not is_form(request):
         return kind.model_validate_json(await request.body() or b"{}")
@@ -159,7 +159,7 @@ async def body_of(request: Request, kind: type[Body]) -> Body:
 WORDS = {"1": True, "true": True, "0": False, "false": False}
 
 
-def _value(kind: type[Asked], key: str, values: list[str]) -> object:
+def _value(kind: type[RequestBody], key: str, values: list[str]) -> object:
     """The value that a form means, of a field's type."""
     if key in kind.LISTS or len(values) > 1:
         return values
@@ -171,8 +171,8 @@ def _value(kind: type[Asked], key: str, values: list[str]) -> object:
     return values[0]
 
 
-def body_shown(kind: type[Asked], *, forms: bool = True) -> dict[str, Any]:
-    """What the OpenAPI page says of a body that `body_of` reads."""
+def body_shown(kind: type[RequestBody], *, forms: bool = True) -> dict[str, Any]:
+    """What the OpenAPI page says of a body that `read_body` reads."""
     shape = {"schema": kind.model_json_schema()}
     content = dict.fromkeys(("application/json", "application/x-www-form-urlencoded")[: 1 + forms], shape)
     return {"requestBody": {"required": True, "content": content}}

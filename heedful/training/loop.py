@@ -58,7 +58,7 @@ def steps_in(batches: int, accumulate: int) -> int:
     return -(-batches // accumulate)
 
 
-class Kept:
+class CachingTask:
     """A task whose batches are made once an epoch, and kept until another epoch is asked for."""
 
     def __init__(self, task: Trainable) -> None:
@@ -82,7 +82,7 @@ class Budget:
     epochs: float | None = None
     minutes: float | None = None
 
-    def progress(self, state: "State", batches: int, accumulate: int) -> float:
+    def progress(self, state: "TrainState", batches: int, accumulate: int) -> float:
         """`batches`: of the epoch under way; another may have more or fewer."""
         parts = [0.0]
         if self.steps is not None:
@@ -96,7 +96,7 @@ class Budget:
 
 
 @dataclass
-class State:
+class TrainState:
     """Where a training stands: with the weights and the optimizer, all that continuing needs."""
 
     model: nn.Module  # one that the task's loss knows
@@ -143,7 +143,7 @@ class Skipped:
 
 def fit(
     task: Trainable,
-    state: State,
+    state: TrainState,
     budget: Budget,
     *,
     accumulate: int = 1,
@@ -160,7 +160,7 @@ def fit(
     rows, those of a batch are computed in two halves at once where that is faster.
     """
     state.model.train()
-    task = task if isinstance(task, Kept) else Kept(task)
+    task = task if isinstance(task, CachingTask) else CachingTask(task)
     sides = Halves.where_useful(_device(state)) if halves else None
     with sides or nullcontext():
         begin = time.perf_counter()
@@ -177,7 +177,7 @@ def fit(
 
 def _step(
     task: Trainable,
-    state: State,
+    state: TrainState,
     group: Sequence[Any],
     progress: float,
     begin: float,
@@ -215,7 +215,9 @@ def _step(
     return Step(state.step, state.epoch, loss, count, norm, share, progress, state.seconds, asked, beside)
 
 
-def _next_batches(task: Trainable, state: State, budget: Budget, accumulate: int) -> tuple[Sequence[Any], float] | None:
+def _next_batches(
+    task: Trainable, state: TrainState, budget: Budget, accumulate: int
+) -> tuple[Sequence[Any], float] | None:
     """Those of the next step, and how much of the budget is used before it; None where all of it is."""
     while True:
         batches = task.batches(state.epoch, state.model)
@@ -232,7 +234,7 @@ def _next_batches(task: Trainable, state: State, budget: Budget, accumulate: int
 
 
 def _gradients(
-    task: Trainable, state: State, group: Sequence[Any], ranks: Ranks, sides: Halves | None
+    task: Trainable, state: TrainState, group: Sequence[Any], ranks: Ranks, sides: Halves | None
 ) -> tuple[float, float, int, Mapping[str, Sum]]:
     """Adds up the gradients of this rank's rows of the batches; their loss, what of it is extra, how many it is a sum
     over, and what it tells beside."""
@@ -261,14 +263,14 @@ def _own_rows(batch: Any, ranks: Ranks) -> int:
     return len(range(ranks.rank, row_count(batch), ranks.size))
 
 
-def _loss(task: Trainable, state: State, number: int, batch: Any, ranks: Ranks) -> Loss:
+def _loss(task: Trainable, state: TrainState, number: int, batch: Any, ranks: Ranks) -> Loss:
     """That of a rank's rows of the batch with this number."""
     own = range(ranks.rank, row_count(batch), ranks.size)
     with dropout.rows([counter_seed(state.seed, state.epoch, number, row) for row in own]):
         return task.loss(state.model, rows_of(batch, ranks.rank, ranks.size))
 
 
-def _by_halves(task: Trainable, state: State, number: int, batch: Any, ranks: Ranks, sides: Halves) -> list[Loss]:
+def _by_halves(task: Trainable, state: TrainState, number: int, batch: Any, ranks: Ranks, sides: Halves) -> list[Loss]:
     """The same as two ranks would do it in the place of one, at once."""
 
     def half(side: int) -> tuple[Loss, Sequence[Tensor | None]]:
@@ -280,11 +282,11 @@ def _by_halves(task: Trainable, state: State, number: int, batch: Any, ranks: Ra
     return [one, other]
 
 
-def _device(state: State) -> torch.device:
+def _device(state: TrainState) -> torch.device:
     return next(state.model.parameters()).device
 
 
-def non_finite(state: State, loss: float) -> NonFiniteError:
+def non_finite(state: TrainState, loss: float) -> NonFiniteError:
     """Names what is not finite: the first such gradient, or the loss itself."""
     for name, master in state.optimizer.named_masters().items():
         if master.grad is not None and not master.grad.isfinite().all():

@@ -11,7 +11,7 @@ from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.directions import SIDES
 from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality import CHECKS
-from heedful.data.text.quality.report import Example, Report, examine, leaving
+from heedful.data.text.quality.report import QualityExample, Report, examine, leaving
 from heedful.data.text.reading import Read, read_whole
 from heedful.errors import InputError
 from heedful.store import files
@@ -63,7 +63,7 @@ def check_data(
     report = examine(read.train, tests, source=read.taken.source, target=read.taken.target, along=along)
     if read.train.empty and len(report.examples.setdefault("empty", [])) < 1:
         report.examples["empty"] = [
-            Example(read.train.line_of(place), one, other) for place, one, other in read.train.empty[:5]
+            QualityExample(read.train.line_of(place), one, other) for place, one, other in read.train.empty[:5]
         ]
     return Checked(read, report, report.left_out(leaving(keep, drop)))
 

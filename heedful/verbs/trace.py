@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import InputError
-from heedful.look.passes import Step, watched
+from heedful.look.passes import ModuleCall, watched
 from heedful.run.folder import read_textless_run
 from heedful.tasks.load import load_model, row_of_run
 from heedful.verbs.use import Directed
@@ -22,7 +22,7 @@ class Trace:
     model: str
     given: str
     tokens: Sequence[str]
-    steps: Sequence[Step]
+    steps: Sequence[ModuleCall]
     says: Sequence[tuple[str, float]]
     parameters: int
 

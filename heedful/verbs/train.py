@@ -42,38 +42,43 @@ def planned(
     imported model takes that model's usual rates, and one that begins with nothing what suits its data. `corpus` stands
     in for the recipe's data. Raises InputError or MissingError.
     """
-    made = read_recipe(recipe) if isinstance(recipe, str) else recipe
-    chosen_device(device)  # one that is not here is refused before data are read
     given = {key: str(value) if isinstance(value, Path) else value for key, value in given.items() if value is not None}
-    if resume and "data.path" not in given and (out / "recipe.yaml").is_file():
-        saved = saved_recipe(out)
-        if isinstance(recipe, str) and recipe in (DEFAULT, saved.task):  # no more is named than what is continued
-            made = saved
-        elif made.task == saved.task and not made.data.path:
-            given["data.path"] = saved.data.path
+    named, data = _named(recipe, out, resume=resume and "data.path" not in given)
+    chosen_device(device)  # one that is not here is refused before data are read
+    given = given | data | _by_key(options or {}, named.task)
     keys = {setting.partition("=")[0] for setting in settings}
-    said = made.given | keys
+    said = named.given | keys
     timed = [setting for setting in settings if setting.partition("=")[0] == "train.minutes"]
-    given |= _by_key(options or {}, made.task)
-    made = override(override(made, given), timed)
+    asked = override(override(named, given), timed)
     if isinstance(recipe, str) and recipe not in TASKS:  # a file says how it is to be
-        return override(made, settings), []
-    told: list[str] = []
-    asked = timed or "train.minutes" in given or not isinstance(recipe, str)
+        return override(asked, settings), []
+    limited = asked.train.minutes is not None and (timed or "train.minutes" in given or not isinstance(recipe, str))
     chosen = given.get("preset") or any(key.split(".")[0] in ("preset", "model") for key in said)
-    if asked and made.train.minutes is not None and not (chosen or made.start_from or made.model):
-        made, told = _sized(made, out, device, corpus)
-    whole = override(made, settings)
+    sizes = limited and not (chosen or asked.start_from or asked.model)
+    sized, told = _sized(asked, out, device, corpus) if sizes else (asked, [])
+    whole = override(sized, settings)
     if whole.start_from and (given.get("preset") or "preset" in keys):
         what = f"the preset {whole.preset} beside the run {whole.start_from} to begin with"
         raise InputError(what, where="heed train", fix="leave out --preset or --from: a run has its own sizes")
-    from_nothing = isinstance(recipe, str) and not (chosen or made.start_from)
-    rates, what, why = _suited(whole, out, corpus) if from_nothing else _rates(whole)
-    rates = [rate for rate in rates if rate.partition("=")[0] not in said]
-    if rates:
-        made = override(made, rates)
-        told.append(f"{what} with {', '.join(rates)}, {why and f'{why}, '}unless --set says otherwise")
-    return override(made, settings), told
+    from_nothing = isinstance(recipe, str) and not (chosen or sized.start_from)
+    suited, what, why = _suited(whole, out, corpus) if from_nothing else _rates(whole)
+    rates = [rate for rate in suited if rate.partition("=")[0] not in said]
+    if not rates:
+        return whole, told
+    told.append(f"{what} with {', '.join(rates)}, {why and f'{why}, '}unless --set says otherwise")
+    return override(override(sized, rates), settings), told
+
+
+def _named(recipe: Recipe | str, out: Path, *, resume: bool) -> tuple[Recipe, dict[str, object]]:
+    """The recipe, and the path of its data, where one that is continued says them and this one does not."""
+    named = read_recipe(recipe) if isinstance(recipe, str) else recipe
+    if resume and (out / "recipe.yaml").is_file():
+        saved = saved_recipe(out)
+        if isinstance(recipe, str) and recipe in (DEFAULT, saved.task):  # no more is named than what is continued
+            return saved, {}
+        if named.task == saved.task and not named.data.path:
+            return named, {"data.path": saved.data.path}
+    return named, {}
 
 
 def _by_key(options: Mapping[str, object], task: str) -> dict[str, object]:

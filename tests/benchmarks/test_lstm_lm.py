@@ -5,6 +5,7 @@ import torch
 
 from benchmarks import lstm_lm
 from benchmarks.lstm_lm import LSTM, Stretches, nats
+from loud import make_loud
 
 VOCABULARY, WIDTH = 40, 32
 
@@ -12,9 +13,7 @@ VOCABULARY, WIDTH = 40, 32
 @pytest.fixture
 def model() -> LSTM:
     model = LSTM(VOCABULARY, width=WIDTH).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.4)
-    return model
+    return make_loud(model)
 
 
 def test_probabilities_sum_to_one() -> None:

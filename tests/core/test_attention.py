@@ -14,6 +14,7 @@ from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.mask import EVERYONE, Mask
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
+from loud import make_loud
 
 B, H, T, S, D, E = 2, 4, 5, 7, 8, 6
 SCALE = 0.3
@@ -225,9 +226,7 @@ def test_the_softmax_of_scores() -> None:
 
 def layer(d_model: int = 12, **options: object) -> Attention:
     module = Attention(d_model, AttentionConfig(n_heads=H, **options)).eval()
-    for weight in module.parameters():
-        torch.nn.init.normal_(weight, std=0.4)
-    return module
+    return make_loud(module)
 
 
 def test_the_order_of_key_value_pairs_does_not_matter() -> None:

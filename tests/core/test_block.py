@@ -14,6 +14,7 @@ from heedful.core.mask import EVERYONE, Mask
 from heedful.core.norm import make_norm
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
+from loud import make_loud
 
 B, T, S, C, H = 3, 6, 5, 16, 4
 ORDERS = ["post", "pre", "sandwich"]
@@ -27,14 +28,8 @@ def config(order: str = "pre", position: str = "none", cross: bool = False, **mo
     return BlockConfig(attention=attention, cross=other, d_ff=24, order=order, **more)
 
 
-def loud(module: nn.Module) -> nn.Module:
-    for weight in module.parameters():
-        nn.init.normal_(weight, std=0.4)
-    return module
-
-
 def stack(order: str = "pre", position: str = "none", cross: bool = False) -> Stack:
-    return loud(Stack(C, StackConfig(n_layers=2, block=config(order, position, cross), final_norm=True)))
+    return make_loud(Stack(C, StackConfig(n_layers=2, block=config(order, position, cross), final_norm=True)))
 
 
 def normed(norm: nn.LayerNorm, x: Tensor) -> Tensor:
@@ -45,7 +40,7 @@ def normed(norm: nn.LayerNorm, x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_where_the_norms_stand(order: str) -> None:
-    residual, x, inner = loud(Residual(C, config(order, norm_eps=0.1))), torch.randn(B, T, C), nn.Linear(C, C)
+    residual, x, inner = make_loud(Residual(C, config(order, norm_eps=0.1))), torch.randn(B, T, C), nn.Linear(C, C)
     out = residual(x, inner)
     match order:
         case "post":
@@ -73,7 +68,7 @@ def test_norms_are_of_the_kind_and_size_asked_for() -> None:
 @pytest.mark.parametrize("cross", [False, True])
 def test_a_block_is_attention_then_memory_then_mlp(cross: bool) -> None:
     """Post-norm, as in figure 1 of Vaswani et al. 2017, from its parts."""
-    block, x, memory = loud(Block(C, config("post", cross=cross))), torch.randn(B, T, C), torch.randn(B, S, C)
+    block, x, memory = make_loud(Block(C, config("post", cross=cross))), torch.randn(B, T, C), torch.randn(B, S, C)
     mask, memory_mask = Mask(causal=True), Mask(valid=torch.arange(S) < torch.tensor([[5], [2], [3]]))
     out, cache = block(x, Context(mask=mask, memory=memory, memory_mask=memory_mask))
     y = x + block.self_attention(block.self_attention.queries(x), block.self_attention.keys_values(x), mask=mask)
@@ -120,7 +115,7 @@ def test_a_stack_is_its_blocks_and_a_final_norm() -> None:
 
 def test_a_shared_position_bias_is_given_to_every_block() -> None:
     scheme = PositionConfig(kind="buckets", buckets=8, furthest=20)
-    shared = loud(Stack(C, StackConfig(n_layers=2, block=config(), shared_position=scheme)))
+    shared = make_loud(Stack(C, StackConfig(n_layers=2, block=config(), shared_position=scheme)))
     x, places = torch.randn(B, T, C), torch.arange(T)[None]
     own = Stack(C, StackConfig(n_layers=2, block=config(position="buckets")))
     weights = shared.state_dict()
@@ -211,7 +206,11 @@ def test_positions_of_the_memory_reach_its_keys() -> None:
     """Rotary cross-attention sees how far a memory token stands from the query, and nothing else of where."""
     block = config()
     block = dataclasses.replace(block, cross=AttentionConfig(n_heads=H, position=PositionConfig(kind="rotary")))
-    layers, x, memory = loud(Stack(C, StackConfig(n_layers=1, block=block))), torch.randn(B, T, C), torch.randn(B, S, C)
+    layers, x, memory = (
+        make_loud(Stack(C, StackConfig(n_layers=1, block=block))),
+        torch.randn(B, T, C),
+        torch.randn(B, S, C),
+    )
 
     def run(first: int, memory_first: int) -> Tensor:
         places, memory_places = torch.arange(T)[None] + first, torch.arange(S)[None] + memory_first
@@ -237,7 +236,7 @@ def test_dropout_of_a_branch_is_for_training() -> None:
 
 @pytest.mark.parametrize("gated", [False, True])
 def test_dropout_inside_the_mlp_is_before_its_last_map(gated: bool) -> None:
-    mlp, x = loud(MLP(C, config(mlp_dropout=0.5, gated=gated))), torch.randn(B, T, C)
+    mlp, x = make_loud(MLP(C, config(mlp_dropout=0.5, gated=gated))), torch.randn(B, T, C)
     inner: list[Tensor] = []
     mlp.down.register_forward_hook(lambda module, inputs, out: inner.append(inputs[0]))
     mlp.eval()(x)
@@ -249,7 +248,7 @@ def test_dropout_inside_the_mlp_is_before_its_last_map(gated: bool) -> None:
 
 
 def test_dropout_of_a_stack_is_after_its_norm() -> None:
-    layers = loud(Stack(C, StackConfig(n_layers=1, block=config(), final_norm=True, dropout=0.5)))
+    layers = make_loud(Stack(C, StackConfig(n_layers=1, block=config(), final_norm=True, dropout=0.5)))
     x, context = torch.randn(B, T, C), Context(mask=EVERYONE, memory_mask=None)
     plain, dropped = layers.eval()(x, context)[0], layers.train()(x, context)[0]
     assert 0.2 < (dropped == 0).float().mean() < 0.8

@@ -9,6 +9,7 @@ from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.cache import BlockCache, Past
 from heedful.core.mask import EVERYONE, Mask
 from heedful.core.position import PositionConfig
+from loud import make_loud
 
 B, T, S, C, H = 3, 7, 5, 16, 4
 SCHEMES = ["none", "added", "rotary", "alibi", "buckets", "shaw", "shared alibi", "shared buckets"]
@@ -25,9 +26,7 @@ def decoder(scheme: str) -> Stack:
         order="pre",
     )
     stack = Stack(C, StackConfig(n_layers=2, block=block, final_norm=True, shared_position=shared))
-    for weight in stack.parameters():
-        torch.nn.init.normal_(weight, std=0.4)
-    return stack
+    return make_loud(stack)
 
 
 def positions_for(scheme: str, per_row: bool) -> dict[str, Tensor]:

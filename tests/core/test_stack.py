@@ -15,6 +15,7 @@ from heedful.core.config import from_json, to_json
 from heedful.core.mask import EVERYONE, Mask
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
+from loud import make_loud
 
 B, T, S, C, H = 3, 9, 5, 16, 4
 SCHEMES = ["none", "added", "rotary", "alibi", "buckets", "shaw"]
@@ -30,9 +31,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 def loud(module: M) -> M:
-    for weight in module.parameters():
-        nn.init.normal_(weight, std=0.4)
-    return module.eval()
+    return make_loud(module).eval()
 
 
 def close(ours: Tensor, theirs: Tensor) -> None:

@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.data.text.trees import LEAF, Brackets, Leaf, linearise
+from heedful.data.text.trees import LEAF, BracketVocabulary, Leaf, linearise
 from heedful.data.tokenizer import BOS, EOS
 from heedful.decode.brackets import Bracketed, Grammar
 from heedful.decode.contract import Hypothesis
 from heedful.decode.search import beam, greedy, sample
 from heedful.decode.settings import Sampling
 
-BRACKETS = Brackets(["NP", "S", "VP"])
+BRACKETS = BracketVocabulary(["NP", "S", "VP"])
 LEAVES = [1, 7, 2, 40, 3]
 SEARCHES: dict[str, Callable[..., list[list[Hypothesis]]]] = {
     "greedy": lambda *given, **options: [[one] for one in greedy(*given, **options)],

@@ -1,6 +1,5 @@
 """Search for hypotheses with certain phrases in them: all are there, and without any it is the beam search as it is."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,10 +13,8 @@ from heedful.decode.contract import Hypothesis
 from heedful.decode.rules import NoRepeat
 from heedful.decode.search import beam
 from heedful.errors import InputError
-from heedful.models.presets import TRANSLATORS, translator_config
-from heedful.models.rnn import RNN, RNNConfig
-from heedful.models.seq2seq import Seq2Seq
-from toys import BOS, EOS, Toy, V, sources
+from loud import make_loud
+from toys import BOS, EOS, Toy, V, rnn, sources, transformer
 
 PARTING = torch.arange(V) % 3 == 0  # tokens that begin something new
 WORDS = st.integers(3, V - 1)
@@ -87,21 +84,10 @@ def test_a_batch_is_one_by_one(wishes: list[list[Wish]]) -> None:
 
 def loud(model: nn.Module) -> nn.Module:
     torch.manual_seed(3)
-    for name, weight in model.named_parameters():
-        nn.init.normal_(weight, mean=1.0 if "norm" in name and "weight" in name else 0.0, std=0.4)
-    return model.eval()
+    return make_loud(model, norm=1.0).eval()
 
 
-def transformer() -> Seq2Seq:
-    row = replace(TRANSLATORS["transformer-tiny"], d_model=16, n_heads=4, d_ff=24, encoder_layers=1, decoder_layers=2)
-    return Seq2Seq(translator_config(row, source_vocab=V, target_vocab=V, joint=True))
-
-
-def rnn() -> RNN:
-    return RNN(RNNConfig(source_vocab=V, target_vocab=V, d_embed=7, d_hidden=10, d_align=9, d_readout=4))
-
-
-@pytest.mark.parametrize("make", [Toy, lambda: loud(transformer()), lambda: loud(rnn())])
+@pytest.mark.parametrize("make", [Toy, lambda: loud(transformer(V)), lambda: loud(rnn(V))])
 def test_without_wishes_it_is_the_plain_beam(make: Any) -> None:
     """Also beside a sentence that has some, which are met."""
     model, source = make(), sources(9) % V

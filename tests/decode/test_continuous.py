@@ -19,6 +19,7 @@ from heedful.decode.settings import Sampling
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.lm import LM, LMState
 from heedful.models.presets import LMSize, lm_config
+from loud import make_loud
 
 PLACES, V, EOS = 1009, 9, 1
 MARKS = 600  # tokens after these, which mark prompts and are never said
@@ -330,8 +331,7 @@ def test_a_long_text_joins_a_batch_of_short_ones(style: Literal["gpt2", "llama"]
     """With caches that have room for it and with such that must grow for it, while others are under way."""
     row = LMSize(style=style, n_layers=2, d_model=32, n_heads=4, vocab_size=37, context_length=128)
     net = LM(lm_config(row)).eval()
-    for name, weight in net.named_parameters():
-        torch.nn.init.normal_(weight, mean=1.0 if "norm" in name and "weight" in name else 0.0, std=0.3)
+    make_loud(net, std=0.3, norm=1.0)
     draw = random.Random(5)
     given = [[i, *(draw.randrange(37) for _ in range(length - 1))] for i, length in enumerate((2, 3, 50, 1, 69))]
     late = {0: given[:2], 4: given[2:3], 6: given[3:4], 33: given[4:]}

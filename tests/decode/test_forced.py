@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from heedful.decode.forced import log_probabilities
 from heedful.errors import NonFiniteError
 from heedful.models.lm import LM
-from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, lm_config, translator_config
-from heedful.models.rnn import RNN, RNNConfig
-from heedful.models.seq2seq import Seq2Seq
+from heedful.models.presets import LANGUAGE_MODELS, lm_config
+from loud import make_loud
+from toys import rnn, transformer
 
 V, BOS = 29, 2
 SOURCES = [[5, 9, 7], [4], [8, 6, 11, 12, 10]]
@@ -19,9 +19,7 @@ CONTINUATIONS = [[[7, 8, 9], [20]], [], [[4, 5, 6, 7], [4, 5], [21, 21, 21], []]
 
 
 def loud(model: nn.Module) -> nn.Module:
-    for name, weight in model.named_parameters():
-        nn.init.normal_(weight, mean=1.0 if "norm" in name and "weight" in name else 0.0, std=0.4)
-    return model.eval()
+    return make_loud(model, norm=1.0).eval()
 
 
 def lm(name: str) -> LM:
@@ -29,16 +27,12 @@ def lm(name: str) -> LM:
     return LM(lm_config(row, vocab_size=V))
 
 
-def transformer() -> Seq2Seq:
-    row = replace(TRANSLATORS["transformer-tiny"], d_model=16, n_heads=4, d_ff=24, encoder_layers=1, decoder_layers=2)
-    return Seq2Seq(translator_config(row, source_vocab=V, target_vocab=V, joint=True))
-
-
-def rnn() -> RNN:
-    return RNN(RNNConfig(source_vocab=V, target_vocab=V, d_embed=7, d_hidden=10, d_align=9, d_readout=4))
-
-
-MODELS = {"gpt": lambda: lm("gpt-nano"), "llama": lambda: lm("llama-nano"), "transformer": transformer, "rnn": rnn}
+MODELS = {
+    "gpt": lambda: lm("gpt-nano"),
+    "llama": lambda: lm("llama-nano"),
+    "transformer": lambda: transformer(V),
+    "rnn": lambda: rnn(V),
+}
 
 
 def batch() -> tuple[Tensor, Tensor]:

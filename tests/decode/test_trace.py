@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from heedful.decode.search import beam
-from heedful.decode.trace import Node, Traced
+from heedful.decode.trace import BeamNode, Traced
 from heedful.models import make_model
 from heedful.models.presets import RNNSize, TransformerSize, translator_config
+from loud import make_loud
 
 BOS, EOS = 2, 3
 SIZES = {
@@ -17,7 +18,7 @@ SIZES = {
 }
 
 
-def path_to(nodes: list[Node], place: int) -> list[int]:
+def path_to(nodes: list[BeamNode], place: int) -> list[int]:
     """The tokens from the root, which is left out, to a node."""
     made: list[int] = []
     while (parent := nodes[place].parent) is not None:
@@ -30,8 +31,7 @@ def path_to(nodes: list[Node], place: int) -> list[int]:
 @pytest.mark.parametrize("name", SIZES)
 def test_it_is_that_of_the_search(name: str, width: int) -> None:
     model = make_model(translator_config(SIZES[name], source_vocab=19, target_vocab=19, joint=True)).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.7)
+    make_loud(model, std=0.7)
     source = torch.randint(4, 19, (1, 6))
     options = {"bos": BOS, "eos": EOS, "longest": 7, "beam": width, "n_best": width}
     (plain,) = beam(model, source, **options)

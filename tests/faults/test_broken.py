@@ -21,7 +21,7 @@ from heedful.errors import NonFiniteError, StorageError
 from heedful.run.events import Checkpointed, Finished, Note, Trained
 from heedful.store import files
 from heedful.store.checkpoint import load_newest
-from heedful.training.loop import Kept
+from heedful.training.loop import CachingTask
 from heedful.training.loss import Loss
 from heedful.training.optim import Optimizer
 from heedful.verbs.train import train
@@ -68,9 +68,9 @@ def follow(out: Path, corpus: Any, seen: list[Any], recipe: Any = None, **change
 
 def poison(monkeypatch: pytest.MonkeyPatch, kind: str, bad: float, at: int) -> None:
     """Makes step `at` go wrong: a weight before it, its loss, or a gradient in the midst of going back."""
-    plain, calls = Kept.loss, iter(range(1, 1000))
+    plain, calls = CachingTask.loss, iter(range(1, 1000))
 
-    def loss(task: Kept, model: Any, batch: Any) -> Loss:
+    def loss(task: CachingTask, model: Any, batch: Any) -> Loss:
         if next(calls) != at:
             return plain(task, model, batch)
         if kind == "weight":
@@ -83,7 +83,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, kind: str, bad: float, at: int) -> N
             made.total.register_hook(lambda gradient: gradient * bad)
         return made
 
-    monkeypatch.setattr(Kept, "loss", loss)
+    monkeypatch.setattr(CachingTask, "loss", loss)
 
 
 KINDS = [(kind, bad) for kind in ("weight", "loss", "gradient") for bad in (math.nan, math.inf)]

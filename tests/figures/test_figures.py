@@ -11,10 +11,10 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig
 from heedful.figures import FIGURES, architecture
 from heedful.figures.stacks import Sizes, block
-from heedful.look.architecture import Add, Architecture, Box, Repeat, Residual, rows
+from heedful.look.architecture import Add, Architecture, Box, DrawnResidual, Repeat, rows
 from heedful.look.architecture_layout import lay_out, picture
 from heedful.look.architecture_text import text
-from heedful.look.canvas import Rectangle, Words, width_of
+from heedful.look.canvas import Rectangle, TextLine, width_of
 from heedful.models import KINDS, kind_of_config, make_model, preset
 from heedful.models.actor_critic import ActorCriticConfig
 from heedful.models.classifier import ClassifierConfig
@@ -95,7 +95,7 @@ def test_every_preset_is_drawn(name: str) -> None:
 
 def residuals(drawn: Architecture, column: int) -> list[tuple[list[str], str]]:
     (layers,) = [part for part in drawn.columns[column].parts if isinstance(part, Repeat)]
-    found = [part for part in layers.parts if isinstance(part, Residual)]
+    found = [part for part in layers.parts if isinstance(part, DrawnResidual)]
     return [([box.label for box in part.branch], "" if part.norm is None else part.norm.label) for part in found]
 
 
@@ -149,7 +149,7 @@ def test_pictures_are_well_formed_and_the_same_again(drawings: dict[str, Archite
 def test_words_lie_inside_and_no_two_boxes_overlap(drawings: dict[str, Architecture]) -> None:
     for name, drawn in drawings.items():
         shapes, width, height = lay_out(drawn)
-        words = [shape for shape in shapes if isinstance(shape, Words)]
+        words = [shape for shape in shapes if isinstance(shape, TextLine)]
         for shape in words:
             long = width_of(shape.text, shape.size, bold=shape.bold)
             left = shape.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[shape.anchor] * long

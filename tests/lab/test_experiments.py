@@ -24,9 +24,9 @@ from heedful.lab.recurrent.lists import things
 from heedful.lab.toys import evened
 from heedful.lab.toys.evened import on_pair
 from heedful.lab.toys.reader import about_it
-from heedful.lab.toys.shapes_1d import LENGTH, NOISE, Learnt, Net, Pairs, pictures
+from heedful.lab.toys.shapes_1d import LENGTH, NOISE, Net, Pairs, TrainedNet, pictures
 from heedful.lab.toys.street import crossing, feeling
-from heedful.lab.whole_words import BEGIN, END, Words, parameters
+from heedful.lab.whole_words import BEGIN, END, WordVocabulary, parameters
 
 
 @pytest.mark.parametrize("pairs", ["shape", "side"])
@@ -133,7 +133,7 @@ def test_french_agrees() -> None:
 
 
 def test_rows_of_words() -> None:
-    words = Words(["b a", "c"])
+    words = WordVocabulary(["b a", "c"])
     tokens, segments = words.rows(["a b", "c"], begin=True, end=True)
     assert tokens.tolist() == [[BEGIN, *words.ids("a b"), END], [BEGIN, *words.ids("c"), END, 0]]
     assert segments.tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
@@ -225,7 +225,7 @@ def test_the_shorter_form_does_not_say_solved_of_what_is_not(monkeypatch: pytest
     net, many = Net(attention=True), pictures(1, "side", torch.Generator().manual_seed(0))
     left = {True: 0.24, False: 0.5}  # with positions, and without
     monkeypatch.setattr(
-        evened, "toy", lambda pairs, attention, positions, *_: Learnt(net, [1.0] * 40, left[positions], many)
+        evened, "toy", lambda pairs, attention, positions, *_: TrainedNet(net, [1.0] * 40, left[positions], many)
     )
     (line,) = (line for line in show("D3", short=True).lines if line.claim == "with positions it is solved")
     assert line.computed == "not in so few steps, but better than without"

@@ -6,7 +6,7 @@ from torch import nn
 
 from heedful.core import EVERYONE, attend
 from heedful.look.operations import counter
-from heedful.look.passes import Step, watched
+from heedful.look.passes import ModuleCall, watched
 from heedful.look.passes_drawn import Passed, page, picture
 from heedful.models import ViTConfig, make_model, preset
 from heedful.models.vision_presets import (
@@ -25,7 +25,7 @@ def gpt() -> nn.Module:
     return make_model(preset("gpt-nano", vocab_size=50, changes=TINY)).eval()
 
 
-def steps_of(model: nn.Module, *inputs: torch.Tensor) -> list[Step]:
+def steps_of(model: nn.Module, *inputs: torch.Tensor) -> list[ModuleCall]:
     with watched(model) as steps:
         model(*inputs)
     return steps

@@ -17,6 +17,7 @@ from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from loud import make_loud
 
 B, S, T, V, H = 3, 6, 5, 23, 4
 NAMES = [f"{stack}.blocks.{i}.self_attention" for stack in ("encoder", "decoder") for i in (0, 1)]
@@ -38,17 +39,13 @@ def seq2seq() -> Seq2Seq:
             decoder=StackConfig(n_layers=2, block=crossed),
         )
     ).eval()
-    for weight in model.parameters():
-        nn.init.normal_(weight, std=0.4)
-    return model
+    return make_loud(model)
 
 
 def rnn() -> RNN:
     config = RNNConfig(source_vocab=V, target_vocab=V, d_embed=8, d_hidden=8, d_align=8, d_readout=8)
     model = RNN(config).eval()
-    for weight in model.parameters():
-        nn.init.normal_(weight, std=0.4)
-    return model
+    return make_loud(model)
 
 
 def batch() -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -86,8 +83,7 @@ def layer(position: str, mask: Mask) -> tuple[nn.Module, Callable[[], Tensor]]:
     """One attention layer under the name "one", and a call of it."""
     config = AttentionConfig(n_heads=H, kv_heads=2, position=PositionConfig(kind=position))
     model = nn.ModuleDict({"one": Attention(16, config)})
-    for weight in model.parameters():
-        nn.init.normal_(weight, std=0.4)
+    make_loud(model)
     x, places = torch.randn(B, S, 16), torch.arange(S)[None]
     attention = model["one"]
     return model, lambda: attention(attention.queries(x, places), attention.keys_values(x, places), mask=mask)

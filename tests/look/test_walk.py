@@ -10,6 +10,7 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.verbs.walk import tapped, walk
+from loud import make_loud
 
 C, T = 24, 5
 CONFIGS = {
@@ -25,8 +26,7 @@ CONFIGS = {
 @pytest.mark.parametrize("causal", [False, True])
 def test_its_numbers_lead_from_what_comes_in_to_what_goes_out(name: str, causal: bool) -> None:
     attention = Attention(C, CONFIGS[name]).eval()
-    for parameter in attention.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
+    make_loud(attention, std=0.5)
     x, positions = torch.randn(2, T, C), torch.arange(T)[None]
 
     def run() -> torch.Tensor:

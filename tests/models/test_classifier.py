@@ -7,6 +7,7 @@ import torch
 from heedful.errors import InputError
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.presets import EncoderSize, LMSize, encoder_config, lm_config
+from loud import make_loud
 
 BODY = lm_config(LMSize(n_layers=2, d_model=16, n_heads=2, vocab_size=30, context_length=12))
 
@@ -19,9 +20,7 @@ def encoder_body(pooler):
 def classifier(answers, **body):
     torch.manual_seed(0)
     model = Classifier(ClassifierConfig(answers=answers, **(body or {"lm": BODY}))).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.4)
-    return model
+    return make_loud(model)
 
 
 def batch(*examples, width=8):

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import nn
 
 from heedful.errors import InputError
 from heedful.models import config_of, model_from
 from heedful.models.clip import CLIP
 from heedful.models.vision_presets import ClipSize, clip_config
+from loud import make_loud
 
 END = 19
 ROW = ClipSize(
@@ -30,9 +30,7 @@ ROW = ClipSize(
 @pytest.fixture
 def model() -> CLIP:
     model = CLIP(clip_config(ROW)).eval()
-    for weight in model.parameters():
-        nn.init.normal_(weight, std=0.4)
-    return model
+    return make_loud(model)
 
 
 def test_what_follows_the_end_of_a_text_says_nothing(model: CLIP) -> None:

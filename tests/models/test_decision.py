@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import DecisionTransformerConfig as TheirConfig
 from transformers import DecisionTransformerModel
 
@@ -10,6 +10,7 @@ from heedful.core import AttentionConfig, BlockConfig, StackConfig
 from heedful.errors import InputError
 from heedful.models import config_of, model_from
 from heedful.models.decision import DecisionTransformer, DecisionTransformerConfig
+from loud import make_loud
 
 B, T, S, A, C = 2, 5, 3, 4, 16
 
@@ -19,9 +20,7 @@ def model() -> DecisionTransformer:
     block = BlockConfig(attention=AttentionConfig(n_heads=2), d_ff=32, order="pre")
     stack = StackConfig(n_layers=2, block=block, final_norm=True)
     made = DecisionTransformer(DecisionTransformerConfig(d_model=C, d_state=S, n_actions=A, longest=9, stack=stack))
-    for weight in made.parameters():
-        nn.init.normal_(weight, std=0.4)
-    return made.eval()
+    return make_loud(made).eval()
 
 
 def episode() -> tuple[Tensor, Tensor, Tensor]:
@@ -75,8 +74,7 @@ def test_against_hugging_face(model: DecisionTransformer) -> None:
     theirs = DecisionTransformerModel(
         TheirConfig(state_dim=S, act_dim=A, action_tanh=False, activation_function="relu", **sizes)
     ).eval()
-    for weight in theirs.parameters():
-        nn.init.normal_(weight, std=0.4)
+    make_loud(theirs)
     pairs = [(model.returns, theirs.embed_return), (model.states, theirs.embed_state), (model.norm, theirs.embed_ln)]
     pairs += [(model.head, theirs.predict_action[0]), (model.stack.norm, theirs.encoder.ln_f)]
     with torch.no_grad():

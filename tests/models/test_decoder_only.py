@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
@@ -19,6 +19,8 @@ from heedful.models import config_of, make_model, model_from
 from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.tasks.translate.training.losses import cross_entropy, whole_cross_entropy
+from loud import make_loud
+from nearly import close
 from rows import V, packed, padded, sentences
 
 B, S, T, C = 3, 6, 5, 16
@@ -42,14 +44,7 @@ def loud(
     order: str = "post", places: str = "sinusoidal", position: str = "none", **more: object
 ) -> DecoderOnlyTranslator:
     model = DecoderOnlyTranslator(config(order, places, position, **more)).eval()
-    for weight in model.parameters():
-        nn.init.normal_(weight, std=0.4)
-    return model
-
-
-def close(ours: Tensor, theirs: Tensor) -> None:
-    """To 1e-5 of the largest: logits of loud weights are in the tens."""
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5 * float(theirs.detach().abs().max()))
+    return make_loud(model)
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -14,6 +14,7 @@ from heedful.models.evoformer import (
     TriangleAttention,
     TriangleProduct,
 )
+from loud import make_loud
 
 B, N, R, M, C, H = 2, 3, 5, 12, 8, 2
 CONFIG = EvoformerConfig(
@@ -22,9 +23,7 @@ CONFIG = EvoformerConfig(
 
 
 def loud(module: nn.Module) -> nn.Module:
-    for weight in module.parameters():
-        nn.init.normal_(weight, std=0.4)
-    return module.eval()
+    return make_loud(module).eval()
 
 
 def close(one: Tensor, other: Tensor) -> None:

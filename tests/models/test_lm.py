@@ -10,6 +10,8 @@ from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
 from heedful.core.position import PositionConfig
 from heedful.models.lm import LM, LMConfig, LMState
+from loud import make_loud
+from nearly import close
 
 V, SIZE = 37, 16
 SCHEMES = ["learned", "none", "rotary", "alibi", "buckets", "shaw", "shared alibi", "shared buckets"]
@@ -31,14 +33,7 @@ def loud(scheme: str, *, context_length: int = SIZE, n_layers: int = 2) -> LM:
             stack=StackConfig(n_layers=n_layers, block=block, final_norm=True, shared_position=shared),
         )
     )
-    for weight in model.parameters():
-        torch.nn.init.normal_(weight, std=0.4)
-    return model.eval()
-
-
-def close(ours: Tensor, theirs: Tensor) -> None:
-    """To 1e-5 of the largest: logits of loud weights are in the tens."""
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5 * float(theirs.detach().abs().max()))
+    return make_loud(model).eval()
 
 
 def padded(texts: list[list[int]]) -> tuple[Tensor, Tensor]:

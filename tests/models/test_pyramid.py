@@ -13,6 +13,7 @@ from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import config_of, model_from
 from heedful.models.pyramid import DropPath, MixBlock, Pyramid, PyramidConfig, StageConfig, as_map, as_row
+from loud import make_loud
 
 CONFIG = PyramidConfig(
     stages=(
@@ -25,11 +26,7 @@ CONFIG = PyramidConfig(
 
 
 def loud(config: PyramidConfig) -> Pyramid:
-    model = Pyramid(config)
-    for name, weight in model.named_parameters():
-        if weight.requires_grad:
-            nn.init.normal_(weight, mean=float("norm" in name and name.endswith("weight")), std=0.4)
-    return model
+    return make_loud(Pyramid(config), norm=1.0)
 
 
 @pytest.mark.parametrize("norm", ["batch", "group"])

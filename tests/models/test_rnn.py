@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from heedful.errors import InputError
 from heedful.models.rnn import RNN, AdditiveAttention, Keys, RNNConfig, ThoughtVector
+from loud import make_loud
 from rows import V, padded, sentences
 
 B, S, T = 3, 6, 5
@@ -16,9 +17,7 @@ BOS = 2
 def loud(**more: object) -> RNN:
     sizes = {"source_vocab": V, "target_vocab": V, "d_embed": E, "d_hidden": N, "d_align": A, "d_readout": R}
     model = RNN(RNNConfig(**sizes | more)).eval()
-    for weight in model.parameters():
-        nn.init.normal_(weight, std=0.4)
-    return model
+    return make_loud(model)
 
 
 def close(ours: Tensor, theirs: Tensor) -> None:

@@ -5,7 +5,6 @@ import dataclasses
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
@@ -14,6 +13,8 @@ from heedful.core.mask import Mask
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from loud import make_loud
+from nearly import close
 from rows import V, packed, padded, sentences
 
 B, S, T, C = 3, 6, 5, 16
@@ -36,14 +37,7 @@ def config(order: str = "post", places: str = "sinusoidal", **more: object) -> S
 
 def loud(order: str = "post", places: str = "sinusoidal", **more: object) -> Seq2Seq:
     model = Seq2Seq(config(order, places, **more)).eval()
-    for weight in model.parameters():
-        nn.init.normal_(weight, std=0.4)
-    return model
-
-
-def close(ours: Tensor, theirs: Tensor) -> None:
-    """To 1e-5 of the largest: logits of loud weights are in the tens."""
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5 * float(theirs.detach().abs().max()))
+    return make_loud(model)
 
 
 STYLES = [("post", "sinusoidal"), ("pre", "learned"), ("sandwich", "binary")]
@@ -276,8 +270,7 @@ def test_relative_positions_go_step_by_step_and_row_by_row(kind: str, shared: bo
             decoder=StackConfig(n_layers=2, block=cross, shared_position=position if shared else none),
         )
     ).eval()
-    for weight in model.parameters():
-        nn.init.normal_(weight, std=0.4)
+    make_loud(model)
     sources, targets = sentences(4, 3), sentences(5, 2)
     (source, source_segments), (target, target_segments) = packed(sources, 9), packed(targets, 8)
     together = model(source, target, source_segments, target_segments)[0]

@@ -12,6 +12,7 @@ from heedful.look.record import record
 from heedful.models import config_of, model_from
 from heedful.models.vision_presets import ViTSize, vit_config
 from heedful.models.vit import ViT, ViTConfig
+from loud import make_loud
 
 ROW = ViTSize(d_model=16, n_layers=2, n_heads=4, patch=4, size=12, n_classes=5)
 VARIANTS = {
@@ -31,9 +32,7 @@ def model(request: pytest.FixtureRequest) -> ViT:
 
 def loud(config: ViTConfig) -> ViT:
     model = ViT(config).eval()
-    for weight in model.parameters():
-        nn.init.normal_(weight, std=0.4)
-    return model
+    return make_loud(model)
 
 
 def close(one: Tensor, other: Tensor) -> None:

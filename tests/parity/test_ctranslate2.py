@@ -36,6 +36,7 @@ from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from hub import LINES, marian_folder
 from hub import TEXTS as HUB_TEXTS
+from loud import make_loud
 from made import made_corpus
 from saved import save_run
 
@@ -118,14 +119,9 @@ VARIANTS = [
 ]
 
 
-def loud(model: nn.Module) -> None:
-    for name, weight in model.named_parameters():
-        nn.init.normal_(weight, mean=1.0 if "norm" in name and "weight" in name else 0.0, std=0.4)
-
-
 def made_run(folder: Path, config: Any, tokenizer: Tokenizer, **about: Any) -> Path:
     model = make_model(config)
-    loud(model)
+    make_loud(model, norm=1.0)
     save_run(folder, model, tokenizer, tokenizer, {"task": "translate", **about})
     return folder
 
@@ -155,7 +151,7 @@ def test_every_kind_says_the_same(name: str, tokenizer: Tokenizer, tmp_path: Pat
 def ending(config: Any) -> nn.Module:
     """A model whose sentences end by themselves, after some tokens."""
     model = make_model(replace(config, output_bias=True))
-    loud(model)
+    make_loud(model, norm=1.0)
     with torch.no_grad():
         model.head.bias[3] += 3.0
     return model

@@ -30,7 +30,8 @@ from heedful.exchange.hf import bert, roberta
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.encoder import Encoder
 from heedful.models.presets import ENCODERS, encoder_config
-from nearly import close, close_gradients
+from loud import make_loud
+from nearly import close, close_gradients, copy_weights
 
 V, PAD = 41, 1
 SMALL = {
@@ -73,17 +74,13 @@ class Pair(NamedTuple):
 def pair(request: pytest.FixtureRequest) -> Pair:
     family, kind, config = VARIANTS[request.param]
     theirs = kind(config).eval()
-    for name, weight in theirs.named_parameters():
-        norm = "norm" in name.lower() and "weight" in name
-        nn.init.normal_(weight, mean=1.0 if norm else 0.0, std=0.4)
+    make_loud(theirs, norm=1.0)
     if not config.tie_word_embeddings:  # two names of one bias, of which their code reads the second
         theirs.cls.predictions.bias.data.copy_(theirs.cls.predictions.decoder.bias)
     weights = theirs.state_dict()
     ours = Encoder(family.config_from_hf(theirs.config.to_dict(), weights)).eval()
     rules = family.rules(ours.config)
-    own = dict(ours.named_parameters())
-    for name, value in to_ours(rules, weights, own).items():
-        own[name].data.copy_(value)
+    copy_weights(ours, rules, weights)
     return Pair(theirs, ours, rules, family)
 
 

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import safetensors.torch
@@ -28,7 +28,7 @@ from heedful.store.model import read_model
 from heedful.tasks.generate.use import LanguageModel
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
-from hub import LINES, TEXTS, gpt2_folder, llama_folder
+from hub import LINES, TEXTS, Imported, gpt2_folder, llama_folder
 from ours import DECODERS, KINDS, own_run, own_tokenizer, same_model
 
 MAKERS = {
@@ -38,12 +38,7 @@ MAKERS = {
 }
 
 
-class Pair(NamedTuple):
-    theirs: Any
-    tokenizer: Any
-    folder: Path
-    run: Path
-    ours: LanguageModel
+Pair = Imported[LanguageModel]
 
 
 @pytest.fixture(scope="module", params=sorted(MAKERS))

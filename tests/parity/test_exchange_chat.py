@@ -5,7 +5,7 @@ Weights are loud (see `hub.py`); logits agree to 1e-5 of the largest, all else e
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ from heedful.tasks.chat.use import ChatModel
 from heedful.tasks.generate.use import LanguageModel
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
-from hub import TEXTS, byte_chat_folder, piece_chat_folder
+from hub import TEXTS, Imported, byte_chat_folder, piece_chat_folder
 
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 MAKERS: dict[str, Any] = {
@@ -53,12 +53,7 @@ CONVERSATION = [
 ]
 
 
-class Pair(NamedTuple):
-    theirs: Any
-    tokenizer: Any
-    folder: Path
-    run: Path
-    ours: LanguageModel
+Pair = Imported[LanguageModel]
 
 
 @pytest.fixture(scope="module", params=sorted(MAKERS))

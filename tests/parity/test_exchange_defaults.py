@@ -25,7 +25,7 @@ from heedful.core.config import to_json
 from heedful.data.batches import pad
 from heedful.data.images.files import Preparation
 from heedful.data.images.palette import Palette, grey_palette
-from heedful.data.text.trees import LEAF, Brackets, Leaf
+from heedful.data.text.trees import LEAF, BracketVocabulary, Leaf
 from heedful.data.tokenizer import BOS, EOS, train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
@@ -35,7 +35,8 @@ from heedful.run.folder import parameters, write_model
 from heedful.tasks import TASKS, trained
 from heedful.tasks.paint.use import Painter, PaintSpec
 from heedful.verbs.exchange import export_model, import_model
-from hub import LINES, TEXTS, loud
+from hub import LINES, TEXTS
+from loud import make_loud
 from ours import same_model
 from saved import save_run
 
@@ -63,12 +64,12 @@ def test_every_default_has_a_family(task: str, tmp_path: Path) -> None:
 
 def test_a_parser_is_a_translator_into_brackets(tmp_path: Path) -> None:
     labels = ("NP", "S", "VP")
-    tokenizer, brackets = train_tokenizer(LINES * 3, kind="bpe", size=330), Brackets(labels)
+    tokenizer, brackets = train_tokenizer(LINES * 3, kind="bpe", size=330), BracketVocabulary(labels)
     row = replace(TRANSLATORS["transformer-tiny"], d_model=16, n_heads=2, d_ff=24)
     config = translator_config(row, source_vocab=tokenizer.size, target_vocab=brackets.size, joint=False)
     model = make_model(config).eval()
     torch.manual_seed(3)
-    loud(model)
+    make_loud(model, norm=1.0)
     about = {"task": "parse", "labels": labels, "run": 2, "beam": 1}
     ours = heedful.load(save_run(tmp_path / "run", model, tokenizer, tokenizer, about))
     assert export_model(tmp_path / "run", tmp_path / "hub").notes == ("there a search may say what is no tree",)
@@ -98,7 +99,7 @@ def classifier_run(folder: Path, answers: int | None, **about: Any) -> Any:
     config = ClassifierConfig(lm=lm_config(row, vocab_size=tokenizer.size + more), answers=answers)
     model = make_model(config).eval()
     torch.manual_seed(4)
-    loud(model)
+    make_loud(model, norm=1.0)
     ours = heedful.load(save_run(folder / "run", model, tokenizer, tokenizer, about))
     notes = export_model(folder / "run", folder / "hub").notes
     assert [note.startswith("there a ") for note in notes] == [True] * (answers is None)
@@ -142,7 +143,7 @@ def test_a_painter_reads_pictures_as_colours(tmp_path: Path, palette: Palette) -
     row = replace(PAINTERS["image-gpt-nano"], d_model=16, n_heads=2, n_layers=2)
     model = make_model(lm_config(row, vocab_size=len(palette) + 1, context_length=16)).eval()
     torch.manual_seed(5)
-    loud(model)
+    make_loud(model, norm=1.0)
     about = {"task": "paint", **to_json(spec)}
     write_model(tmp_path / "run", model, parameters(model), {"task.json": about})
     ours = Painter.load(tmp_path / "run")

@@ -7,7 +7,7 @@ import json
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import safetensors.torch
@@ -47,8 +47,9 @@ from heedful.tasks.shared.look import draw_text, head_labels, look_within, looke
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from heedful.verbs.train import train
-from hub import LINES, TEXTS, bert_folder, distilbert_folder, loud, modernbert_folder, roberta_folder
+from hub import LINES, TEXTS, Imported, bert_folder, distilbert_folder, modernbert_folder, roberta_folder
 from hub_languages import xlm_roberta_folder
+from loud import make_loud
 from saved import save_run
 
 
@@ -68,12 +69,7 @@ MASKED = ["The <mask> cat is sleeping.", "<mask>", "My sister<mask>is <mask> a b
 CONTROLS = ["[CLS] x [SEP] y", "a </s> b <s><pad>", "<unk> [UNK] [MASK]", "don't STOP, ok?"]
 
 
-class Pair(NamedTuple):
-    theirs: Any
-    tokenizer: Any
-    folder: Path
-    run: Path
-    ours: Filler
+Pair = Imported[Filler]
 
 
 @pytest.fixture(scope="module", params=sorted(MAKERS))
@@ -370,7 +366,7 @@ def test_encoders_of_ours_load_there(tmp_path: Path, kind: Any) -> None:
     tokenizer = train_tokenizer([*LINES, "<s> </s>"] * 2, kind=kind, size=330, mask=True)
     net = make_model(encoder_config(ROW, vocab_size=tokenizer.size))
     torch.manual_seed(3)
-    loud(net)
+    make_loud(net, norm=1.0)
     save_run(tmp_path / "run", net.eval(), tokenizer, tokenizer, {"task": "fill"})
     ours = heedful.load(tmp_path / "run")
     made = export_model(tmp_path / "run", tmp_path / "hub")

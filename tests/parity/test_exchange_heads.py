@@ -52,11 +52,11 @@ from hub import (
     byte_chat_folder,
     distilbert_folder,
     gpt2_folder,
-    loud,
     modernbert_folder,
     roberta_folder,
 )
 from hub_languages import xlm_roberta_folder
+from loud import make_loud
 from saved import save_run
 
 LABELS = ["B-a", "I-a", "O"]
@@ -75,7 +75,7 @@ def agree(ours: list[Tensor], theirs: list[Tensor]) -> None:
 def own(folder: Path, config: Any, tokenizer: Tokenizer, about: dict[str, Any]) -> Any:
     model = make_model(config).eval()
     torch.manual_seed(4)
-    loud(model)
+    make_loud(model, norm=1.0)
     return heedful.load(save_run(folder / "run", model, tokenizer, tokenizer, about))
 
 

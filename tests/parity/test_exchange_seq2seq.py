@@ -5,7 +5,7 @@ Weights are loud (see `hub.py`); logits agree to 1e-5 of the largest, all else e
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
@@ -27,7 +27,8 @@ from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from heedful.verbs.train import train
-from hub import LINES, TEXTS, bart_folder, loud, t5_folder
+from hub import LINES, TEXTS, Imported, bart_folder, t5_folder
+from loud import make_loud
 from saved import save_run
 
 MAKERS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -46,12 +47,7 @@ SOURCES = [
 ]
 
 
-class Pair(NamedTuple):
-    theirs: Any
-    tokenizer: Any
-    folder: Path
-    run: Path
-    ours: Translator
+Pair = Imported[Translator]
 
 
 def made(folder: Path, name: str, **options: Any) -> Pair:
@@ -247,7 +243,7 @@ def test_denoisers_of_ours_load_there(tmp_path: Path, style: str, kind: Any) -> 
     sizes = SMALL | ({"head_dim": 4} if objective == "spans" else {"context_length": 64})
     row = from_json(Seq2SeqSize, to_json(row) | sizes, where="test")
     net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
-    loud(net)
+    make_loud(net, norm=1.0)
     about = {"task": "translate", "source": "noised text", "target": "text", "decode": {"beam": 2}}
     about["noise"] = {"objective": objective, "longest": 30}
     save_run(tmp_path / "run", net.eval(), tokenizer, tokenizer, about)

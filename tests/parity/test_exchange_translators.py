@@ -5,7 +5,7 @@ import random
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
@@ -29,16 +29,10 @@ from heedful.tasks.translate.use import Translator
 from heedful.verbs import exchange
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
-from hub import LINES, TEXTS, marian_folder
+from hub import LINES, TEXTS, Imported, marian_folder
 from ours import DECODERS, KINDS, own_run, own_tokenizer, same_model
 
-
-class Both(NamedTuple):
-    theirs: Any
-    tokenizer: Any
-    folder: Path
-    run: Path
-    ours: Translator
+Both = Imported[Translator]
 
 
 @pytest.fixture(scope="module")

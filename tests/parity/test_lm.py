@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig
 from transformers.models.gemma import GemmaConfig
 from transformers.models.gemma2 import Gemma2Config
@@ -28,7 +28,8 @@ from heedful.exchange.hf import gemma, gemma2, gemma3, gpt2, llama, mistral, qwe
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
-from nearly import close, close_gradients
+from loud import make_loud
+from nearly import close, close_gradients, copy_weights
 
 V, PAD, EOS = 41, 0, 1
 GPT2 = {
@@ -133,14 +134,10 @@ def pair(request: pytest.FixtureRequest) -> Pair:
     family, config = VARIANTS[request.param]
     theirs = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     offset = family in (gemma, gemma2, gemma3)  # whose norms multiply by 1 + weight
-    for name, weight in theirs.named_parameters():
-        norm = ("norm" in name or "ln_" in name) and "weight" in name
-        nn.init.normal_(weight, mean=1.0 if norm and not offset else 0.0, std=0.4)
+    make_loud(theirs, norm=0.0 if offset else 1.0)
     ours = LM(family.FAMILY.config_from_hf(theirs.config.to_dict())).eval()
     rules = family.FAMILY.rules(ours.config)
-    own = dict(ours.named_parameters())
-    for name, value in to_ours(rules, theirs.state_dict(), own).items():
-        own[name].data.copy_(value)
+    copy_weights(ours, rules, theirs.state_dict())
     return Pair(theirs, ours, rules, family)
 
 

@@ -16,10 +16,10 @@ from compared import (
     check_logits,
     check_there_and_back,
     check_tied_once,
-    make_loud,
     pair_of,
 )
 from heedful.exchange.hf.pegasus import RULES, config_from_hf
+from loud import make_loud
 
 PAD, EOS = 0, 1
 SPECIAL = Special(pad=PAD, start=PAD, end=EOS)
@@ -47,7 +47,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 @pytest.fixture(params=sorted(VARIANTS))
 def pair(request: pytest.FixtureRequest) -> Pair:
     theirs = PegasusForConditionalGeneration(PegasusConfig(**TINY | VARIANTS[request.param]))
-    make_loud(theirs)
+    make_loud(theirs, norm=1.0)
     nn.init.normal_(theirs.final_logits_bias, std=0.4)
     return pair_of(theirs, config_from_hf(theirs.config.to_dict()), RULES, SPECIAL)
 

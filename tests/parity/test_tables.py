@@ -33,7 +33,7 @@ from heedful.exchange.hf import (
     t5,
     vit,
 )
-from heedful.exchange.hf.keys import How, Key, Table, built, paths
+from heedful.exchange.hf.keys import How, Key, KeyTable, built, paths
 
 MODULES: dict[str, Any] = {
     module.__name__.rpartition(".")[2]: module
@@ -42,6 +42,14 @@ MODULES: dict[str, Any] = {
         pegasus, qwen2, qwen3, roberta, segformer, smollm3, t5, vit,
     )
 } | {"gemma3_text": gemma3}  # fmt: skip
+# Keys that mean something in one place of a file and elsewhere nothing; of RoBERTa, keys of BERT that are fixed.
+TWICE = {
+    "clip": {"eos_token_id"},
+    "detr": {"id2label"},
+    "roberta": {"hidden_act", "pad_token_id"},
+    "segformer": {"id2label"},
+    "vit": {"id2label"},
+}
 AS = {"deit": "vit", "m2m_100": "m2m100", "mt5": "t5", "xlm-roberta": "roberta"}  # whose table they have
 
 
@@ -64,7 +72,7 @@ def halved(key: str, value: Any, where: str) -> int:
     return int(value) // 2
 
 
-TABLE = Table(
+TABLE = KeyTable(
     keys={
         "both": Key(8, "{right,left}.width", How(halved, lambda width: 2 * width)),
         "rate": Key(0.5, "{left,right}.rate rate"),
@@ -110,6 +118,13 @@ def test_the_first_path_is_written() -> None:
 def test_what_is_in_no_table_is_refused(theirs: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(theirs)
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_every_key_has_one_meaning(name: str) -> None:
+    tables = [value for value in vars(MODULES[name]).values() if isinstance(value, KeyTable)]
+    told = [Counter([*table.keys, *table.fixed, *table.irrelevant]) for table in tables]
+    assert {key for times in told for key, count in times.items() if count > 1} == TWICE.get(name, set())
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))

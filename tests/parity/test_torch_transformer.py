@@ -15,6 +15,7 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.mask import Mask
 from heedful.exchange.hf.rules import Rule, to_ours
+from loud import make_loud
 from nearly import close
 
 pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # that it will not be used
@@ -103,8 +104,7 @@ def pair(order: str, activation: str) -> Pair:
         batch_first=True,
         norm_first=order == "pre",
     )
-    for name, weight in theirs.named_parameters():
-        nn.init.normal_(weight, mean=1.0 if "norm" in name and "weight" in name else 0.0, std=0.4)
+    make_loud(theirs, norm=1.0)
     ours, table = Ours(order, activation), rules(order)
     ours.load_state_dict(to_ours(table, parted(theirs.state_dict()), ours.state_dict()))
     return Pair(theirs, ours, table)

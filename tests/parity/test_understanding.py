@@ -3,7 +3,6 @@ with loud weights: N(0, 0.4), and N(1, 0.4) in norms. A RoBERTa's `dense` is our
 
 import pytest
 import torch
-from torch import nn
 from transformers import (
     BertConfig,
     BertForQuestionAnswering,
@@ -16,10 +15,10 @@ from transformers import (
 )
 
 from heedful.exchange.hf import bert, roberta
-from heedful.exchange.hf.rules import to_ours
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
-from nearly import close
+from loud import make_loud
+from nearly import close, copy_weights
 
 V, PAD, L = 41, 1, 3
 SMALL = {"vocab_size": V, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3}
@@ -37,18 +36,14 @@ THEIR_HEADS = {
 
 
 def loud(model):
-    for name, weight in model.named_parameters():
-        nn.init.normal_(weight, mean=1.0 if "norm" in name.lower() and "weight" in name else 0.0, std=0.4)
-    return model.eval()
+    return make_loud(model, norm=1.0).eval()
 
 
 def copied(ours, family, theirs):
     """Our model with their weights: those of its encoder by the family's rules."""
     weights = {name.replace("classifier.dense", "pooler.dense"): value for name, value in theirs.state_dict().items()}
     heads = {THEIR_HEADS[name]: weights.pop(name) for name in [*weights] if name in THEIR_HEADS}
-    own = dict(ours.encoder.named_parameters())
-    for name, value in to_ours(family.rules(ours.encoder.config), weights, own).items():
-        own[name].data.copy_(value)
+    copy_weights(ours.encoder, family.rules(ours.encoder.config), weights)
     ours.load_state_dict(heads, strict=False)
     return ours.eval()
 

@@ -17,6 +17,7 @@ from heedful.models.lm import LM
 from heedful.models.presets import LMSize, lm_config
 from heedful.serve.app import make_app
 from heedful.serve.engine import Engine, Limits, open_engine
+from loud import make_loud
 from made import made_corpus
 from saved import save_run
 from serving import hosted, running
@@ -50,8 +51,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, run_of: Callable[[str], Path]
     tokenizer = train_tokenizer(texts, kind="bpe", size=330)
     row = LMSize(style="gpt2", n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context_length=48)
     model = LM(lm_config(row))
-    for weight in model.parameters():
-        torch.nn.init.normal_(weight, std=0.4)
+    make_loud(model)
     save_run(folder / "writer", model, tokenizer, tokenizer, {"task": "generate"})
     return {name: folder / name for name in (*NAMES, "writer")}
 

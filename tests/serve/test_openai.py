@@ -18,7 +18,7 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import BusyError
 from heedful.serve.app import make_app
 from heedful.serve.gate import Rules
-from heedful.serve.hosted import Piece
+from heedful.serve.hosted import StreamedPiece
 from heedful.tasks.shared.embed import TextEncoder
 from nearly import like
 from serving import encoder, hosted, language_model, opened, running, translator
@@ -281,11 +281,11 @@ def test_whoever_leaves_ends_the_work(folder: Path, monkeypatch: pytest.MonkeyPa
     models = hosted(folder / "lm")
     begun, closed = [], []
 
-    async def endless(*given: object) -> AsyncIterator[Piece]:
+    async def endless(*given: object) -> AsyncIterator[StreamedPiece]:
         begun.append(True)
         try:
             while True:
-                yield Piece("ba", 7)
+                yield StreamedPiece("ba", 7)
                 await asyncio.sleep(0.001)
         finally:
             closed.append(True)
@@ -314,9 +314,9 @@ def test_whoever_leaves_ends_the_work(folder: Path, monkeypatch: pytest.MonkeyPa
 
 def test_errors_of_the_server_are_told_also_within_a_stream(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     models = hosted(folder / "lm")
-    pieces: list[Piece] = []
+    pieces: list[StreamedPiece] = []
 
-    async def busy(*given: object) -> AsyncIterator[Piece]:
+    async def busy(*given: object) -> AsyncIterator[StreamedPiece]:
         for piece in pieces:
             yield piece
         raise BusyError("enough to do", fix="ask again later")
@@ -331,7 +331,7 @@ def test_errors_of_the_server_are_told_also_within_a_stream(folder: Path, monkey
             with pytest.raises(client.RateLimitError, match="enough to do") as raised:
                 theirs.completions.create(prompt="ba", stream=stream, **GREEDY)
             assert raised.value.code == "rate_limit_exceeded"
-        pieces.append(Piece("ba", 7))
+        pieces.append(StreamedPiece("ba", 7))
         chunks = iter(theirs.completions.create(prompt="ba", stream=True, **GREEDY))
         assert next(chunks).choices[0].text == "ba"
         with pytest.raises(client.APIError, match="enough to do"):

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from heedful.errors import BusyError, HeedError, InputError, LateError, StorageError
 from heedful.serve import deepl, libretranslate, openai
-from heedful.serve.openai_requests import Chat, Completion, Embedding
-from heedful.serve.public import Asked, in_one_line, verdict
+from heedful.serve.openai_requests import ChatRequest, CompletionRequest, EmbeddingRequest
+from heedful.serve.public import RequestBody, in_one_line, verdict
 from heedful.serve.refusals import OPENAI, refused, shaped
 from serving import hosted, translator
 
-BODIES = (Chat, Completion, Embedding, libretranslate.Translation, deepl.Translation)
+BODIES = (ChatRequest, CompletionRequest, EmbeddingRequest, libretranslate.LibreTranslateRequest, deepl.DeepLRequest)
 
 
 def test_all_of_them_fit_on_one_page(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_all_of_them_fit_on_one_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_the_page_of_documentation_has_every_key(body: type[Asked], root: Path) -> None:
+def test_the_page_of_documentation_has_every_key(body: type[RequestBody], root: Path) -> None:
     text = (root / "docs/serve.md").read_text()
     keys = [*body.IGNORED, *body.ONLY, *body.model_fields]
     assert len(keys) > 5
@@ -46,15 +46,25 @@ def test_the_page_of_documentation_has_every_key(body: type[Asked], root: Path) 
 @pytest.mark.parametrize(
     ("body", "given", "message"),
     [
-        (Embedding, {"input": []}, "input: List should have at least 1 item"),
-        (Completion, {"prompt": [-1]}, "prompt: Input should be greater than or equal to 0"),
-        (Completion, {"prompt": "a", "stop": ["a", ""]}, "stop: String should have at least 1 character"),
-        (Completion, {"prompt": 5}, "prompt: Input should be a valid string"),
-        (Completion, {"prompt": "a", "stream_options": {"ba": True}}, "stream_options: ba: there is no such key"),
-        (Chat, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages: type: Input should be"),
+        (EmbeddingRequest, {"input": []}, "input: List should have at least 1 item"),
+        (CompletionRequest, {"prompt": [-1]}, "prompt: Input should be greater than or equal to 0"),
+        (CompletionRequest, {"prompt": "a", "stop": ["a", ""]}, "stop: String should have at least 1 character"),
+        (CompletionRequest, {"prompt": 5}, "prompt: Input should be a valid string"),
+        (
+            CompletionRequest,
+            {"prompt": "a", "stream_options": {"ba": True}},
+            "stream_options: ba: there is no such key",
+        ),
+        (
+            ChatRequest,
+            {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+            "messages: type: Input should be",
+        ),
     ],
 )
-def test_a_value_is_told_what_is_wrong_by_its_own_type(body: type[Asked], given: dict[str, Any], message: str) -> None:
+def test_a_value_is_told_what_is_wrong_by_its_own_type(
+    body: type[RequestBody], given: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValidationError) as raised:
         body.model_validate({"model": "m"} | given)
     assert verdict(raised.value).message.startswith(message)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch import nn
 
 import heedful
 from heedful.data.tokenizer import BOS, EOS, train_tokenizer
@@ -12,6 +11,7 @@ from heedful.models.lm import LM
 from heedful.models.presets import EncoderSize, LMSize, TransformerSize, encoder_config, lm_config, translator_config
 from heedful.tasks.shared.embed import TextEncoder, nearest
 from heedful.verbs.check import check
+from loud import make_loud
 from saved import save_run
 
 TEXTS = ["ba", "ba de gi ko lu", "de gi", "lu lu lu lu"]
@@ -38,9 +38,7 @@ MODELS = {
 
 def loud(model):
     torch.manual_seed(0)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return model
+    return make_loud(model)
 
 
 @pytest.mark.parametrize("task", sorted(MODELS))

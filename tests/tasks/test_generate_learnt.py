@@ -12,6 +12,7 @@ from heedful.models.presets import LMSize, lm_config
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.training.loop import rows_of
 from heedful.training.loss import Loss
+from loud import make_loud
 
 V = 40
 EACH = pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -22,9 +23,7 @@ def model() -> LM:
     torch.manual_seed(2)
     row = LMSize(style="llama", n_layers=2, d_model=16, n_heads=2, d_ff=32, vocab_size=V, context_length=24)
     model = LM(lm_config(row))
-    for weight in model.parameters():
-        torch.nn.init.normal_(weight, std=0.4)
-    return model
+    return make_loud(model)
 
 
 def texts(count: int = 12) -> list[Text]:

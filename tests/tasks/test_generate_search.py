@@ -17,6 +17,7 @@ from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.tasks.generate.search import likelihood_score
 from heedful.tasks.generate.use import LanguageModel
+from loud import make_loud
 from saved import save_run
 
 TOKENIZER = train_tokenizer(["abcdefgh ijkl"] * 3, kind="chars", size=300)
@@ -28,8 +29,7 @@ def model() -> LanguageModel:
     torch.manual_seed(3)
     row = replace(LANGUAGE_MODELS["llama-nano"], n_layers=2, d_model=16, n_heads=2, kv_heads=1, d_ff=24)
     made = make_model(lm_config(row, vocab_size=TOKENIZER.size, context_length=24)).eval()
-    for weight in made.parameters():
-        torch.nn.init.normal_(weight, std=0.4)
+    make_loud(made)
     letters = [ids[0] for ids in TOKENIZER.encode_whole([*"abcdefgh"])]
     never = [index for index in range(TOKENIZER.size) if index not in letters and index != TOKENIZER.bos]
     return LanguageModel(made, TOKENIZER, {"task": "generate", "forbidden": never})

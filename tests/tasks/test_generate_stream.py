@@ -21,6 +21,7 @@ from heedful.tasks.generate import use as generate
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.recipes import build
 from heedful.verbs.train import train
+from loud import make_loud
 from made import made_corpus
 
 PAIRS = made_corpus(400).train
@@ -37,8 +38,7 @@ def loud(kind: str, *, context: int = 24, style: str = "gpt2", draft: str = "non
     tokenizer = train_tokenizer(TEXTS, kind=kind, size=330)
     row = LMSize(style=style, n_layers=1, d_model=16, n_heads=2, vocab_size=tokenizer.size, context_length=context)
     model = LM(lm_config(row))
-    for weight in model.parameters():
-        torch.nn.init.normal_(weight, std=0.4)
+    make_loud(model)
     return LanguageModel(model, tokenizer, {"task": "generate"}, None if draft == "none" else draft_model(model, draft))
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from heedful.data.text.solved import Solved
 from heedful.data.tokenizer import BOS, train_tokenizer
@@ -16,6 +15,7 @@ from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.tasks.generate.in_context import RULES, Asking, evaluate_in_context, exam, lay_out
 from heedful.tasks.generate.likelihood import Choice
 from heedful.tasks.generate.use import Generated, LanguageModel
+from loud import make_loud
 
 KINDS = ("colour", "animal")
 WORDS = [("red", "dog"), ("green", "cat"), ("blue", "cow"), ("pink", "fox"), ("grey", "hen")]
@@ -40,8 +40,7 @@ def loud(name: str = "gpt-nano", kind: Any = "bpe", context: int = 64) -> Rememb
     tokenizer = train_tokenizer(TEXTS, kind=kind, size=300)
     row = replace(LANGUAGE_MODELS[name], d_model=16, n_heads=4, n_layers=2, d_ff=24, context_length=context)
     model = LM(lm_config(row, vocab_size=tokenizer.size))
-    for weight_name, weight in model.named_parameters():
-        nn.init.normal_(weight, mean=1.0 if "norm" in weight_name and "weight" in weight_name else 0.0, std=0.4)
+    make_loud(model, norm=1.0)
     return Remembering(model, tokenizer, {"task": "generate"})
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from heedful.data.documents.tags import Alignment
 from heedful.decode.settings import DecodingOptions
-from heedful.tasks.translate.confidence import Likelihood
+from heedful.tasks.translate.confidence import WordLikelihoods
 from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.documents.passages import translate_sentences
 from heedful.tasks.translate.documents.placeholders import _even
@@ -32,7 +32,9 @@ def saying(own: Translator, says: Says, monkeypatch: pytest.MonkeyPatch) -> list
     def search(texts: list[str], **settings: object) -> list[Translation]:
         asked.extend(texts)
         made = [[(said, -float(rank)) for rank, said in enumerate(says(text))] for text in texts]
-        words = [tuple(Likelihood(tuple((w, -1.0) for w in said.split()), -1.0, 1) for said, _ in own) for own in made]
+        words = [
+            tuple(WordLikelihoods(tuple((w, -1.0) for w in said.split()), -1.0, 1) for said, _ in own) for own in made
+        ]
         return [
             Translation(text, best[0][0], 0.0, best, said=said)
             for text, best, said in zip(texts, made, words, strict=True)

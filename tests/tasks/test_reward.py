@@ -19,7 +19,7 @@ from heedful.run.events import Note
 from heedful.run.recipe import row_of
 from heedful.tasks.recipes import build
 from heedful.tasks.reward.prompting import Prompting, cut_to
-from heedful.tasks.reward.train import Compared, RewardTask, reward_batch
+from heedful.tasks.reward.train import RankedAnswers, RewardTask, reward_batch
 from heedful.tasks.reward.use import in_prompt_and_answer
 from heedful.verbs.check import check
 from heedful.verbs.train import train
@@ -114,8 +114,8 @@ def test_a_line_is_a_prompt_and_an_answer() -> None:
 def test_a_judgement_of_fewer_answers_beside_one_of_more_counts_the_same() -> None:
     tokenizer = train_tokenizer([*PROMPTS, *ANSWERS], kind="chars", size=300)
     prompting = Prompting(tokenizer, {})
-    three = Compared(prompting.answered(["ba"] * 3, [" a", " bb", " aaa"]), [1, 2, 0])
-    two = Compared(prompting.answered(["de"] * 2, [" a", " bbbb"]), [0, 1])
+    three = RankedAnswers(prompting.answered(["ba"] * 3, [" a", " bb", " aaa"]), [1, 2, 0])
+    two = RankedAnswers(prompting.answered(["de"] * 2, [" a", " bbbb"]), [0, 1])
     row = row_of(LANGUAGE_MODELS, recipe())
     model = Classifier(ClassifierConfig(lm=lm_config(row, vocab_size=tokenizer.size), answers=None, dropout=0.0))
     task = RewardTask([], recipe().train)

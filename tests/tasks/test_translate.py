@@ -21,6 +21,7 @@ from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.training.losses import cross_entropy
 from heedful.tasks.translate.use import Translator
+from loud import make_loud
 
 ROWS = {
     "transformer": TransformerSize(
@@ -41,8 +42,7 @@ def model(corpus, request):
     net = make_model(
         translator_config(ROWS[request.param], source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True)
     )
-    for parameter in net.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
+    make_loud(net, std=0.3)
     about = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 3, "length_penalty": 1.0}}
     return Translator(net, tokenizer, tokenizer, about)
 

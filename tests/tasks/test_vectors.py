@@ -23,6 +23,7 @@ from heedful.tasks.vectors.losses import cbow, glove, skipgram
 from heedful.tasks.vectors.use import WordVectors
 from heedful.tasks.vectors.words import GAP, Splitting, count_words, kept_shares, near_pairs, numbered, some_of_stream
 from heedful.verbs.train import train
+from loud import make_loud
 
 PETS, CARS = ["cat", "dog", "bird", "fish"], ["car", "bus", "tram", "ship"]
 SPLIT = Splitting("letters", lower=True)
@@ -30,9 +31,7 @@ SPLIT = Splitting("letters", lower=True)
 
 def model(method: str, size: int = 9, width: int = 4) -> Vectors:
     made = Vectors(VectorsConfig(vocab_size=size, d_model=width, method=method))  # type: ignore[arg-type]  # one of them
-    for parameter in made.parameters():
-        torch.nn.init.normal_(parameter, std=0.4)
-    return made
+    return make_loud(made)
 
 
 def batch(rows: int = 2, window: int = 3, size: int = 9) -> WindowBatch:

@@ -15,7 +15,7 @@ from heedful.tasks.translate import searching
 from heedful.tasks.translate.cli import WordOptions
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.use import Translator
-from heedful.tasks.translate.wishes import Wanted, Wishes, wishes_of
+from heedful.tasks.translate.wishes import WantedForms, Wishes, wishes_of
 from made import DECODER, RECURRENT, TRANSFORMER, random_translator
 
 KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}
@@ -66,7 +66,7 @@ def test_with_its_terms_a_translation_is_about_as_long(model: Translator, monkey
         return held(*given, **settings)
 
     monkeypatch.setattr(searching, "constrained_beam", constrained_beam)
-    (ids,), wish = model.encode(["lu ma ne pi ba"])[0], model.phrases.wish(Wanted(("LU",)))
+    (ids,), wish = model.encode(["lu ma ne pi ba"])[0], model.phrases.wish(WantedForms(("LU",)))
     for plain in (3, 8, 999):
         found = model.hypotheses([ids], model.decoding(longest=None), wishes=[[wish]], plain=[plain])
         assert len(found[0][0].tokens) <= limits[-1]

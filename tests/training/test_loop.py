@@ -12,7 +12,7 @@ import torch
 from heedful.core.seeds import counter_seed
 from heedful.errors import NonFiniteError
 from heedful.training import loop
-from heedful.training.loop import Budget, Kept, fit
+from heedful.training.loop import Budget, CachingTask, fit
 from heedful.training.loss import Loss
 from heedful.training.optim import OptimConfig, schedule
 from heedful.training.ranks import Ranks
@@ -43,7 +43,7 @@ def test_the_batches_of_an_epoch_are_made_once():
     task = Counted()
     assert len([*fit(task, state(), Budget(steps=9))]) == 9
     assert task.asked == [0, 1, 2]
-    kept = Kept(task)
+    kept = CachingTask(task)
     assert kept.batches(5, None) is kept.batches(5, None)
     assert kept.batches(6, None) is not kept.batches(5, None)
 

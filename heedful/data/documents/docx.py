@@ -48,7 +48,7 @@ class Format(Mark):
 
 
 @dataclass
-class Piece:
+class ParagraphItem:
     """A part of a paragraph: a text in a format, or what is kept, or a tag around some."""
 
     raw: str  # as it stands, but that each item of a run is a run
@@ -59,9 +59,9 @@ class Piece:
     kept: str = ""  # what is written of it
 
 
-def _kept(raw: str, role: Role = "alone", name: str = "") -> Piece:
+def _kept(raw: str, role: Role = "alone", name: str = "") -> ParagraphItem:
     """What is written as it stands."""
-    return Piece(raw, role=role, name=name, kept=raw)
+    return ParagraphItem(raw, role=role, name=name, kept=raw)
 
 
 def docx_document(data: bytes, where: str) -> Document:
@@ -187,7 +187,7 @@ def _beginning(text: str) -> str:
 
 
 def _paragraph(tokens: Sequence[Token]) -> Iterator[str | Passage]:
-    run: list[Piece] = []
+    run: list[ParagraphItem] = []
     pieces = [*_pieces(tokens)]
     parting = _parting(pieces)
     for number, piece in enumerate(pieces):
@@ -200,7 +200,7 @@ def _paragraph(tokens: Sequence[Token]) -> Iterator[str | Passage]:
     yield from _passage(run)
 
 
-def _parting(pieces: Sequence[Piece]) -> set[int]:
+def _parting(pieces: Sequence[ParagraphItem]) -> set[int]:
     """The numbers of the breaks, of the tags around them, and of those that have no partner in this paragraph."""
     parting, opened = set[int](), list[int]()
     for number, piece in enumerate(pieces):
@@ -217,7 +217,7 @@ def _parting(pieces: Sequence[Piece]) -> set[int]:
     return parting | {*opened}
 
 
-def _passage(run: Sequence[Piece]) -> Iterator[str | Passage]:
+def _passage(run: Sequence[ParagraphItem]) -> Iterator[str | Passage]:
     """The pieces from the first words to the last as a passage; those around them stay."""
     said = [number for number, piece in enumerate(run) if piece.text]
     if not any(any(map(str.isalnum, piece.text or "")) for piece in run):
@@ -237,7 +237,7 @@ def _passage(run: Sequence[Piece]) -> Iterator[str | Passage]:
     yield "".join(piece.raw for piece in run[last:])
 
 
-def _marked(pieces: Sequence[Piece], base: str) -> tuple[str, tuple[Mark, ...]]:
+def _marked(pieces: Sequence[ParagraphItem], base: str) -> tuple[str, tuple[Mark, ...]]:
     """What the pieces say, and what is marked in it: tags, and words in another format than `base`."""
     text, current = "", base
     marks, names = list[Mark](), list[str]()
@@ -276,7 +276,7 @@ def _written(base: str, placed: Placed) -> str:
     return made
 
 
-def _unpaired(run: Sequence[Piece]) -> bool:
+def _unpaired(run: Sequence[ParagraphItem]) -> bool:
     depth = 0
     for piece in run:
         depth += (piece.role == "opens") - (piece.role == "closes")
@@ -291,10 +291,10 @@ class _Field:
 
     raw: str = ""
     depth: int = 0
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[ParagraphItem] = field(default_factory=list)
 
 
-def _pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
+def _pieces(tokens: Sequence[Token]) -> Iterator[ParagraphItem]:
     """The pieces of a paragraph in their order, fields as pairs."""
     begun: _Field | None = None
     fields = 0  # whose words are being read
@@ -320,7 +320,7 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
         yield _kept(begun.raw)
 
 
-def _raw_pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
+def _raw_pieces(tokens: Sequence[Token]) -> Iterator[ParagraphItem]:
     number = 0
     while number < len(tokens):
         token = tokens[number]
@@ -335,7 +335,7 @@ def _raw_pieces(tokens: Sequence[Token]) -> Iterator[Piece]:
         if token.name == "w:r" and token.kind == "opens":
             yield from _run_pieces(tokens[number:end])
         elif token.name in DROPPED or token.kind == "text":
-            yield Piece(raw, "")
+            yield ParagraphItem(raw, "")
         else:
             yield _kept(raw)
         number = end
@@ -349,7 +349,7 @@ def _begun(tokens: Sequence[Token], number: int) -> int:
     return end
 
 
-def _run_pieces(run: Sequence[Token]) -> Iterator[Piece]:
+def _run_pieces(run: Sequence[Token]) -> Iterator[ParagraphItem]:
     """The items of a run, each as a run of its own."""
     number, last, format_ = 1, len(run) - 1, ""
     while number < last:
@@ -361,9 +361,9 @@ def _run_pieces(run: Sequence[Token]) -> Iterator[Piece]:
         if token.name == "w:rPr":
             format_ = item
         elif token.name == "w:t":
-            yield Piece(raw, unescape("".join(each.raw for each in run[number + 1 : end - 1])), shown)
+            yield ParagraphItem(raw, unescape("".join(each.raw for each in run[number + 1 : end - 1])), shown)
         elif token.name in SIGNS:
-            yield Piece(raw, SIGNS[token.name], shown)
+            yield ParagraphItem(raw, SIGNS[token.name], shown)
         elif token.name not in DROPPED and token.kind != "text":
             yield _kept(raw, name="break" if token.name in BREAKS else "")
         number = end

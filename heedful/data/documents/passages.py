@@ -51,14 +51,14 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class State:
+class SegmentState:
     """What stands before passages, and what stands there where one of those up to the next state is to be reviewed."""
 
     done: str
     review: str
 
 
-Part = str | Passage | State
+Part = str | Passage | SegmentState
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ class Document:
         """The file with these in place of its passages; None, and what is the passage itself, leave one as it stands.
         `review`: which of them are to be reviewed. Raises InputError where its encoding lacks a character."""
         each, doubts = iter(said), iter(review)
-        whole, at, state = list[str](), 0, State("", "")
+        whole, at, state = list[str](), 0, SegmentState("", "")
         for part in self.parts:
-            if isinstance(part, State):
+            if isinstance(part, SegmentState):
                 at, state = len(whole), part
                 whole.append(part.done)
             elif isinstance(part, str):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from heedful.data.documents.encodings import decoded
 from heedful.data.documents.inline import Inline
 from heedful.data.documents.messages import chooses, passages_of
-from heedful.data.documents.passages import Document, Part, Passage, Placed, State
+from heedful.data.documents.passages import Document, Part, Passage, Placed, SegmentState
 from heedful.data.documents.plain import lines_of
 from heedful.data.text.formats.po import CHARSET, NO_LINE_END
 from heedful.errors import InputError, counted
@@ -62,7 +62,7 @@ def po_document(data: bytes, where: str, target: str) -> Document:
             left += 1
             continue
         fuzzy += bool(said) and entry.fuzzy
-        parts += [text[done : entry.begin], State("", "" if entry.fuzzy else f"#, fuzzy{line_end}")]
+        parts += [text[done : entry.begin], SegmentState("", "" if entry.fuzzy else f"#, fuzzy{line_end}")]
         done = entry.begin
         for name, (begin, end) in sorted(entry.spans.items(), key=lambda item: item[1]):
             if name in said and not entry.fuzzy:

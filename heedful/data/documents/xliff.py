@@ -19,7 +19,7 @@ from heedful.data.documents.hypertext import joined
 from heedful.data.documents.inline import Inline, inline_of, passages_from
 from heedful.data.documents.markup import LANGUAGE, Token, tokens_of
 from heedful.data.documents.messages import chooses, passages_of
-from heedful.data.documents.passages import Document, Part, Passage, State
+from heedful.data.documents.passages import Document, Part, Passage, SegmentState
 from heedful.data.lines import quoted
 from heedful.data.text.formats.inline import PHRASE, breaks_line
 from heedful.data.text.formats.xliff import UNTRANSLATED
@@ -86,7 +86,7 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
         if tokens[unit.opens].local == "segment":
             done, review = ({"state": "translated", "subState": own} for own in (None, SUBSTATE))
             opening = tokens[unit.opens].raw
-            changes[unit.opens] = [State(_with(opening, done), _with(opening, review))]
+            changes[unit.opens] = [SegmentState(_with(opening, done), _with(opening, review))]
     notes = [f"{counted(left, 'unit')} translated already, or not to be: left as before"] if left else []
     languages = _languages(tokens, target, changes, notes)
     parts: list[Part] = []
@@ -215,7 +215,7 @@ def _open_segments(unit: Unit, tokens: Sequence[Token], line: int) -> dict[int, 
         if own and not any(each.raw.strip() for each in _inside(tokens, number)):
             opening = re.sub(r"\s*/>$", ">", token.raw)
             close = f"</{token.name}>" if token.kind == "empty" else ""
-            made[number] = [State("", ""), opening, *_passages(own, preserved, line, _segment(token)), close]
+            made[number] = [SegmentState("", ""), opening, *_passages(own, preserved, line, _segment(token)), close]
     return made
 
 
@@ -246,7 +246,7 @@ def _target(unit: Unit, tokens: Sequence[Token], line: int) -> list[Part]:
     begins: Part = opening
     if tokens[unit.opens].local == "trans-unit":
         done, review = ({"state": own, "state-qualifier": "mt-suggestion"} for own in ("translated", REVIEW))
-        begins = State(_with(opening, done), _with(opening, review))
+        begins = SegmentState(_with(opening, done), _with(opening, review))
     inside = [*_unlocked(tokens[first + 1 : last], unit)]
     passages = _passages(inside, _preserved(source, unit.preserved), line, unit.place)
     return [begins, *passages, f"</{prefix}target>"]

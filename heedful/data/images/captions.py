@@ -9,7 +9,7 @@ import numpy
 import torch
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
-from heedful.data.images.tables import Columns, Finder, picture_rows, plain
+from heedful.data.images.tables import Finder, PictureColumns, picture_rows, plain
 from heedful.data.lines import read_lines
 from heedful.data.made import shapes
 from heedful.data.parts import PictureParts, entries, held_out, kind_of, sorted_pictures, tests_in
@@ -129,7 +129,7 @@ def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
     if path.is_dir():
         there = [file for file in entries(path) if file.is_file()]
         files = tuple(file for file in there if kind_of(file) in TABLES)
-        files = files or tuple(file for file in there if kind_of(file) == TEXT and _is_table(file))
+        files = files or tuple(file for file in there if kind_of(file) == TEXT and COLUMNS.are_named(_first(file)))
     rows: dict[str, _Grouped] = {}
     for file in files:
         name = file.name.split(".")[0] if path.is_dir() else "train"
@@ -158,7 +158,9 @@ def _enough(names: Sequence[str]) -> bool:
     return bool({*FILE_COLUMNS} & {*names} and {*TEXT_COLUMNS} & {*names})
 
 
-COLUMNS = Columns(_enough, "image (or file, path) and text (or caption)", "image,text", '{"image": ..., "text": ...}')
+COLUMNS = PictureColumns(
+    _enough, "image (or file, path) and text (or caption)", "image,text", '{"image": ..., "text": ...}'
+)
 
 
 def _told(files: Iterable[Path]) -> Iterator[str]:
@@ -174,8 +176,3 @@ def _told(files: Iterable[Path]) -> Iterator[str]:
 def _first(path: Path) -> list[str]:
     rows = table_cells(path, read_lines(path)[:LOOKED_AT], COLUMNS.are_named)[1]
     return next((cells for _, cells in rows if cells), [])
-
-
-def _is_table(path: Path) -> bool:
-    """Whether the first line of a file that may hold any text names the columns."""
-    return COLUMNS.are_named(_first(path))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
-from heedful.data.images.tables import Columns, Finder, picture_rows
+from heedful.data.images.tables import Finder, PictureColumns, picture_rows
 from heedful.data.lines import read_bytes, read_lines
 from heedful.data.parts import (
     PictureParts,
@@ -204,12 +204,12 @@ def _table(path: Path, labelled: bool, part: str) -> dict[str, list[Row]]:
     return found
 
 
-def _columns(labelled: bool) -> Columns:
+def _columns(labelled: bool) -> PictureColumns:
     def enough(names: Sequence[str]) -> bool:
         return any(name in names for name in IMAGE_COLUMNS) and (not labelled or "label" in names)
 
     expected = f"image (or file, path){' and label' if labelled else ''}"
-    return Columns(enough, expected, "image,label", '{"image": "...", "label": "..."}')
+    return PictureColumns(enough, expected, "image,label", '{"image": "...", "label": "..."}')
 
 
 def _name(file: ImageFile, path: Path) -> str:

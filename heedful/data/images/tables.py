@@ -13,7 +13,7 @@ from heedful.errors import InputError, MissingError
 
 
 @dataclass(frozen=True)
-class Columns:
+class PictureColumns:
     """What a table has to say of each picture: whether columns of these names do, and how that is told."""
 
     enough: Callable[[Sequence[str]], bool]
@@ -31,7 +31,7 @@ def plain(cells: Sequence[str]) -> list[str]:
     return [cell.strip().lower() for cell in cells]
 
 
-def picture_rows(path: Path, lines: list[str], columns: Columns) -> Iterator[tuple[str, Mapping[str, object]]]:
+def picture_rows(path: Path, lines: list[str], columns: PictureColumns) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Where each row of a table is, and what it says by the names of columns, or by its keys in a .jsonl file. Raises
     InputError."""
     if kind_of(path) == ".jsonl":

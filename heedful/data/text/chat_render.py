@@ -41,10 +41,10 @@ class Generation(Extension):
 
     def _answer(self, caller: Macro) -> str:
         self.written += 1
-        return Answer(caller())
+        return GenerationBlock(caller())
 
 
-class Answer(str):
+class GenerationBlock(str):
     """What a `generation` block wrote: among the pieces of a text, it shows where that stands."""
 
     __slots__ = ()
@@ -127,7 +127,7 @@ def render(source: str, values: dict[str, Any]) -> dict[str, Any]:
 def _joined(pieces: Iterator[str]) -> tuple[str, list[tuple[int, int]]]:
     found, answers, length = [], [], 0
     for piece in pieces:
-        if isinstance(piece, Answer):
+        if isinstance(piece, GenerationBlock):
             answers.append((length, length + len(piece)))
         length += len(piece)
         if length > LONGEST:

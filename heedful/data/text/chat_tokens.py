@@ -10,10 +10,9 @@ from typing import Any
 from heedful.data.batches import Text
 from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.conversations import Message
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
 
-Ids = list[int]
 Span = tuple[int, int]  # characters, from the first to before the last
 GUARDS = range(0xFDD0, 0xFDF0)  # characters that stand for nothing, in any text (The Unicode Standard, 23.7)
 FIX = "take a template that has {% generation %} around what the assistant says"

@@ -8,7 +8,7 @@ SOURCE, TARGET = "source", "target"  # what is looked for where nothing else is 
 Rows = Iterator[tuple[int, tuple[str, ...]]]  # a number (of the line, or of the unit), the source and its references
 
 
-class Wanted(NamedTuple):
+class WantedColumns(NamedTuple):
     """Which two languages, columns or keys are asked for; None: where there is no choice."""
 
     source: str | None = None

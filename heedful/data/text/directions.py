@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.headers import column_of
+from heedful.errors import InputError
 
 ARROW = ">"  # "en>de" is from English to German
 Direction = tuple[str, str]
@@ -46,3 +48,28 @@ def language_columns(names: Sequence[str]) -> LanguageColumns | None:
 
 def in_words(directions: Iterable[Direction]) -> str:
     return ", ".join(f"{source} to {target}" for source, target in directions)
+
+
+class OneDirection:
+    """The direction that is asked for; that of the first pair, where none is."""
+
+    def __init__(self, asked: Direction) -> None:
+        self.found, self.any = None if asked == (SOURCE, TARGET) else asked, asked == (SOURCE, TARGET)
+
+    def has(self, languages: tuple[object, object], where: str) -> bool:
+        """Whether a row is of it. Raises InputError for another, where none is asked for."""
+        own = said_languages(languages, where)
+        self.found = self.found or own
+        if self.any and own != self.found:
+            what = f"from {' to '.join(own)}, and other rows are from {' to '.join(self.found)}"
+            fix = "name both languages, --source en --target de, or give the table itself, in no folder"
+            raise InputError(what, where=where, fix=fix)
+        return own == self.found
+
+
+def said_languages(languages: tuple[object, object], where: str) -> Direction:
+    """Raises InputError where one is left out."""
+    one, other = (language.strip() if isinstance(language, str) else "" for language in languages)
+    if not one or not other:
+        raise InputError("a row that does not say its languages, as others do", where=where, fix="fill in both")
+    return one, other

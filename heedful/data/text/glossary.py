@@ -46,7 +46,7 @@ class Term(NamedTuple):
     forms: tuple[str, ...]
 
 
-class Found(NamedTuple):
+class FoundTerm(NamedTuple):
     """A term in a text, at the characters from `begin` to before `end`."""
 
     term: Term
@@ -70,11 +70,11 @@ class Glossary:
     language: str = SOURCE
     left_out: int = 0  # rows of a table without a term, or without a translation, that is to be used
 
-    def find(self, text: str) -> list[Found]:
+    def find(self, text: str) -> list[FoundTerm]:
         """The terms that a text has, in its order."""
         words = [*_words(text)]
         keys = [self.stem(text[begin:end]) for begin, end in words]
-        found, taken = list[Found](), set[int]()
+        found, taken = list[FoundTerm](), set[int]()
         candidates = [each for place in range(len(keys)) for each in self._from(keys, place)]
         for span, terms in sorted(candidates, key=lambda each: -len(each[0])):
             if taken.isdisjoint(span):
@@ -82,7 +82,7 @@ class Glossary:
                 if same := [one for one in terms if self._same(text, own, one[0])]:
                     _, term = min(same, key=lambda one: _unlike([text[begin:end] for begin, end in own], one[0]))
                     taken.update(span)
-                    found.append(Found(term, own[0][0], own[-1][1]))
+                    found.append(FoundTerm(term, own[0][0], own[-1][1]))
         return sorted(found, key=lambda one: one.begin)
 
     def _from(self, keys: Sequence[str], place: int) -> Iterator[tuple[range, list[tuple[list[str], Term]]]]:

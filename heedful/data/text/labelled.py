@@ -12,7 +12,7 @@ from heedful.data.parts import Parts, kind_of, part_of, read_parts
 from heedful.data.tables import table_cells
 from heedful.errors import InputError, counted
 
-Answer = Literal["label", "labels", "score", "choice"]
+AnswerKind = Literal["label", "labels", "score", "choice"]
 TABLES = (".tsv", ".csv", ".jsonl", ".txt")  # txt is read as tsv
 COLUMNS = {  # and what else they are called
     "text": "sentence review content comment tweet message headline sentence1 sentence_a premise",
@@ -44,7 +44,7 @@ class Example:
 class Labelled(Parts[list[Example]]):
     """What a classifier is trained and measured on, and what it is to answer."""
 
-    answer: Answer = field(kw_only=True)
+    answer: AnswerKind = field(kw_only=True)
 
 
 def read_labelled(path: str | Path) -> Labelled:
@@ -61,7 +61,7 @@ def read_labelled(path: str | Path) -> Labelled:
     Without a part to validate on, a tenth of the training examples is held out, chosen by a hash of their text, but of
     labels that only these have. Raises InputError or MissingError.
     """
-    answers: dict[Path, Answer] = {}
+    answers: dict[Path, AnswerKind] = {}
     labels: dict[str, list[str]] = {}  # of each file to learn from
     notes: list[str] = []
 
@@ -97,12 +97,12 @@ def _with_all_labels(train: list[Example], held: list[Example]) -> tuple[list[Ex
     return ([*train, *(one for one in held if one.text in back)], rest) if rest else (train, held)
 
 
-def read_examples(path: str | Path) -> tuple[Answer, list[Example]]:
+def read_examples(path: str | Path) -> tuple[AnswerKind, list[Example]]:
     """What the examples of one file answer, the same for all, and the examples. Raises InputError or MissingError."""
     return _read(Path(path))[:2]
 
 
-def _read(path: Path) -> tuple[Answer, list[Example], str]:
+def _read(path: Path) -> tuple[AnswerKind, list[Example], str]:
     """Also what was found of the file's layout, where that could have been otherwise."""
     kind = kind_of(path)
     if path.is_file() and kind not in TABLES:
@@ -117,7 +117,7 @@ def _read(path: Path) -> tuple[Answer, list[Example], str]:
         rows, layout = found
     else:
         rows, layout = _table(path, lines)
-    answer: Answer | None = None
+    answer: AnswerKind | None = None
     examples = []
     for where, row in rows:
         own, example = _example(row, where)
@@ -254,7 +254,7 @@ def _fasttext(numbered: list[tuple[str, list[str]]]) -> tuple[list[tuple[str, di
     return rows, f"each line is read as {FASTTEXT}LABEL and a text"
 
 
-def _example(row: dict[str, object], where: str) -> tuple[Answer, Example]:
+def _example(row: dict[str, object], where: str) -> tuple[AnswerKind, Example]:
     text, pair = _text(row, "text", where), ""
     if row.get("pair") or row.get("question"):
         pair = _text(row, "pair" if row.get("pair") else "question", where)

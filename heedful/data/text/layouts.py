@@ -53,7 +53,8 @@ def layout_of(
     names: tuple[str, str] | None = None
     found: dict[str, Files]
     if tables and (not there or (exact and not {source, target} <= set(there))):
-        found = {stem: (groups[stem][kind],) for stem in parts if (kind := _kind(groups[stem]))}
+        kinds = {stem: next((kind for kind in TABLES if kind in groups[stem]), None) for stem in parts}
+        found = {stem: (groups[stem][kind],) for stem, kind in kinds.items() if kind}
     else:
         names = chosen(where, there, source, target, stem="train" if exact else "*", holds=files)
         found = {stem: both for stem in parts if (both := _both(where, groups[stem], parts[stem], names, notes))}
@@ -149,10 +150,6 @@ def _language_names(group: dict[str, Path], stem: str, *, exact: bool) -> list[s
         return [*said.groups()]
     found = [suffix for suffix in group if suffix not in TABLES and is_language(suffix)]
     return found if len(found) > 1 else []
-
-
-def _kind(group: dict[str, Path]) -> str | None:
-    return next((kind for kind in TABLES if kind in group), None)
 
 
 def _both(where: Path, group: dict[str, Path], part: str, names: tuple[str, str], notes: list[str]) -> Files | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-Ids = list[int]
+from heedful.data.tokenizer import Ids
 
 SPANS_SHARE, SPANS_MEAN = 0.15, 3.0  # Raffel et al. 2020, section 3.3.4
 INFILL_SHARE, INFILL_MEAN = 0.3, 3.0  # Lewis et al. 2020, sections 2.2 and 5.1

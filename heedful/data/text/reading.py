@@ -16,14 +16,15 @@ from typing import NamedTuple
 
 from heedful.data.lines import archive_of, files_in, listed, unreadable
 from heedful.data.parts import kind_of
-from heedful.data.text.columns import Columns, Rows, Wanted
+from heedful.data.text.columns import Columns, Rows, WantedColumns
 from heedful.data.text.directions import ARROW, Direction, in_words, said_in
 from heedful.data.text.formats import format_of
 from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
 from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, exact_part, language_of, layout_of
+from heedful.data.text.object_rows import object_rows
 from heedful.data.text.pairs import Origin, Pairs, joined, pairs_of, read_pairs
-from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, object_rows, read_rows
+from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, read_rows
 from heedful.errors import InputError, MissingError, counted, pip_install
 
 
@@ -54,7 +55,7 @@ class Read:
         return replace(self, weights=weights)
 
 
-class Given(NamedTuple):
+class GivenPath(NamedTuple):
     """A path, and what is said beside it."""
 
     path: str
@@ -97,7 +98,7 @@ def read_whole(
     Nothing is held out. A folder may hold `tests_alone` where nothing is to be trained on. Raises InputError or
     MissingError.
     """
-    wanted = Wanted(source or None, target or None)
+    wanted = WantedColumns(source or None, target or None)
     if source and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     texts = [str(one) for one in ([path] if isinstance(path, str | Path) else path)]
@@ -155,15 +156,15 @@ def tags_in(path: Path, column: str) -> dict[int, str]:
     return {number: row[0].strip() for number, row in rows}
 
 
-def _given(text: str) -> Iterator[Given]:
+def _given(text: str) -> Iterator[GivenPath]:
     """The paths that a text means, with what is said beside them. Raises InputError or MissingError."""
     plain, tag = tag_said(text)
     plain, ways = said_in(plain)
     for path, weight in found_as(plain):
-        yield Given(path, weight, ways or directions_in(Path(path)), tag)
+        yield GivenPath(path, weight, ways or directions_in(Path(path)), tag)
 
 
-def _refuse_twice(given: Sequence[Given]) -> None:
+def _refuse_twice(given: Sequence[GivenPath]) -> None:
     """Raises InputError where one path is meant twice in one direction, as by its name and by a pattern."""
     meant = Counter((Path(one.path), way) for one in given for way in one.ways or [("", "")])
     for (path, _), times in meant.items():
@@ -172,7 +173,7 @@ def _refuse_twice(given: Sequence[Given]) -> None:
             raise InputError("named twice", where=str(path), fix=fix)
 
 
-def _read_directions(given: Sequence[Given], wanted: Wanted, tag: str, tests_alone: bool) -> Read:
+def _read_directions(given: Sequence[GivenPath], wanted: WantedColumns, tag: str, tests_alone: bool) -> Read:
     """Paths of which each says its directions. Raises InputError or MissingError."""
     source, target = wanted
     there = list(dict.fromkeys(way for one in given for way in one.ways))
@@ -189,7 +190,7 @@ def _read_directions(given: Sequence[Given], wanted: Wanted, tag: str, tests_alo
             fix = f"say it: --data '{path}:en>de'"
             raise InputError("from which language to which? other data say theirs", where=path, fix=fix)
         for way in (way for way in ways if way in directions):
-            own = tagged(_read(path, Wanted(*way), tests_alone=tests_alone), told_tag, tag)
+            own = tagged(_read(path, WantedColumns(*way), tests_alone=tests_alone), told_tag, tag)
             own = own.weighed(weight, way if several else None)
             read.append(of_way(own, directions, way) if several else own)
     whole = _united(read)
@@ -208,7 +209,7 @@ def _read_directions(given: Sequence[Given], wanted: Wanted, tag: str, tests_alo
 def _read_beside(path: str, first: str, taken: Columns) -> Read:
     """In the languages of the first data set. Raises InputError: for others, with what is to be said."""
     try:
-        return _read(path, Wanted(taken.source, taken.target))
+        return _read(path, WantedColumns(taken.source, taken.target))
     except (InputError, MissingError):
         own, ours = _own_languages(path), _languages(taken)
         if own is None or ours is None or {*map(meaning, own)} == {*map(meaning, ours)}:
@@ -223,7 +224,7 @@ def _read_beside(path: str, first: str, taken: Columns) -> Read:
 def _own_languages(path: str) -> Direction | None:
     """The two languages that a data set has by itself, where it tells them."""
     try:
-        return _languages(_read(path, Wanted()).taken)
+        return _languages(_read(path, WantedColumns()).taken)
     except (InputError, MissingError):
         return None
 
@@ -294,7 +295,7 @@ def _united(read: Sequence[Read]) -> Read:
     return Read(joined(parts, name), held, tests, read[0].taken, files, notes, told, apart=apart, weights=weights)
 
 
-def _read(given: str, wanted: Wanted, *, tests_alone: bool = False) -> Read:
+def _read(given: str, wanted: WantedColumns, *, tests_alone: bool = False) -> Read:
     """One folder, file or data set. Raises InputError or MissingError."""
     if given.startswith("hf:"):
         return _read_hub(given, *wanted.names)
@@ -309,7 +310,7 @@ def _read(given: str, wanted: Wanted, *, tests_alone: bool = False) -> Read:
             return _of_sides((left, right), Columns(0, 1, *names, False))
         raise unreadable(path, error) from None
     if is_folder and (splits := splits_of(path)):
-        return _read_saved(path, splits, *wanted.names)
+        return _read_splits(str(path), splits, lambda split: read_split(splits[split], *wanted.names))
     if is_folder and any(file.suffix == ".idx" and file.with_suffix(".bin").is_file() for file in path.iterdir()):
         what = "made by fairseq-preprocess, and holds the numbers of words"
         raise InputError(what, where=str(path), fix="give the texts that it was made of: --data train.en train.de")
@@ -337,7 +338,7 @@ def _side(path: Path, name: str) -> Path:
     return plain if plain.exists() else plain.with_name(f"{plain.name}.gz")
 
 
-def _read_sides(paths: tuple[Path, Path], wanted: Wanted) -> Read:
+def _read_sides(paths: tuple[Path, Path], wanted: WantedColumns) -> Read:
     """Two files, the first of them the source unless its language is that of the target."""
     first, second = (language_of(path) or name for path, name in zip(paths, wanted.names, strict=True))
     if all(wanted) and [column_of(name, [first, second]) for name in wanted.names] == [1, 0]:
@@ -355,7 +356,7 @@ def _of_sides(paths: tuple[Path, Path], taken: Columns) -> Read:
     return Read(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
 
 
-def _read_files(where: Path, layout: Layout, wanted: Wanted) -> Read:
+def _read_files(where: Path, layout: Layout, wanted: WantedColumns) -> Read:
     """The files of a folder, or of a zip file."""
     read: dict[Files, Pairs] = {}
     told: list[str] = []
@@ -365,7 +366,7 @@ def _read_files(where: Path, layout: Layout, wanted: Wanted) -> Read:
         told.append(_told(files, read[files], taken))
         first = first or taken
         if first.header:  # the first table says what the names of the others are to be
-            wanted = Wanted(wanted.source or first.source, wanted.target or first.target)
+            wanted = WantedColumns(wanted.source or first.source, wanted.target or first.target)
     assert first is not None
     train = joined([read[files] for files in layout.train], where) if layout.train else Pairs([], [], str(where))
     valid = joined([read[files] for files in layout.valid], where) if layout.valid else None
@@ -375,7 +376,7 @@ def _read_files(where: Path, layout: Layout, wanted: Wanted) -> Read:
     return Read(train, valid, tests, first, used, layout.notes, told, apart=apart)
 
 
-def _read_one(files: Files, names: tuple[str, str] | None, wanted: Wanted) -> tuple[Pairs, Columns]:
+def _read_one(files: Files, names: tuple[str, str] | None, wanted: WantedColumns) -> tuple[Pairs, Columns]:
     """A table, or two files of the languages of these names."""
     if names is None:
         return _read_table(files[0], wanted)
@@ -389,7 +390,7 @@ def _told(files: Sequence[object], pairs: Pairs, taken: Columns) -> str:
     return f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{counted(len(pairs), 'pair')}"
 
 
-def _read_table(path: Path, wanted: Wanted) -> tuple[Pairs, Columns]:
+def _read_table(path: Path, wanted: WantedColumns) -> tuple[Pairs, Columns]:
     rows, taken = read_rows(path, *wanted.names)
     return pairs_of(str(path), rows), taken
 
@@ -413,11 +414,6 @@ def _read_hub(path: str, source: str, target: str) -> Read:
         return object_rows(items, source, target)
 
     return replace(_read_splits(path, {split: f"{path}:{split}" for split in splits}, rows), files=[], told=())
-
-
-def _read_saved(path: Path, splits: Mapping[str, Path], source: str, target: str) -> Read:
-    """The splits of a data set that was saved into a folder."""
-    return _read_splits(str(path), splits, lambda split: read_split(splits[split], source, target))
 
 
 def _read_splits(path: str, splits: Mapping[str, object], rows: Callable[[str], tuple[Rows, Columns]]) -> Read:

@@ -1,32 +1,22 @@
-"""Tables of texts that belong together: which two columns or keys are the source and the target, and their rows."""
+"""Tables and JSON objects of texts that belong together: their rows, and in which directions they are."""
 
-import re
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice, zip_longest
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from heedful.data.lines import json_items, json_line, json_type, listed, read_beginning, sanitise
+from heedful.data.lines import json_items, json_line, read_beginning
 from heedful.data.parts import kind_of
 from heedful.data.tables import table_cells
-from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
-from heedful.data.text.directions import SIDES, Direction, LanguageColumns, language_columns
+from heedful.data.text.columns import Columns, Rows
+from heedful.data.text.directions import SIDES, Direction, language_columns, said_languages
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of, reader_of
-from heedful.data.text.headers import column_of, filled, is_header, meaning, two_of
-from heedful.data.text.quality.languages import language
-from heedful.errors import InputError, counted
+from heedful.data.text.headers import is_header
+from heedful.data.text.object_rows import BLANK, object_rows
+from heedful.data.text.table_rows import table_rows
 
 TEXT_TABLES = ("tsv", "csv", "jsonl", "json", "txt")
 TABLES = (*TEXT_TABLES, "tmx", "xlf", "xliff", "sdlxliff", "po", "pot", "xlsx", "parquet")
 LOOKED_AT = 1 << 16  # bytes, of which the first line tells whether the others say their languages
-LOOKED_INTO = 200  # rows, whose languages tell which column is which
-MOST_TEXT = 4000  # characters of a column that its language is told by
-NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
-TableRow = tuple[int, list[str]]  # the number of a row of a table, and its cells; a blank one has none
-BLANK: dict[str, object] = {}  # an object that stands for a line without any
-ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
 
 
 def read_rows(path: Path, source: str, target: str, *, named: bool = False) -> tuple[Rows, Columns]:
@@ -53,119 +43,6 @@ def _is_object(lines: list[str]) -> bool:
     return first.startswith("{") and first.endswith("}")
 
 
-def table_rows(
-    path: Path,
-    cells: Iterable[TableRow],
-    source: str,
-    target: str,
-    described: str,
-    between: str = "cell",
-    *,
-    named: bool = False,
-) -> tuple[Rows, Columns]:
-    """The two columns of a table's rows, and which they are. Raises InputError."""
-    cells = iter(cells)
-    number, first = next((row for row in cells if row[1]), (1, []))
-    if not named and (told := language_columns(first)):
-        taken = Columns(told.source, told.target, source, target, True, described)
-        return _told_rows(path, cells, first, told, (source, target)), taken
-    ahead = [*islice(cells, LOOKED_INTO)]
-    below = [row for _, row in ahead if row]
-    numbers, names = _numbers(source, target), [cell.strip() for cell in first]
-    table = Table(f"{path}:{number}", names, below, source, target, numbers, is_header(names))
-    rule, taken = next((rule, found) for rule in RULES if (found := rule(table)) is not None)
-    rows = chain([] if taken.header else [(number, first)], ahead, cells)
-    which = f"no header, columns {taken.left + 1} and {taken.right + 1}"
-    which += f" by their languages, {taken.source} and {taken.target}" if rule is _by_language else ""
-    which = f"columns {names[taken.left]!r} and {names[taken.right]!r} of its header" if taken.header else which
-    taken = taken._replace(layout=f"{described}, {which}")
-    if taken.header:
-        wide = _under(first, path, rows)
-    else:
-        least = max(taken.left, taken.right) + 1
-        wider = rule in (_by_number, _by_language)
-        attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
-        most = sys.maxsize if wider else 3 if attributed else 2
-        expected = f"at least {least}" if wider else f"2 (source {between} target)"
-        fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
-        wide = _wide(path, rows, least, most, expected=expected, fix=fix)
-    return ((number, (row[taken.left], row[taken.right]) if row else ("", "")) for number, row in wide), taken
-
-
-def _only_sides(names: Sequence[str], source: str, target: str) -> tuple[int, int] | None:
-    """The numbers of the source and the target, where two languages are asked for, and a header or keys name the sides
-    alone."""
-    if {None, SOURCE, TARGET} & {meaning(source), meaning(target)} or column_of(source, names) is not None:
-        return None
-    left, right = column_of(SOURCE, names), column_of(TARGET, names)
-    return None if left is None or right is None or column_of(target, names) is not None else (left, right)
-
-
-def columns_by_language(rows: list[list[str]], source: str, target: str) -> Columns | None:
-    """Which two columns of a table without a header are in the languages that are named; or, of more than two columns,
-    in the only two that there are. None where they do not say, or are the first two in their order."""
-    width = min(map(len, rows))
-    width = 2 if width == 3 and rows[0][2].startswith(ATTRIBUTION) else width
-    asked = [None if name in (SOURCE, TARGET) else meaning(name) for name in (source, target)]
-    if width < 2 or (width == 2 and None in asked):
-        return None
-    largest: dict[str, tuple[int, int]] = {}  # of the columns in a language the one with the most text
-    for column in range(width):
-        text = " ".join(row[column] for row in rows)
-        if code := language(text[:MOST_TEXT]):
-            largest[code] = max(largest.get(code, (0, 0)), (len(text), column))
-    found = {code: column for code, (_, column) in sorted(largest.items(), key=lambda each: each[1][1])}
-    if any(code is not None and code not in found for code in asked):
-        return None
-    both = filled(asked, [*found])
-    if both is None or both[0] == both[1] or (width == 2 and [found[code] for code in both] == [0, 1]):
-        return None
-    names = [code if name in (SOURCE, TARGET) else name for code, name in zip(both, (source, target), strict=True)]
-    return Columns(found[both[0]], found[both[1]], names[0], names[1], False)
-
-
-def _told_rows(
-    path: Path,
-    rows: Iterable[TableRow],
-    header: list[str],
-    at: LanguageColumns,
-    asked: tuple[str, str],
-) -> Rows:
-    """Of rows that say their languages those of the direction that is asked for; all, where none is. Raises InputError
-    where these are of several."""
-    only = Only(asked)
-    for number, cells in _under(header, path, rows):
-        if not any(cells):
-            yield number, ("", "")
-        elif only.has((cells[at.source_language], cells[at.target_language]), f"{path}:{number}"):
-            yield number, (cells[at.source], cells[at.target])
-
-
-class Only:
-    """The direction that is asked for; that of the first pair, where none is."""
-
-    def __init__(self, asked: Direction) -> None:
-        self.found, self.any = None if asked == (SOURCE, TARGET) else asked, asked == (SOURCE, TARGET)
-
-    def has(self, languages: tuple[object, object], where: str) -> bool:
-        """Whether a row is of it. Raises InputError for another, where none is asked for."""
-        own = _said_languages(languages, where)
-        self.found = self.found or own
-        if self.any and own != self.found:
-            what = f"from {' to '.join(own)}, and other rows are from {' to '.join(self.found)}"
-            fix = "name both languages, --source en --target de, or give the table itself, in no folder"
-            raise InputError(what, where=where, fix=fix)
-        return own == self.found
-
-
-def _said_languages(languages: tuple[object, object], where: str) -> Direction:
-    """Raises InputError where one is left out."""
-    one, other = (language.strip() if isinstance(language, str) else "" for language in languages)
-    if not one or not other:
-        raise InputError("a row that does not say its languages, as others do", where=where, fix="fill in both")
-    return one, other
-
-
 def directions_in(path: Path) -> list[Direction]:
     """The directions that the rows of a table or of JSON objects say, in their order; none of another file. Raises
     InputError or MissingError."""
@@ -186,7 +63,7 @@ def directions_in(path: Path) -> list[Direction]:
     if told is None:
         return []
     languages = (
-        _said_languages((row[told.source_language], row[told.target_language]), f"{path}:{number}")
+        said_languages((row[told.source_language], row[told.target_language]), f"{path}:{number}")
         for number, row in rows
         if len(row) > max(told) and any(row)
     )
@@ -201,7 +78,7 @@ def _directions_of(items: Iterable[tuple[str, object]]) -> list[Direction]:
     if told is None:
         return []
     one, other = names[told.source_language], names[told.target_language]
-    return [*dict.fromkeys(_said_languages((row.get(one), row.get(other)), where) for where, row in objects)]
+    return [*dict.fromkeys(said_languages((row.get(one), row.get(other)), where) for where, row in objects)]
 
 
 def _parsed(path: Path, lines: list[str]) -> Iterator[tuple[str, object]]:
@@ -209,212 +86,3 @@ def _parsed(path: Path, lines: list[str]) -> Iterator[tuple[str, object]]:
     for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"
         yield where, json_line(line, where=where) if line.strip() else BLANK
-
-
-def object_rows(
-    items: Iterable[tuple[str, object]], source: str, target: str, *, described: str = "JSON, keys", named: bool = False
-) -> tuple[Rows, Columns]:
-    """The rows of JSON objects, or of what is `described` otherwise; they are called by name, or as the first of them
-    leaves no choice."""
-    items = iter(items)
-    before: list[tuple[str, object]] = []
-    for item in items:
-        before.append(item)
-        if item[1] is not BLANK:
-            break
-    first = before[-1][1] if before else BLANK
-    names = [*first] if isinstance(first, dict) else []
-    if not named and (told := language_columns(names)):
-        return _told_objects(chain(before, items), names, told, (source, target), described)
-    taken = _keys(first, source, target, described)
-    left, right = taken.source, taken.target
-    if sides := _only_sides(names := [*_keys_of(first)], source, target):
-        left, right = names[sides[0]], names[sides[1]]
-        before += islice(items, LOOKED_INTO)
-        two = [[*sides_of(row, where, left, right)[:2]] for where, row in before if row is not BLANK]
-        left, right = (right, left) if columns_by_language(two, source, target) else (left, right)
-        taken = taken._replace(layout=f"{described} {left!r} and {right!r}")
-    rows = (
-        (number, ("", "") if row is BLANK else sides_of(row, where, left, right))
-        for number, (where, row) in enumerate(chain(before, items), 1)
-    )
-    return rows, taken
-
-
-def _told_objects(
-    items: Iterable[tuple[str, object]], names: list[str], at: LanguageColumns, asked: tuple[str, str], described: str
-) -> tuple[Rows, Columns]:
-    """Of objects that say their languages those of the direction that is asked for; all, where none is. Raises
-    InputError where these are of several."""
-    left, right = names[at.source], names[at.target]
-    keys = names[at.source_language], names[at.target_language]
-    only = Only(asked)
-
-    def meant(row: object, where: str) -> bool:
-        if not isinstance(row, dict) or row is BLANK:
-            return True
-        return only.has((row.get(keys[0]), row.get(keys[1])), where)
-
-    rows = (
-        (number, ("", "") if row is BLANK else sides_of(row, where, left, right))
-        for number, (where, row) in enumerate(items, 1)
-        if meant(row, where)
-    )
-    return rows, Columns(0, 1, *asked, True, f"{described} {left!r} and {right!r}")
-
-
-class Table(NamedTuple):
-    """What tells which two columns of a table are meant: how it begins, and what is asked for."""
-
-    where: str
-    first: list[str]
-    below: list[list[str]]
-    source: str
-    target: str
-    numbers: tuple[int, int] | None  # of columns, from 1
-    header: bool  # the first row names its columns
-
-
-def _by_number(table: Table) -> Columns | None:
-    """Those of the numbers that are asked for, whatever they hold."""
-    if table.numbers is None:
-        return None
-    numbers, names = table.numbers, table.first
-    if table.header and max(numbers) > len(names):
-        what = f"{counted(len(names), 'column')}, expected at least {max(numbers)}"
-        raise InputError(what, where=table.where, fix=f"choose among those that the header names: {listed(names)}")
-    one, other = (names[number - 1] if table.header else f"column {number}" for number in numbers)
-    turned = f"--source {numbers[1]} --target {numbers[0]}"
-    return Columns(numbers[0] - 1, numbers[1] - 1, one, other, table.header, turned=turned)
-
-
-def _by_name(table: Table) -> Columns | None:
-    """Those that a first row calls so; of a side that is not asked for, the one that it leaves, of those with text."""
-    names, unsaid = table.first, (table.source == SOURCE, table.target == TARGET)
-    left, right = column_of(table.source, names), column_of(table.target, names)
-    if table.header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
-        values = table.below[0][: len(names)] if table.below else []
-        texts = ["" if _is_number(value) else name for name, value in zip_longest(names, values)]
-        known = None if unsaid[0] else left, None if unsaid[1] else right
-        found = two_of(names, *known) or two_of(texts, *known)
-        if found is None:
-            fix = "--source NAME --target NAME"
-            raise InputError(f"which two columns? the header names {listed(names)}", where=table.where, fix=fix)
-        left, right = found
-    if left is None or right is None:
-        return None
-    one, other = names[left] if unsaid[0] else table.source, names[right] if unsaid[1] else table.target
-    return Columns(left, right, one, other, True)
-
-
-def _by_side(table: Table) -> Columns | None:
-    """Those that a header calls source and target, where languages are asked for: turned, if the texts are in these the
-    other way round. A name that no column has is refused."""
-    source, target = table.source, table.target
-    if table.header and (sides := _only_sides(table.first, source, target)):
-        two = [[row[side] for side in sides] for row in table.below if len(row) == len(table.first)]
-        left, right = sides[::-1] if two and columns_by_language(two, source, target) else sides
-        return Columns(left, right, source, target, True)
-    lower = [name.lower() for name in table.first]
-    if table.header or source.lower() in lower or target.lower() in lower:
-        unknown = source if column_of(source, table.first) is None else target
-        what = f"no column {unknown!r} in the header; there are {listed(lower)}"
-        raise InputError(what, where=table.where, fix="name two of these, or columns by number: --source 1 --target 2")
-    return None
-
-
-def _by_language(table: Table) -> Columns | None:
-    """Those in the languages that are asked for, where no row names any."""
-    return columns_by_language([table.first, *table.below], table.source, table.target)
-
-
-def _first_two(table: Table) -> Columns:
-    return Columns(0, 1, table.source, table.target, False, turned="--source 2 --target 1")
-
-
-RULES = (_by_number, _by_name, _by_side, _by_language, _first_two)  # of which the first that finds two columns counts
-
-
-def _numbers(source: str, target: str) -> tuple[int, int] | None:
-    """The columns that are asked for by number, from 1. Raises InputError unless both are."""
-    found = [re.fullmatch(r"(?:column )?(\d+)", name) for name in (source, target)]
-    if not any(found):
-        return None
-    numbers = [int(each[1]) for each in found if each]
-    if len(numbers) < 2 or min(numbers) < 1:
-        raise InputError(f"source {source!r} and target {target!r}", fix="give two numbers from 1, or two names")
-    return numbers[0], numbers[1]
-
-
-def _under(header: list[str], path: Path, rows: Iterable[TableRow]) -> Iterator[TableRow]:
-    """The rows, each blank or as wide as the header. Raises InputError for another."""
-    expected = f"{len(header)} as in the header"
-    fix = f"each line needs all of {listed(cell.strip().lower() for cell in header)}"
-    return _wide(path, rows, len(header), len(header), expected=expected, fix=fix)
-
-
-def _wide(
-    path: Path, rows: Iterable[TableRow], least: int, most: int, *, expected: str, fix: str
-) -> Iterator[TableRow]:
-    """The rows, each blank or of so many columns. Raises InputError for another."""
-    for number, cells in rows:
-        if cells and not least <= len(cells) <= most:
-            what = f"{counted(len(cells), 'column')}, expected {expected}"
-            raise InputError(what, where=f"{path}:{number}", fix=fix)
-        yield number, cells
-
-
-def _keys(row: object, source: str, target: str, described: str) -> Columns:
-    """The keys of JSON objects: as they are called, or the only two of the first one that name languages or sides."""
-    names = [source, target]
-    row = _translation(row)
-    if names == [SOURCE, TARGET] and isinstance(row, dict) and not {SOURCE, TARGET} <= {*row}:
-        texts = [key for key, value in row.items() if not _is_number(value)]
-        for keys in (list(dict.fromkeys(re.sub(NUMBERED, "", key) for key in own)) for own in (texts, row)):
-            names = [keys[i] for i in two_of(keys) or ()] or names
-    return Columns(0, 1, names[0], names[1], True, f"{described} {names[0]!r} and {names[1]!r}")
-
-
-def _is_number(value: object) -> bool:
-    """What no text is: `id`, `nr` and `no` are languages too."""
-    return isinstance(value, int | float) or (isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value) is not None)
-
-
-def _keys_of(row: object) -> Iterable[str]:
-    row = _translation(row)
-    return row if isinstance(row, dict) else ()
-
-
-def _translation(row: object) -> object:
-    """What a row of Hugging Face's data sets holds under "translation", or the row."""
-    return row["translation"] if isinstance(row, dict) and isinstance(row.get("translation"), dict) else row
-
-
-def sides_of(row: object, where: str, source: str, target: str) -> tuple[str, ...]:
-    """The source and its references, of which an empty one stands for none, in a JSON object; what stands beside its
-    "translation" is found too."""
-    whole, row = row, _translation(row)
-    if isinstance(row, dict) and isinstance(whole, dict):
-        row = {**{name: whole[name] for name in (source, target) if name in whole}, **row}
-    if not isinstance(row, dict):
-        fix = f'one object a line: {{"{source}": "...", "{target}": "..."}}'
-        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=fix)
-    numbered = [key for key in row if re.sub(NUMBERED, "", key) == target != key]
-    if target not in row and numbered:  # summary1, summary2
-        row = {**row, target: [text for key in numbered for text in _texts(row, key, where)]}
-    for name in (source, target):
-        if name not in row:
-            what = f"no key {name!r}; there are {listed(row)}"
-            raise InputError(what, where=where, fix="name two of these as source and target")
-    references = [text for text in _texts(row, target, where) if text.strip()] or [""]
-    return sanitise(" ".join(_texts(row, source, where))), *map(sanitise, references)
-
-
-def _texts(row: dict[str, object], name: str, where: str) -> list[str]:
-    value = row[name]
-    texts = value if isinstance(value, list) else [value]
-    if not all(isinstance(text, str) for text in texts):
-        what = f"{name!r} is {json_type(value)}, expected text"
-        fix = 'write "", and the pair is left out' if value is None else "write it in quotes"
-        raise InputError(what, where=where, fix=fix)
-    return [str(text) for text in texts]

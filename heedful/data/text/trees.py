@@ -250,7 +250,7 @@ def right_branching(leaves: Sequence[Leaf], root: str, label: str) -> Tree:
     return Tree(root, found)
 
 
-class Brackets:
+class BracketVocabulary:
     """The closed vocabulary of linearised trees: control tokens as in every other, a leaf, and two for each label."""
 
     def __init__(self, labels: Sequence[str]) -> None:

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from heedful.exchange.hf import keys, seq2seq
-from heedful.exchange.hf.keys import Key, Table
+from heedful.exchange.hf.keys import Key, KeyTable
 from heedful.exchange.hf.rules import Rule, always, modules
 from heedful.models.seq2seq import Seq2SeqConfig
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their BartConfig).
     keys=seq2seq.stack_keys(activation="gelu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12)
     | {

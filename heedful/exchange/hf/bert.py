@@ -14,7 +14,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, COPY, EVERYWHERE, How, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, COPY, EVERYWHERE, How, Key, KeyTable
 from heedful.exchange.hf.rules import Rule, inside
 from heedful.models.encoder import EncoderConfig
 
@@ -25,7 +25,7 @@ def _types(key: str, types: Any, where: str) -> Any:
     return types
 
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their BertConfig).
     keys={
         "attention_probs_dropout_prob": Key(0.1, "stack.block.attention.dropout"),

@@ -13,7 +13,7 @@ from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, How, Key, Reader, Table
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, How, Key, KeyReader, KeyTable
 from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.lm import LMConfig
 
@@ -115,8 +115,8 @@ def rules(config: LMConfig) -> tuple[Rule, ...]:
     )
 
 
-def understood(theirs: Mapping[str, Any], table: Table, where: str) -> dict[str, Any]:
-    """As `Table.understood`, with the numbers of the heads given, where they follow from others."""
+def understood(theirs: Mapping[str, Any], table: KeyTable, where: str) -> dict[str, Any]:
+    """As `KeyTable.understood`, with the numbers of the heads given, where they follow from others."""
     got = table.understood(theirs, where)
     width, heads = got["hidden_size"], got["num_attention_heads"]
     if not got.get("head_dim") and (not isinstance(width, int) or not isinstance(heads, int) or heads < 1):
@@ -128,7 +128,7 @@ def understood(theirs: Mapping[str, Any], table: Table, where: str) -> dict[str,
     return got
 
 
-def built(got: Mapping[str, Any], table: Table, where: str, *, rope: object = None) -> LMConfig:
+def built(got: Mapping[str, Any], table: KeyTable, where: str, *, rope: object = None) -> LMConfig:
     """Ours, of layers that are all alike. `rope`: their rotary positions, where not the file's only ones."""
     values = table.in_ours(got, where)
     if "head_dim" not in table.keys:
@@ -200,8 +200,8 @@ def window_of(config: LMConfig) -> int | None:
 
 
 def reader(
-    table: Table, layers: Callable[[LMConfig, Mapping[str, Any], str], LMConfig] = lambda config, got, where: config
-) -> Reader[LMConfig]:
+    table: KeyTable, layers: Callable[[LMConfig, Mapping[str, Any], str], LMConfig] = lambda config, got, where: config
+) -> KeyReader[LMConfig]:
     """That of a family whose table says all but, where there are `layers`, what these make of models of like ones."""
 
     def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> LMConfig:
@@ -214,8 +214,8 @@ def reader(
 def family(
     name: str,
     kind: str,
-    table: Table,
-    read: Reader[LMConfig],
+    table: KeyTable,
+    read: KeyReader[LMConfig],
     *,
     more: Callable[[LMConfig], dict[str, Any]] = lambda config: {},
     scale: bool = False,

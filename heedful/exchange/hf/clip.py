@@ -10,7 +10,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, PICTURE, WORDLESS, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, PICTURE, WORDLESS, Key, KeyTable
 from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.clip import CLIPConfig
 
@@ -31,7 +31,7 @@ def _tower_keys(ours: str, *, d_model: int, n_heads: int) -> dict[str, Key]:
 
 
 # Their CLIPConfig, CLIPTextConfig and CLIPVisionConfig.
-TABLE = Table(
+TABLE = KeyTable(
     keys={
         "logit_scale_init_value": Key(2.6592, "log_scale"),
         "projection_dim": Key(512, "d_common"),
@@ -53,7 +53,7 @@ TABLE = Table(
     irrelevant=WORDLESS | {"initializer_factor"},
 )
 _IRRELEVANT = WORDLESS | {"initializer_factor", "projection_dim"}  # the width of what only CLIP projects
-TEXT_TABLE = Table(
+TEXT_TABLE = KeyTable(
     keys=_tower_keys("text", d_model=512, n_heads=8)
     | {
         "eos_token_id": Key(49407, "text.end"),
@@ -63,7 +63,7 @@ TEXT_TABLE = Table(
     fixed=keys.FIXED | {"dropout": 0.0, "model_type": "clip_text_model"},
     irrelevant=_IRRELEVANT,
 )
-VISION_TABLE = Table(
+VISION_TABLE = KeyTable(
     keys=_tower_keys("image", d_model=768, n_heads=12)
     | {
         "image_size": Key(224, "image.patches.size", PICTURE),
@@ -132,7 +132,7 @@ def config_to_hf(config: CLIPConfig, *, start: int, pad: int) -> dict[str, Any]:
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "CLIP")
 
 
-def _tower(got: dict[str, Any], side: str, table: Table, where: str) -> dict[str, Any]:
+def _tower(got: dict[str, Any], side: str, table: KeyTable, where: str) -> dict[str, Any]:
     """The keys of one tower. Old files say some of them twice, the second time under `side`_dict."""
     own, again = got[side] or {}, got[f"{side}_dict"] or {}
     if not isinstance(own, dict) or not isinstance(again, dict):

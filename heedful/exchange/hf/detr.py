@@ -7,14 +7,14 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import keys, seq2seq
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import COPY, LABELS, WORDLESS, How, Key, Table
+from heedful.exchange.hf.keys import COPY, LABELS, WORDLESS, How, Key, KeyTable
 from heedful.exchange.hf.rules import Rule, always, modules
 from heedful.models.detr import DETRConfig
 from heedful.models.resnet import ResNetConfig
 
 LIST = How(COPY.ours, list)
 # Their DetrConfig, ResNetConfig and TimmBackboneConfig.
-TABLE = Table(
+TABLE = KeyTable(
     keys=seq2seq.stack_keys(activation="relu", d_model=256, n_heads=8, d_ff=2048, n_layers=6)
     | {
         "backbone": Key("resnet50"),
@@ -57,7 +57,7 @@ TABLE = Table(
         "tie_word_embeddings",
     },
 )
-RESNET_TABLE = Table(
+RESNET_TABLE = KeyTable(
     keys={
         "depths": Key([3, 4, 6, 3], "backbone.depths", LIST),
         "embedding_size": Key(64, "backbone.stem"),
@@ -76,7 +76,7 @@ RESNET_TABLE = Table(
     },
     irrelevant=WORDLESS | {"stage_names"},
 )
-TIMM_TABLE = Table(
+TIMM_TABLE = KeyTable(
     keys={"backbone": Key(None), "num_channels": Key(3, "backbone.channels")},
     fixed=keys.FIXED
     | {

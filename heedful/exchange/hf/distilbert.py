@@ -9,11 +9,11 @@ from typing import Any
 
 from heedful.exchange.hf import bert, keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key, KeyTable
 from heedful.exchange.hf.rules import Rule, inside
 from heedful.models.encoder import EncoderConfig
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their DistilBertConfig).
     keys={
         "activation": Key("gelu", "stack.block.activation", ACTIVATION),

@@ -6,7 +6,7 @@ from typing import Any, Generic
 
 from torch import Tensor
 
-from heedful.exchange.hf.keys import Reader
+from heedful.exchange.hf.keys import KeyReader
 from heedful.exchange.hf.rules import Config, Recast, Rule
 
 
@@ -24,7 +24,7 @@ class Family(Generic[Config]):
     name: str
     config: type[Config]  # of our models that may be of this family
     loads: Callable[[Config], str]  # the class of transformers, by our configuration
-    config_from_hf: Reader[Config]
+    config_from_hf: KeyReader[Config]
     config_to_hf: Callable[..., dict[str, Any]]
     rules: Callable[[Config], tuple[Rule, ...]]
     suits: Callable[[Config], bool] = lambda config: True  # of such configurations, those that it may hold

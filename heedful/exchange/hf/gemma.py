@@ -5,10 +5,10 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import causal, keys
-from heedful.exchange.hf.keys import ACTIVATION, How, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, How, Key, KeyTable
 from heedful.models.lm import LMConfig
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their GemmaConfig). Old files say "gelu" and mean its approximation.
     keys=causal.their_keys(
         attention_bias=False,

@@ -6,10 +6,10 @@ from typing import Any
 
 from heedful.exchange.hf import causal, gemma
 from heedful.exchange.hf.causal import FULL, SCALAR, SLIDING
-from heedful.exchange.hf.keys import Key, Table
+from heedful.exchange.hf.keys import Key, KeyTable
 from heedful.models.lm import LMConfig
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their Gemma2Config).
     keys=(
         causal.their_keys(

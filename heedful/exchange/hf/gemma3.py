@@ -8,11 +8,11 @@ from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.exchange.hf import causal, gemma, gemma2
 from heedful.exchange.hf.causal import FULL, SLIDING
-from heedful.exchange.hf.keys import Key, Table
+from heedful.exchange.hf.keys import Key, KeyTable
 from heedful.models.lm import LMConfig
 
 LOCAL = 10_000.0  # the base where a window is seen
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their Gemma3TextConfig).
     keys=gemma2.TABLE.keys
     | {

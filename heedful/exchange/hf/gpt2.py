@@ -8,11 +8,11 @@ from torch import Tensor
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key, KeyTable
 from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.lm import LMConfig
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their GPT2Config).
     keys={
         "activation_function": Key("gelu_new", "stack.block.activation", ACTIVATION),

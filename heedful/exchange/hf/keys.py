@@ -1,6 +1,6 @@
 """Their `config.json`, key by key: a family has one table of keys, and this engine applies it both ways.
 
-    TABLE = Table(keys={"n_embd": Key(768, "d_model"), "resid_pdrop": Key(0.1, "stack.block.dropout")}, ...)
+    TABLE = KeyTable(keys={"n_embd": Key(768, "d_model"), "resid_pdrop": Key(0.1, "stack.block.dropout")}, ...)
 
 Whatever else is in a file stops the import, by name; whatever of ours does not come back stops the export.
 """
@@ -79,7 +79,7 @@ class Key:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class KeyTable:
     """What a config.json may say, and what it means here."""
 
     keys: dict[str, Key]  # with what each is where a file leaves it out
@@ -132,13 +132,13 @@ def built(kind: type[C], values: Mapping[str, Any], where: str) -> C:
 
 
 @runtime_checkable
-class Reader(Protocol[Made]):
+class KeyReader(Protocol[Made]):
     def __call__(self, theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> Made:
         """What their configuration means here. Raises InputError for a key that is not known, or a value that we cannot
         build."""
 
 
-def reader(kind: type[C], table: Table) -> Reader[C]:
+def reader(kind: type[C], table: KeyTable) -> KeyReader[C]:
     """That of a family whose table says all."""
 
     def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> C:

@@ -1,9 +1,9 @@
 """LLaMA (Touvron et al. 2023), Llama 3 and SmolLM, as the Hub holds them."""
 
 from heedful.exchange.hf import causal
-from heedful.exchange.hf.keys import Table
+from heedful.exchange.hf.keys import KeyTable
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their LlamaConfig).
     keys=causal.their_keys(
         attention_bias=False,

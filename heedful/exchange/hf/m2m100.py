@@ -8,13 +8,13 @@ told, and who imports reads it from what stands beside the weights.
 from typing import Any
 
 from heedful.exchange.hf import keys, seq2seq
-from heedful.exchange.hf.keys import Key, Table
+from heedful.exchange.hf.keys import Key, KeyTable
 from heedful.exchange.hf.rules import Rule, always
 from heedful.models.seq2seq import Seq2SeqConfig
 
 # Whole layers were left out now and then when theirs were trained, and are not here.
 _LAYERDROP = {"decoder_layerdrop", "encoder_layerdrop"}
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their M2M100Config).
     keys=seq2seq.stack_keys(activation="relu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12)
     | {

@@ -15,11 +15,11 @@ from typing import Any
 
 from heedful.errors import InputError
 from heedful.exchange.hf import keys, seq2seq
-from heedful.exchange.hf.keys import Key, Table
+from heedful.exchange.hf.keys import Key, KeyTable
 from heedful.exchange.hf.rules import Rule
 from heedful.models.seq2seq import Seq2SeqConfig
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their MarianConfig).
     keys=seq2seq.stack_keys(activation="gelu", d_model=1024, n_heads=16, d_ff=4096, n_layers=12)
     | {

@@ -8,11 +8,11 @@ told, and who imports reads it from what stands beside the weights.
 from typing import Any
 
 from heedful.exchange.hf import bart, keys, seq2seq
-from heedful.exchange.hf.keys import Table
+from heedful.exchange.hf.keys import KeyTable
 from heedful.exchange.hf.rules import always
 from heedful.models.seq2seq import Seq2SeqConfig
 
-TABLE = Table(
+TABLE = KeyTable(
     keys=bart.TABLE.keys,
     always=bart.TABLE.always | {"{encoder,decoder}.block.order": "pre", "{encoder,decoder}.final_norm": True},
     # Another value would make another model, or another training.

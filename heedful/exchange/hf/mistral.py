@@ -1,9 +1,9 @@
 """Mistral (Jiang et al. 2023), as the Hub holds it: LLaMA, in which a token may see a window alone."""
 
 from heedful.exchange.hf import causal
-from heedful.exchange.hf.keys import Key, Table
+from heedful.exchange.hf.keys import Key, KeyTable
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their MistralConfig).
     keys=causal.their_keys(
         attention_dropout=0.0,

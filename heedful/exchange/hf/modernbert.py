@@ -18,11 +18,11 @@ from heedful.errors import InputError
 from heedful.exchange.hf import bert, causal, keys
 from heedful.exchange.hf.causal import FULL, SLIDING
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key, KeyTable
 from heedful.exchange.hf.rules import Recast, Rule
 from heedful.models.encoder import UNNORMED, EncoderConfig
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their ModernBertConfig).
     keys={
         "attention_bias": Key(False, "stack.block.attention.bias"),

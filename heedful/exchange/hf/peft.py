@@ -16,7 +16,7 @@ HEAD = "lm_head"  # the output matrix of all causal language models there
 KINDS = {"AutoModelForCausalLM": "CAUSAL_LM", "AutoModelForSeq2SeqLM": "SEQ_2_SEQ_LM"}
 
 
-class Learnt(NamedTuple):
+class AdapterTensors(NamedTuple):
     """What PEFT keeps of a training: the tensors under their names, the names of the maps that have an adapter, and of
     the modules that are kept as a whole."""
 
@@ -26,7 +26,7 @@ class Learnt(NamedTuple):
     tied: bool  # the output matrix is the table of vectors, and learnt
 
 
-def adapters_to_peft(adapters: Mapping[str, Tensor], rules: Iterable[Rule], *, family: str) -> Learnt:
+def adapters_to_peft(adapters: Mapping[str, Tensor], rules: Iterable[Rule], *, family: str) -> AdapterTensors:
     """A table of vectors that is the output matrix too is written twice, as PEFT wants it. Raises InputError where the
     family keeps a map in another form than a matrix of its own."""
     rules = [rule for rule in rules if rule.ours is not None and rule.written]
@@ -52,10 +52,10 @@ def adapters_to_peft(adapters: Mapping[str, Tensor], rules: Iterable[Rule], *, f
     tied = bool(whole) and HEAD not in whole
     if tied:
         found[f"{BASE}{HEAD}.weight"] = adapters["embed.tokens.weight"].clone()
-    return Learnt(found, sorted(targets), sorted(whole), tied)
+    return AdapterTensors(found, sorted(targets), sorted(whole), tied)
 
 
-def config_to_peft(config: LoRAConfig, learnt: Learnt, *, base: str, kind: str) -> dict[str, Any]:
+def config_to_peft(config: LoRAConfig, learnt: AdapterTensors, *, base: str, kind: str) -> dict[str, Any]:
     """adapter_config.json. `kind` is the class of transformers that loads the base."""
     kept = {"modules_to_save": learnt.whole, "ensure_weight_tying": learnt.tied} if learnt.whole else {}
     return {

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from heedful.core.embed import sinusoidal
 from heedful.exchange.hf import bart, keys, seq2seq
-from heedful.exchange.hf.keys import Table
+from heedful.exchange.hf.keys import KeyTable
 from heedful.exchange.hf.rules import Rule, always
 from heedful.models.seq2seq import Seq2SeqConfig
 
-TABLE = Table(
+TABLE = KeyTable(
     keys=bart.TABLE.keys,
     always={
         "{source,target}.position_embeddings": "sinusoidal",

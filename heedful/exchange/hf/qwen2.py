@@ -7,7 +7,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import causal
 from heedful.exchange.hf.causal import FULL, SLIDING
-from heedful.exchange.hf.keys import Key, Table
+from heedful.exchange.hf.keys import Key, KeyTable
 from heedful.models.lm import LMConfig
 
 WINDOWS = {
@@ -16,7 +16,7 @@ WINDOWS = {
     "sliding_window": Key(4096),
     "use_sliding_window": Key(False),
 }
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their Qwen2Config).
     keys=WINDOWS
     | causal.their_keys(

@@ -1,10 +1,10 @@
 """Qwen3 (Yang et al. 2025), as the Hub holds it: LLaMA with norms of each head's queries and keys."""
 
 from heedful.exchange.hf import causal
-from heedful.exchange.hf.keys import Key, Table
+from heedful.exchange.hf.keys import Key, KeyTable
 from heedful.exchange.hf.qwen2 import WINDOWS, windowed, windows_to_hf
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their Qwen3Config).
     keys=(
         WINDOWS

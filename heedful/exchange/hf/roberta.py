@@ -11,7 +11,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import bert, keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import EVERYWHERE, How, Key, Table
+from heedful.exchange.hf.keys import EVERYWHERE, How, Key, KeyTable
 from heedful.exchange.hf.rules import Rule
 from heedful.models.encoder import EncoderConfig
 
@@ -24,7 +24,7 @@ def _used(key: str, positions: Any, where: str) -> int:
     return positions - UNUSED
 
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their RobertaConfig).
     keys=bert.TABLE.keys
     | {

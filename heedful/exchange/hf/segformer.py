@@ -9,11 +9,11 @@ from torch import Tensor
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, LABELS, WORDLESS, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, LABELS, WORDLESS, Key, KeyTable
 from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.pyramid import PyramidConfig
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their SegformerConfig).
     keys={
         "attention_probs_dropout_prob": Key(0.0, "attention_dropout"),

@@ -12,7 +12,7 @@ from heedful.apply.lora import DOWN
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key, Reader, Table
+from heedful.exchange.hf.keys import ACTIVATION, EVERYWHERE, Key, KeyReader, KeyTable
 from heedful.exchange.hf.rules import Recast, Rule, always, inside, modules
 from heedful.models.seq2seq import Seq2SeqConfig
 
@@ -80,8 +80,8 @@ def block_rules(norm: Literal["out_norm", "in_norm"] = "out_norm") -> Iterator[R
 def family(
     name: str,
     kind: str,
-    table: Table,
-    read: Reader[Seq2SeqConfig],
+    table: KeyTable,
+    read: KeyReader[Seq2SeqConfig],
     rules: Callable[[Seq2SeqConfig], tuple[Rule, ...]],
     said: Callable[..., dict[str, Any]],
     tokens: Mapping[str, int],

@@ -7,10 +7,10 @@ from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.exchange.hf import causal
 from heedful.exchange.hf.causal import FULL, SLIDING
-from heedful.exchange.hf.keys import Key, Table
+from heedful.exchange.hf.keys import Key, KeyTable
 from heedful.models.lm import LMConfig
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their SmolLM3Config).
     keys=causal.their_keys(
         attention_bias=False,

@@ -16,7 +16,7 @@ from heedful.core.block import StackConfig
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATIONS, EVERYWHERE, Key, Table
+from heedful.exchange.hf.keys import ACTIVATIONS, EVERYWHERE, Key, KeyTable
 from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.seq2seq import Seq2SeqConfig
 
@@ -27,7 +27,7 @@ _ALL_DROPOUTS = (
 )
 
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their T5Config).
     keys={
         "d_ff": Key(2048, "{encoder,decoder}.block.d_ff"),

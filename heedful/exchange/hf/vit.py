@@ -10,7 +10,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.keys import ACTIVATION, LABELS, PICTURE, WORDLESS, How, Key, Table
+from heedful.exchange.hf.keys import ACTIVATION, LABELS, PICTURE, WORDLESS, How, Key, KeyTable
 from heedful.exchange.hf.rules import Rule, always, inside, modules
 from heedful.models.vit import ViTConfig
 
@@ -21,7 +21,7 @@ def _teacher(key: str, kind: Any, where: str) -> bool:
     return kind == "deit"
 
 
-TABLE = Table(
+TABLE = KeyTable(
     # With what each is where a file leaves it out (their ViTConfig and DeiTConfig).
     keys={
         "attention_probs_dropout_prob": Key(0.0, "stack.block.attention.dropout"),

@@ -8,7 +8,7 @@ from heedful.lab.drawn import weights_of
 from heedful.lab.exhibit import Says, Shown, Steps, holds, unsaid
 from heedful.lab.learning import learn
 from heedful.lab.vision.shapes import PATCH, SIDE, Pictures, pictures
-from heedful.lab.whole_words import END, Words
+from heedful.lab.whole_words import END, WordVocabulary
 from heedful.models.clip import CLIP
 from heedful.models.vision_presets import ClipSize, clip_config
 from heedful.training.loss import contrastive
@@ -35,7 +35,7 @@ def zero_shot(says: Says, *, steps: Steps = STEPS, seed: int = 0) -> Shown:
     """Pictures and their texts are brought together, "red top left" and such; four of the sixteen combinations are left
     out, and then asked for among all sixteen, by their texts alone."""
     torch.manual_seed(seed)
-    words = Words(TEXTS)
+    words = WordVocabulary(TEXTS)
     size = ClipSize(
         d_common=32, image_width=32, image_layers=2, image_heads=4, patch=PATCH, size=SIDE,
         text_width=32, text_layers=1, text_heads=2, context_length=8,

@@ -1,6 +1,6 @@
 """Facts of the world that decks quote: nothing here can compute them, and some are wrong."""
 
-from heedful.lab.exhibit import Line, Says, Shown, beside, holds
+from heedful.lab.exhibit import Claim, Says, Shown, beside, holds
 from heedful.lab.numbers.counted import MIX
 
 # What is right of those that are wrong.
@@ -21,10 +21,10 @@ def quoted(says: Says) -> Shown:
     return Shown([fact(says, claim) for claim in says.values])
 
 
-def fact(says: Says, claim: str) -> Line:
+def fact(says: Says, claim: str) -> Claim:
     if claim in RIGHT:
         return holds(says, claim, RIGHT[claim], right=False)
-    return Line(claim, says[claim], None, "quoted")
+    return Claim(claim, says[claim], None, "quoted")
 
 
 def mix_of_data(says: Says) -> Shown:

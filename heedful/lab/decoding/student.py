@@ -3,7 +3,7 @@
 from functools import cache
 from random import Random
 
-from heedful.lab.whole_words import Learnt, Pair, Words, small, translator
+from heedful.lab.whole_words import Learnt, Pair, WordVocabulary, small, translator
 
 WHO = {"je": ("suis", "I", "am"), "tu": ("es", "you", "are"), "il": ("est", "he", "is"), "elle": ("est", "she", "is")}
 WHAT = {"étudiant": "student", "professeur": "teacher", "médecin": "doctor", "peintre": "painter", "artiste": "artist"}
@@ -26,5 +26,5 @@ def any_sentence(draw: Random) -> Pair:
 @cache
 def learnt(steps: int) -> Learnt:
     draw = Random(0)
-    words = Words([side for _ in range(500) for side in any_sentence(draw)])
+    words = WordVocabulary([side for _ in range(500) for side in any_sentence(draw)])
     return translator(small(32, 1, 2), any_sentence, words, steps=steps, lr=5e-3, batch=32)

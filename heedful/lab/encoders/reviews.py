@@ -12,7 +12,7 @@ from heedful.lab.drawn import bars
 from heedful.lab.drawn_words import links
 from heedful.lab.exhibit import Says, Shown, Steps, beside, holds, unsaid
 from heedful.lab.learning import learn
-from heedful.lab.whole_words import Words
+from heedful.lab.whole_words import WordVocabulary
 from heedful.look.overlay import rollout
 from heedful.look.record import record
 from heedful.models.encoder import Encoder
@@ -35,8 +35,8 @@ def review(draw: Random, words: int = len(GOOD)) -> tuple[str, int]:
 
 
 @cache
-def vocabulary() -> Words:
-    return Words([review(Random(number))[0] for number in range(2000)], more=(CLS, HIDDEN))
+def vocabulary() -> WordVocabulary:
+    return WordVocabulary([review(Random(number))[0] for number in range(2000)], more=(CLS, HIDDEN))
 
 
 def fresh(seed: int = 0) -> Encoder:

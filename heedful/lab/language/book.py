@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from heedful.decode.search import greedy, sample
 from heedful.decode.settings import Sampling
 from heedful.lab.learning import learn
-from heedful.lab.whole_words import END, PAD, Words
+from heedful.lab.whole_words import END, PAD, WordVocabulary
 from heedful.models.lm import LM
 from heedful.models.presets import LMSize, lm_config
 
@@ -64,7 +64,7 @@ def any_text(draw: Random) -> str:
 @dataclass(frozen=True)
 class Book:
     model: LM
-    words: Words
+    words: WordVocabulary
     losses: list[float]
 
     def continued(self, prompt: str, longest: int = 24) -> str:
@@ -84,7 +84,7 @@ class Book:
 @cache
 def book(steps: int, seed: int = 0) -> Book:
     draw = Random(seed)
-    words = Words([any_text(draw) for _ in range(3000)])
+    words = WordVocabulary([any_text(draw) for _ in range(3000)])
     torch.manual_seed(seed)
     model = LM(
         lm_config(

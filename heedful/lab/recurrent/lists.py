@@ -4,7 +4,7 @@ from functools import cache
 from random import Random
 from typing import Literal
 
-from heedful.lab.whole_words import Learnt, Pair, Words, small, translator
+from heedful.lab.whole_words import Learnt, Pair, WordVocabulary, small, translator
 from heedful.models.presets import RNNSize, TranslatorSize
 
 NOUNS = {
@@ -41,10 +41,10 @@ def any_length(draw: Random) -> Pair:
 
 
 @cache
-def vocabulary() -> Words:
+def vocabulary() -> WordVocabulary:
     draw = Random(0)
     pairs = [any_length(draw) for _ in range(500)]
-    return Words([side for pair in pairs for side in pair])
+    return WordVocabulary([side for pair in pairs for side in pair])
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from heedful.lab.claims.facts import fact
 from heedful.lab.drawn import bars, plane
-from heedful.lab.exhibit import Line, Says, Shown, beside, holds, near, unsaid
+from heedful.lab.exhibit import Claim, Says, Shown, beside, holds, near, unsaid
 from heedful.lab.sizes.rows import transformer
 from heedful.models.counts import PARAMETERS, VOCABULARY
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, Seq2SeqSize
@@ -26,7 +26,7 @@ def millions(preset: str) -> float:
     return PARAMETERS[preset] / 1e6
 
 
-def facts_of(says: Says, *computed: str) -> dict[str, Line]:
+def facts_of(says: Says, *computed: str) -> dict[str, Claim]:
     """What a deck says beside what is computed here, as it has it."""
     return {claim: fact(says, claim) for claim in says.values if claim not in computed}
 

@@ -8,9 +8,9 @@ from pydantic import Field
 from torch import Tensor
 
 from heedful.lab.drawn import Drawing, curves, figure_of
-from heedful.lab.exhibit import Line, Says, Shown, beside, holds, unsaid
+from heedful.lab.exhibit import Claim, Says, Shown, beside, holds, unsaid
 from heedful.lab.learning import smoothed
-from heedful.lab.toys.shapes_1d import BITS, Learnt, Net, Pairs, learnt
+from heedful.lab.toys.shapes_1d import BITS, Net, Pairs, TrainedNet, learnt
 from heedful.lab.whole_words import parameters
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ SOLVED = 0.15  # at most so much is left of the error of leaving all heights as 
 
 
 @cache
-def toy(pairs: Pairs, attention: bool, positions: bool, steps: int | None, short: bool) -> Learnt:
+def toy(pairs: Pairs, attention: bool, positions: bool, steps: int | None, short: bool) -> TrainedNet:
     many, batch, lr = SHORT[pairs] if short else FULL
     how = {"attention": attention, "positions": positions, "quicker": not short}
     return learnt(pairs, steps=steps or many, batch=batch, lr=lr, **how)
 
 
-def left(name: str, found: Learnt) -> list[Line]:
+def left(name: str, found: TrainedNet) -> list[Claim]:
     return unsaid({f"error that is left {name}": found.left})
 
 
-def drawn(found: dict[str, Learnt]) -> Drawing:
+def drawn(found: dict[str, TrainedNet]) -> Drawing:
     shown = {name: smoothed(one.losses) for name, one in found.items()}
     lines = {name: (range(20, 20 * len(each) + 1, 20), each) for name, each in shown.items()}
     return curves(lines, x="steps", y="squared error", logarithmic="xy", marker="")

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from heedful.lab.learning import learn
 from heedful.lab.toys.street import any_sentence
-from heedful.lab.whole_words import Words
+from heedful.lab.whole_words import WordVocabulary
 from heedful.look.record import record
 from heedful.models.encoder import Encoder
 from heedful.models.presets import EncoderSize, encoder_config
@@ -69,7 +69,7 @@ OF_SPOTS_FRENCH = {"large", "long", "longue", "dangereux", "dangereuse", "étroi
 @dataclass(frozen=True)
 class Reader:
     model: Encoder
-    words: Words
+    words: WordVocabulary
     losses: list[float]
 
     @torch.no_grad()
@@ -97,7 +97,7 @@ def reader(of: Literal["it", "interest"], steps: int, seed: int = 0) -> Reader:
     """Of "it", two layers: which noun it is hangs on a third word. Of "interest" one, where far words count less."""
     draw, question = Random(seed), about_it if of == "it" else any_interest
     more = (CURIOUS, MONEY) if of == "interest" else ()
-    words = Words([question(draw)[0] for _ in range(3000)] + [NO_RATE] * (of == "interest"), more)
+    words = WordVocabulary([question(draw)[0] for _ in range(3000)] + [NO_RATE] * (of == "interest"), more)
     torch.manual_seed(seed)
     size = EncoderSize(n_layers=2, d_model=48, n_heads=2, context_length=40, order="pre", dropout=0.0)
     if of == "interest":

@@ -128,7 +128,7 @@ def drawn(count: int, pairs: Pairs, seed: int) -> Pictures:
     return pictures(count, pairs, torch.Generator().manual_seed(seed))
 
 
-class Learnt(NamedTuple):
+class TrainedNet(NamedTuple):
     """A net, the losses of its training, and of the test pictures how much is left of the error that leaving all
     heights as they are makes: 0 is a perfect answer, 1 none."""
 
@@ -148,7 +148,7 @@ def learnt(
     seed: int = 0,
     lr: float = 1e-3,
     quicker: bool = False,
-) -> Learnt:
+) -> TrainedNet:
     """`quicker`: convolutions and products in bf16, where that is faster here."""
     many = min(TRAIN, steps * batch)
     train, test = drawn(many, pairs, seed), drawn(TEST, pairs, seed + 1)
@@ -167,4 +167,4 @@ def learnt(
     losses = learn(net, loss, steps=steps, lr=lr)
     with torch.no_grad():
         left = nn.functional.mse_loss(net(test.source), test.target) / nn.functional.mse_loss(test.source, test.target)
-    return Learnt(net, losses, float(left), test)
+    return TrainedNet(net, losses, float(left), test)

@@ -4,7 +4,7 @@ tired, or the street that was too wide; their French has to agree with it in gen
 from functools import cache
 from random import Random
 
-from heedful.lab.whole_words import Learnt, Pair, Words, small, translator
+from heedful.lab.whole_words import Learnt, Pair, WordVocabulary, small, translator
 
 ANIMALS = {
     "animal": ("l' animal", False), "lion": ("le lion", False), "dog": ("le chien", False), "cat": ("le chat", False),
@@ -62,10 +62,10 @@ def tests() -> list[Pair]:
 
 
 @cache
-def vocabulary() -> Words:
+def vocabulary() -> WordVocabulary:
     draw = Random(0)
     pairs = [any_sentence(draw) for _ in range(2000)]
-    return Words([side for pair in pairs for side in pair])
+    return WordVocabulary([side for pair in pairs for side in pair])
 
 
 @cache

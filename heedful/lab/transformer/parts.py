@@ -15,7 +15,7 @@ from heedful.lab.drawn import curves
 from heedful.lab.drawn_words import Strip, strips
 from heedful.lab.exhibit import NOTHING_SAID, Rows, Says, Shown, beside, holds, unsaid
 from heedful.lab.sizes.rows import transformer
-from heedful.look.architecture import Repeat, Residual
+from heedful.look.architecture import DrawnResidual, Repeat
 from heedful.models.named import preset as configured
 from heedful.training.optim import OptimConfig, schedule
 
@@ -123,7 +123,7 @@ def architecture(says: Says, *, preset: str = "transformer-base") -> Shown:
     goes around is a sublayer."""
     figure = figure_of(configured(preset), preset)
     branches = {
-        column.title.lower(): sum(isinstance(part, Residual) for part in repeat.parts)
+        column.title.lower(): sum(isinstance(part, DrawnResidual) for part in repeat.parts)
         for column in figure.columns
         for repeat in column.parts
         if isinstance(repeat, Repeat)

@@ -11,7 +11,7 @@ from torch.nn.functional import embedding_bag, logsigmoid, normalize
 from heedful.lab.drawn import plane
 from heedful.lab.exhibit import Says, Shown, Steps, holds, unsaid
 from heedful.lab.toys.street import ANIMALS, OF_ANIMALS, OF_SPOTS, SPOTS, any_sentence
-from heedful.lab.whole_words import Words
+from heedful.lab.whole_words import WordVocabulary
 from heedful.training.optimizers import Adam
 
 WIDTH, WINDOW, NEGATIVE, STEPS = 16, 4, 5, 600
@@ -20,12 +20,12 @@ GROUPS: dict[str, Iterable[str]] = {"animal": ANIMALS, "where": SPOTS, "of anima
 
 
 @cache
-def vectors(steps: int, method: str, seed: int = 0) -> tuple[Words, Tensor]:
+def vectors(steps: int, method: str, seed: int = 0) -> tuple[WordVocabulary, Tensor]:
     """The vocabulary and a vector a word, of length 1. By skip-gram a word is to tell each of its neighbours, by CBOW
     the mean of its neighbours is to tell the word."""
     draw = Random(seed)
     sentences = [any_sentence(draw)[0] for _ in range(1500)]
-    words = Words(sentences)
+    words = WordVocabulary(sentences)
     nothing = len(words)
     given: list[list[int]] = []
     told: list[int] = []

@@ -16,11 +16,9 @@ from torch import Tensor
 
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.text.questions import Question, Span
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
 from heedful.tasks.shared.lengths import cut_warning
-
-Ids = list[int]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeVar
 from heedful.data.batches import Text
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation
+from heedful.data.tokenizer import Ids
 from heedful.errors import InputError, TooLongError, are, counted
 
-Ids = list[int]
 Message = Mapping[str, Any]
 Read = TypeVar("Read")
 

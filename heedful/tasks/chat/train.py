@@ -66,8 +66,9 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
     ) -> None:
         row = None if recipe.start_from else row_of(LANGUAGE_MODELS, recipe)
         super().__init__(recipe, corpus, begun)
+        start = Path(recipe.start_from) if recipe.start_from else None
         begins = begun if begun is not None and (begun / CHAT).is_file() else None
-        source = chosen_template("" if begins else recipe.data.template, begins or self._start_folder())
+        source = chosen_template("" if begins else recipe.data.template, begins or start)
         self.tokenizer = self._tokenizer(source)
         self.template = ChatTemplate(source, special_names(self.tokenizer))
         self.config = self._config() if row is None else lm_config(row, vocab_size=self.tokenizer.size)
@@ -83,16 +84,12 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         for name, part in self.corpus.tests.items():
             self.notes += self._learnable(part, f"{self.corpus.name}, {name}").notes
         self.fingerprint = fingerprint(one["content"] for own in self.corpus.train for one in own)
-        self.tokenizer_hash = self.tokenizer.fingerprint
 
     def read(self) -> Parts[list[Conversation]]:
         return read_conversations(self.recipe.data.path)
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, "generate")
-
-    def _start_folder(self) -> Path | None:
-        return Path(self.recipe.start_from) if self.recipe.start_from else None
 
     def _tokenizer(self, source: str) -> Tokenizer:
         """That of the run, or of the model to begin with, with the control tokens of the template."""

@@ -16,7 +16,7 @@ from heedful.data.frame import Frame
 from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation, Message, messages_of, read_asked
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, TextError, counted
 from heedful.metrics.nats import perplexity
@@ -33,7 +33,6 @@ from heedful.tasks.generate.writer import TextPiece, Writer
 from heedful.tasks.shared.one_or_many import is_one
 from heedful.tasks.shared.served import Reads
 
-Ids = list[int]
 Spoken = Mapping[str, Any]  # a message, and whatever else a template reads of it
 LOOKED_AT = 48  # tokens of an answer that is looked into
 READ = 4096  # tokens that are read at a time
@@ -78,7 +77,7 @@ class Reply(NamedTuple):
         return made
 
 
-class Asked(NamedTuple):
+class ChatPrompt(NamedTuple):
     """A prompt as the model reads it, how many tokens its answer may have, and how many turns were left out."""
 
     ids: Ids
@@ -86,7 +85,7 @@ class Asked(NamedTuple):
     forgotten: int
 
 
-class Answers(NamedTuple):
+class ChatScores(NamedTuple):
     """What a model's answers are worth, and notes on conversations that were too long for it."""
 
     scores: dict[str, Any]
@@ -221,7 +220,7 @@ class ChatModel(LanguageModel):
         asked = self.asked(as_messages(messages), tokens)
         return self._streamed(asked, self.answering([asked], Sampling(**sampling), stop, rows=1))
 
-    def _streamed(self, asked: Asked, writer: Writer) -> Generator[str, None, Reply]:
+    def _streamed(self, asked: ChatPrompt, writer: Writer) -> Generator[str, None, Reply]:
         made, shown = Reply("assistant", "", [], [], "", asked.forgotten), 0
         lead = self.written.lead
         while len(writer):
@@ -234,7 +233,7 @@ class ChatModel(LanguageModel):
         return made._replace(content=made.content.removeprefix(lead))
 
     @checks_arguments
-    def asked(self, messages: Sequence[Spoken], tokens: int) -> Asked:
+    def asked(self, messages: Sequence[Spoken], tokens: int) -> ChatPrompt:
         """What is read of a conversation that is to be answered, so that at most so many tokens have room behind it,
         or a fourth of the context. Raises TextError where nothing is to be answered, or it is too long."""
         if is_one(messages) or not all(isinstance(one, Mapping) for one in messages):
@@ -250,9 +249,11 @@ class ChatModel(LanguageModel):
             raise InputError(f"at most {tokens} new tokens", fix="ask for 1 or more")
         free = max(2, min(tokens, self.context // LEAST))
         ids, forgotten = fitted_prompt(self.written, messages, self.context - free)
-        return Asked(ids, min(tokens, self.context - len(ids)), forgotten)
+        return ChatPrompt(ids, min(tokens, self.context - len(ids)), forgotten)
 
-    def answering(self, asked: Sequence[Asked], how: Sampling, stop: str | Sequence[str] = (), *, rows: int) -> Writer:
+    def answering(
+        self, asked: Sequence[ChatPrompt], how: Sampling, stop: str | Sequence[str] = (), *, rows: int
+    ) -> Writer:
         """What answers prompts, at most `rows` at a time, each with a seed of its own; they are numbered from 0."""
         writer = self.writer(rows=rows, size=max(len(one.ids) + one.tokens - 1 for one in asked))
         for i, one in enumerate(asked):
@@ -260,7 +261,7 @@ class ChatModel(LanguageModel):
             writer.add(one.ids, seeded, tokens=one.tokens, stop=stop)
         return writer
 
-    def evaluate_answers(self, conversations: Sequence[Conversation], *, answers: int = 0) -> "Answers":
+    def evaluate_answers(self, conversations: Sequence[Conversation], *, answers: int = 0) -> "ChatScores":
         """Nats a token of all answers, and, with `answers`, how the last answers of so many conversations, evenly
         spread over them, compare with what is generated greedily: the share that is equal, and chrF."""
         found = learnable(self.written, conversations, self.context, "data")
@@ -286,7 +287,7 @@ class ChatModel(LanguageModel):
             if len(pairs) < number:
                 what = counted(number - len(pairs), "question")
                 notes.append(f"no room for an answer is left by {what}, not compared")
-        return Answers(scores | {"tokens": count}, tuple(notes))
+        return ChatScores(scores | {"tokens": count}, tuple(notes))
 
 
 def longer(reply: Reply, piece: TextPiece) -> Reply:

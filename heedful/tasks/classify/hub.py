@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heedful.core.config import to_json
 from heedful.data.frame import Frame
-from heedful.data.text.labelled import Answer
+from heedful.data.text.labelled import AnswerKind
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.exchange.hf.folder import CONFIG
@@ -34,7 +34,7 @@ from heedful.tasks.classify.layout import ClassifySpec
 from heedful.tasks.classify.use import TextClassifier
 
 ADDED = ("<|delimiter|>", "<|extract|>")
-PROBLEMS: dict[Answer, str] = {
+PROBLEMS: dict[AnswerKind, str] = {
     "label": "single_label_classification",
     "labels": "multi_label_classification",
     "score": "regression",

@@ -17,20 +17,18 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.frame import Frame, Framed, rectangles
-from heedful.data.text.labelled import Answer, Example
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.text.labelled import AnswerKind, Example
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
 from heedful.tasks.shared.asked import refuse_unknown_labels
-
-Ids = list[int]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifySpec:
     """What the answers of a model mean: task.json, beside the task's name."""
 
-    answer: Answer
+    answer: AnswerKind
     labels: tuple[str, ...] = ()
     mean: float = 0.0  # of the scores that it was trained on: the model's own are standard ones
     deviation: float = 1.0
@@ -144,7 +142,7 @@ def classify_batch(examples: Sequence[Encoded]) -> ClassifyBatch:
 
 
 def label_loss(
-    logits: Float[Tensor, "B L"], target: Float[Tensor, "B A"], answer: Answer, *, smoothing: float = 0.0
+    logits: Float[Tensor, "B L"], target: Float[Tensor, "B A"], answer: AnswerKind, *, smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
     """Summed over the examples: cross-entropy in nats, over all labels where several may hold; of a score half its
     squared error, in standard deviations."""

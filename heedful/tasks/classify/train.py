@@ -7,7 +7,7 @@ from statistics import fmean, pstdev
 from typing import Any, ClassVar
 
 from heedful.data.batches import shuffled_groups
-from heedful.data.text.labelled import Answer, Labelled, read_labelled
+from heedful.data.text.labelled import AnswerKind, Labelled, read_labelled
 from heedful.errors import InputError, counted
 from heedful.metrics.labels import accuracy, entropy
 from heedful.models import config_from
@@ -45,7 +45,7 @@ class ClassifyTask:
     """
 
     def __init__(
-        self, examples: Sequence[Encoded], plan: SmoothedTrain, *, answer: Answer, auxiliary: float = 0.0
+        self, examples: Sequence[Encoded], plan: SmoothedTrain, *, answer: AnswerKind, auxiliary: float = 0.0
     ) -> None:
         self.examples, self.plan, self.answer = examples, plan, answer
         tokens = sum(len(own.tokens) for one in examples for own in one.sequences)

@@ -10,10 +10,9 @@ from typing import Any, Literal
 
 from heedful.core.seeds import random_stream
 from heedful.data.text.noise import hide_spans, infill, passages, permuted, sentences_of, words_of
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
 
-Ids = list[int]
 Passage = list[Ids]  # sentences that stand together
 LONGEST_WORD = 24  # tokens, on average: more tells of a text that does not part its words
 

@@ -79,7 +79,6 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         self.lengths = length_facts([[*chain.from_iterable(passage)] for passage in self.passages], begun)
         self.valid = fixed([valid[i] for i in some_of(len(valid), recipe.train.eval_sentences)], self.noise)
         self.fingerprint = fingerprint(corpus.train)
-        self.tokenizer_hash = self.tokenizer.fingerprint
 
     def read(self) -> Parts[list[str]]:
         return read_documents(self.recipe.data.path)

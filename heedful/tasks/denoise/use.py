@@ -5,11 +5,12 @@ from typing import Any
 
 from heedful.data.batches import Ends
 from heedful.data.text.documents import read_text
+from heedful.data.tokenizer import Ids
 from heedful.errors import InputError
 from heedful.metrics.nats import Nats
 from heedful.models import TranslationModel
 from heedful.run.task import Scored
-from heedful.tasks.denoise.noise import Ids, fixed, make_noise, read_passages
+from heedful.tasks.denoise.noise import fixed, make_noise, read_passages
 from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.scoring import score_translator
 from heedful.tasks.translate.training.losses import ends_of, target_nats

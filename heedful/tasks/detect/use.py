@@ -19,7 +19,7 @@ from heedful.data.images.views import View, whole
 from heedful.data.parts import scored_by_name
 from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
-from heedful.models.detr import DETR, Found
+from heedful.models.detr import DETR, Detections
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.asked import refuse_nothing, refuse_unknown_labels
 from heedful.tasks.shared.cli import DataOptions
@@ -103,17 +103,17 @@ class Detector(PictureModel[DETR]):
         listed = zip(classes.tolist(), scores.tolist(), pixels.tolist(), strict=True)
         return [ScoredBox(self.spec.labels[number], score, tuple(box)) for number, score, box in listed]
 
-    def _found(self, logits: Found, sizes: Sequence[tuple[int, int]]) -> Iterator[list[ScoredBox]]:
+    def _found(self, logits: Detections, sizes: Sequence[tuple[int, int]]) -> Iterator[list[ScoredBox]]:
         for own, boxes, size in zip(logits.logits[-1], logits.boxes[-1], sizes, strict=True):
             yield sorted(self.found(own, boxes, size), key=lambda one: -one.score)
 
-    def _logits(self, images: Images) -> Iterator[tuple[Found, list[tuple[int, int]]]]:
+    def _logits(self, images: Images) -> Iterator[tuple[Detections, list[tuple[int, int]]]]:
         weight = self.model.queries.weight  # in float however many bits those of linear maps have
         for pixels, sizes in prepared(images, self.spec.preparation, most=READ):
             with torch.inference_mode():
                 logits, boxes = (part.float().cpu() for part in self.model(pixels.to(weight)))
             refuse_nan_answers(logits)
-            yield Found(logits, boxes), sizes
+            yield Detections(logits, boxes), sizes
 
 
 class DetectedThings(TypedDict):

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from heedful.core.seeds import counter_seed, shuffled
 from heedful.data.blanks import SHARE, WHOLE, MaskedRows, Masker, PairSampler, packed, pieces
 from heedful.data.text.documents import Documents
+from heedful.data.tokenizer import Ids
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy
 from heedful.models.encoder import Encoder, EncoderConfig
@@ -23,7 +24,6 @@ from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.tasks.shared.text_job import TextJob
 from heedful.training.loss import Loss, linear_cross_entropy
 
-Ids = list[int]
 LEAST = 8  # tokens of context
 SHOWN = 5  # texts of a sample
 

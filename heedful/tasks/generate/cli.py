@@ -130,7 +130,7 @@ class TextOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions:
+class LanguageModelOptions:
     """In how many bits the model computes, and where."""
 
     weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32"
@@ -161,7 +161,7 @@ def generate(
     *,
     text: TextOptions,
     search: TextSearch,
-    model: ModelOptions,
+    model: LanguageModelOptions,
 ) -> None:
     """Generate text: continue a prompt.
 

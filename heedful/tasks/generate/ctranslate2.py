@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heedful.data.tokenizer import Ids
 from heedful.decode.search import greedy
 from heedful.exchange.ctranslate2 import (
     Convertible,
@@ -16,11 +17,9 @@ from heedful.exchange.ctranslate2 import (
     random_rows,
     row_log_probabilities,
 )
-from heedful.run.task import Engine, Law
+from heedful.run.task import Law, LibraryEngine
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.shared.probes import a_few
-
-Ids = list[int]
 
 USE = """
 ## By CTranslate2
@@ -105,4 +104,4 @@ def lm_engine_laws(folder: Path, served: LanguageModel, texts: Sequence[str]) ->
     )
 
 
-ENGINE = Engine(load=None, export=export_lm, laws=lm_engine_laws, kind="Generator")
+ENGINE = LibraryEngine(load=None, export=export_lm, laws=lm_engine_laws, kind="Generator")

@@ -10,12 +10,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.data.batches import by_length, pad
+from heedful.data.tokenizer import Ids
 from heedful.decode.forced import log_probabilities
 from heedful.errors import InputError
 from heedful.metrics.nats import Nats, perplexity
 from heedful.models.lm import LM
 
-Ids = list[int]
 SCORED = 16384  # tokens that are scored at a time
 
 
@@ -44,7 +44,7 @@ class Choice(NamedTuple):
     tokens: int
 
 
-class Asked(NamedTuple):
+class ChoicePrompt(NamedTuple):
     """What is read once, how each choice continues, and how many tokens at its end are the choice's own."""
 
     past: Ids
@@ -52,7 +52,7 @@ class Asked(NamedTuple):
     counts: list[int]
 
 
-def asked_of(choices: Sequence[str], alone: Ids, whole: Sequence[Ids], *, bos: int, most: int) -> Asked:
+def asked_of(choices: Sequence[str], alone: Ids, whole: Sequence[Ids], *, bos: int, most: int) -> ChoicePrompt:
     """`alone` is a context, `whole` that with each choice behind it; a model reads at `most` so many tokens. Raises
     InputError for a choice that adds no token, or that does not fit by itself."""
     alike = [begun_alike(alone, ids) for ids in whole]
@@ -66,10 +66,10 @@ def asked_of(choices: Sequence[str], alone: Ids, whole: Sequence[Ids], *, bos: i
         what = f"a choice of {longest} tokens does not fit the model's context of {most}"
         raise InputError(what, fix="give shorter choices")
     past = [bos, *alone[:border]][longest - most - 1 :]  # the last token is scored, and never read
-    return Asked(past, rest, [len(ids) - shared for ids, shared in zip(whole, alike, strict=True)])
+    return ChoicePrompt(past, rest, [len(ids) - shared for ids, shared in zip(whole, alike, strict=True)])
 
 
-def weighed(model: LM, asked: Sequence[Asked]) -> list[list[float]]:
+def weighed(model: LM, asked: Sequence[ChoicePrompt]) -> list[list[float]]:
     """The log-probability (nats) of each choice. A context is read once for all its choices, in a batch with contexts
     of like length."""
     device = model.embed.tokens.weight.device

@@ -1,10 +1,12 @@
 """The most likely continuations: by beam search, or the best of several that were drawn."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
 from heedful.data.batches import pad
+from heedful.data.tokenizer import Ids
 from heedful.decode.contract import Hypothesis
 from heedful.decode.draws import penalties
 from heedful.decode.search import beam
@@ -13,7 +15,6 @@ from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.tasks.generate.writer import window
 
-Ids = list[int]
 DRAWN = (*SHAPING, "seed")  # what a search does not use
 
 
@@ -32,29 +33,28 @@ def refuse_unused_penalty(length_penalty: float, *, compares: bool) -> None:
         raise InputError("a length penalty compares texts, and one is drawn", fix="give a beam, or best_of")
 
 
+class BeamPlan(NamedTuple):
+    """The `n_best` of a beam `width`, of at most so many `tokens`, the end's not counted. `rows` are in work at a time,
+    prompts times `width`; those of one prompt where a penalty is of its own tokens."""
+
+    tokens: int
+    width: int
+    n_best: int
+    length_penalty: float
+    rows: int
+
+
 @torch.inference_mode()
 def searched(
-    model: LM,
-    begun: Sequence[Ids],
-    *,
-    ends: Sequence[int],
-    forbidden: tuple[int, ...],
-    how: Sampling,
-    tokens: int,
-    width: int,
-    n_best: int,
-    length_penalty: float,
-    batch: int,
+    model: LM, begun: Sequence[Ids], plan: BeamPlan, how: Sampling, *, ends: Sequence[int], forbidden: tuple[int, ...]
 ) -> list[list[Hypothesis]]:
-    """The `n_best` continuations of each prompt, the best first, of at most so many tokens, the end's not counted, and
-    as many as the model's context has room for, with the penalties of `how`. `batch` rows are in work at a time,
-    prompts times `width`; those of one prompt where a penalty is of its own tokens.
-    """
+    """The continuations of each prompt, the best first, of as many tokens as the model's context has room for, with the
+    penalties of `how`."""
     context, device = model.config.embed.context_length, model.embed.tokens.weight.device
     read = [window(ids, context) for ids in begun]
     found: list[list[Hypothesis]] = [[] for _ in read]
     order = sorted(range(len(read)), key=lambda i: len(read[i]))
-    size = max(1, batch // width) if how.repetition_penalty == 1 else 1
+    size = max(1, plan.rows // plan.width) if how.repetition_penalty == 1 else 1
     for group in (order[i : i + size] for i in range(0, len(order), size)):
         source, segments = (part.to(device) for part in pad([read[i][:-1] for i in group], after=()))
         best = beam(
@@ -63,10 +63,10 @@ def searched(
             segments,
             bos=torch.tensor([read[i][-1] for i in group], device=device),
             eos=ends,
-            longest=[min(tokens, context + 1 - len(read[i])) for i in group],
-            beam=width,
-            n_best=n_best,
-            length_penalty=length_penalty,
+            longest=[min(plan.tokens, context + 1 - len(read[i])) for i in group],
+            beam=plan.width,
+            n_best=plan.n_best,
+            length_penalty=plan.length_penalty,
             forbidden=forbidden,
             rules=penalties(how, read[group[0]]),
         )

@@ -9,7 +9,7 @@ import torch
 from heedful.core.seeds import counter_seed, shuffled
 from heedful.data.batches import TextBatch
 from heedful.data.text.documents import Documents
-from heedful.data.tokenizer import BOS
+from heedful.data.tokenizer import BOS, Ids
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy
 from heedful.models.lm import LM, LMConfig
@@ -25,7 +25,6 @@ from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.tasks.shared.text_job import TextJob
 from heedful.training.loss import Loss
 
-Ids = list[int]
 ABOUT = {"task": "generate"}
 SHOWN = 200  # tokens of a sample
 

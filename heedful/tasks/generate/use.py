@@ -11,20 +11,19 @@ from heedful.apply.inference import draft_model, for_inference
 from heedful.core.arguments import checks_arguments
 from heedful.core.seeds import counter_seed
 from heedful.data.frame import Frame
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.rows import refuse_length_penalty
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, counted
 from heedful.models.lm import LM
 from heedful.run.device import Device, known_device
 from heedful.run.folder import read_run
-from heedful.tasks.generate.likelihood import Asked, Choice, Likelihood, asked_of, nats_of, weighed
-from heedful.tasks.generate.search import likelihood_score, refuse_drawing, refuse_unused_penalty, searched
+from heedful.tasks.generate.likelihood import Choice, ChoicePrompt, Likelihood, asked_of, nats_of, weighed
+from heedful.tasks.generate.search import BeamPlan, likelihood_score, refuse_drawing, refuse_unused_penalty, searched
 from heedful.tasks.generate.writer import TextPiece, Writer, window
 from heedful.tasks.shared.one_or_many import listed, one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another
 
-Ids = list[int]
 DRAFTS = ("none", "int8", "int4")
 LARGE = 50_000_000  # weights from which on an "auto" draft is made
 
@@ -144,7 +143,7 @@ class LanguageModel(TextModel[LM]):
         refuse_length_penalty(length_penalty, tokens)
         if beam is not None:
             refuse_drawing([*sampling], stop, width=beam, samples=samples)
-            return self._search(prompts, Sampling(**sampling), tokens, beam, samples, length_penalty, batch)
+            return self._search(prompts, BeamPlan(tokens, beam, samples, length_penalty, batch), Sampling(**sampling))
         how, drawn = Sampling(**sampling), samples * best_of
         begun = [
             (ids, counter_seed(how.seed, i, j)) for i, ids in enumerate(self._begun(prompts)) for j in range(drawn)
@@ -163,29 +162,9 @@ class LanguageModel(TextModel[LM]):
         best = [made[max(group, key=scores.__getitem__)] for group in groups]
         return [best[i : i + samples] for i in range(0, len(best), samples)]
 
-    def _search(
-        self,
-        prompts: Sequence[str],
-        how: Sampling,
-        tokens: int,
-        beam: int,
-        samples: int,
-        length_penalty: float,
-        batch: int,
-    ) -> list[list[Generated]]:
+    def _search(self, prompts: Sequence[str], plan: BeamPlan, how: Sampling) -> list[list[Generated]]:
         begun = self._begun(prompts)
-        found = searched(
-            self.model,
-            begun,
-            ends=self.ends,
-            forbidden=self.forbidden,
-            how=how,
-            tokens=tokens,
-            width=beam,
-            n_best=samples,
-            length_penalty=length_penalty,
-            batch=batch,
-        )
+        found = searched(self.model, begun, plan, how, ends=self.ends, forbidden=self.forbidden)
         made: list[list[Generated]] = []
         for prompt, ids, best in zip(prompts, begun, found, strict=True):
             texts = [self.tokenizer.decode_after(ids, each.tokens) for each in best]
@@ -300,7 +279,7 @@ class LanguageModel(TextModel[LM]):
             for own, logprobs, one in zip(choices, found, asked, strict=True)
         ]
 
-    def _asked(self, context: str, choices: Sequence[str]) -> Asked:
+    def _asked(self, context: str, choices: Sequence[str]) -> ChoicePrompt:
         """Raises InputError."""
         alone, *whole = self._ids([context, *(context + choice for choice in choices)])
         return asked_of(choices, alone, whole, bos=self.tokenizer.bos, most=self.context)

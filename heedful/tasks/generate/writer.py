@@ -8,15 +8,13 @@ import torch
 
 from heedful.core.seeds import counter_seed
 from heedful.data.reader import Reader
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.continuous import Likeliest, Session
 from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling
 from heedful.errors import InputError
 from heedful.models.lm import LM
 from heedful.tasks.shared.one_or_many import listed
-
-Ids = list[int]
 
 
 class TextPiece(NamedTuple):

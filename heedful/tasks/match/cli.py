@@ -50,7 +50,7 @@ def match(
         Matcher,
         MatchOptions,
         PictureSearch,
-        SearchOptions,
+        PictureSearchOptions,
         match_pictures,
     )
 
@@ -58,7 +58,7 @@ def match(
         raise InputError("which texts, for which pictures?", fix="give --text for pictures, or --images for texts")
     matcher, templates = Matcher.load(run, device=chosen_device(device)), tuple(template or [TEMPLATE])
     if images is not None:
-        search = PictureSearch(matcher, SearchOptions(images=str(images), templates=templates, top=top))
+        search = PictureSearch(matcher, PictureSearchOptions(images=str(images), templates=templates, top=top))
 
         def answers(lines: list[str], first: int) -> Iterator[Sequence["MatchedText"]]:
             return one_each(search(lines))

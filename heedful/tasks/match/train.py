@@ -141,7 +141,6 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
         if recipe.train.accumulate > 1:
             self.notes.append(f"pictures are told from the others of their batch of {recipe.images.batch} alone")
         self.fingerprint = sha256(repr((found.fingerprint, corpus.train.captions)).encode()).hexdigest()
-        self.tokenizer_hash = self.tokenizer.fingerprint
 
     def read(self) -> CaptionedImages:
         return read_captioned(self.recipe.data.path, channels=self.channels)

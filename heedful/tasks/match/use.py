@@ -21,7 +21,7 @@ from heedful.data.batches import pad
 from heedful.data.images.captions import Captioned, pictures_in, read_test_captions, same_pictures
 from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, each_of, is_image, where_of
 from heedful.data.parts import scored_by_name
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError, MissingError, TextError
 from heedful.models.clip import CLIP
 from heedful.run.task import Ask, Saved, Scored
@@ -37,7 +37,6 @@ RANKED = 1024  # pictures, or texts, whose likeness to all others exists at a ti
 RECALLS = (1, 5, 10)
 TEMPLATE = "{}"
 
-Ids = list[int]
 Picture = ImageFile | Path | str
 
 
@@ -310,7 +309,7 @@ class MatchOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions:
+class PictureSearchOptions:
     images: str = ""  # a folder or a zip file of pictures
     templates: tuple[str, ...] = (TEMPLATE,)
     top: int = 10
@@ -331,7 +330,7 @@ def match_pictures(matcher: Matcher, files: Sequence[str], options: MatchOptions
 class PictureSearch:
     """The pictures of a folder, looked at once for all texts."""
 
-    def __init__(self, matcher: Matcher, options: SearchOptions) -> None:
+    def __init__(self, matcher: Matcher, options: PictureSearchOptions) -> None:
         self.matcher, self.options = matcher, options
         self.pictures = pictures_in(options.images)
         self.vectors = matcher.embed_images(self.pictures)
@@ -346,12 +345,12 @@ class PictureSearch:
             yield made
 
 
-def search_pictures(matcher: Matcher, texts: Sequence[str], options: SearchOptions) -> Iterator[MatchedText]:
+def search_pictures(matcher: Matcher, texts: Sequence[str], options: PictureSearchOptions) -> Iterator[MatchedText]:
     yield from PictureSearch(matcher, options)(texts)
 
 
 ASK_MATCH = Ask(match_pictures, MatchOptions, reads="pictures")
-ASK_SEARCH = Ask(search_pictures, SearchOptions, local=True)
+ASK_SEARCH = Ask(search_pictures, PictureSearchOptions, local=True)
 
 
 def score_matcher(matcher: Matcher, options: DataOptions) -> Iterator[Scored]:

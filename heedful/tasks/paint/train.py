@@ -1,6 +1,7 @@
 """Training a painter, from scratch or from another's weights."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from hashlib import sha256
 from math import isqrt
 from pathlib import Path
@@ -77,7 +78,10 @@ class PaintJob(PictureJob[PaintRecipe, LabelledImages, LM]):
         self.valid = Part(SomeImages(corpus.valid.images, some), [corpus.valid.labels[i] for i in some])
         self.augment = augment_of(plan, AUGMENTS)
         self.fingerprint = found.fingerprint
-        self.tokenizer_hash = sha256(repr(self.answers.palette).encode()).hexdigest()
+
+    @cached_property
+    def tokenizer_hash(self) -> str:
+        return sha256(repr(self.answers.palette).encode()).hexdigest()
 
     def read(self) -> LabelledImages:
         return read_labelled_images(self.recipe.data.path, channels=self.channels, labelled=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from heedful.data.parts import Parts, some_of
-from heedful.data.text.trees import LEAF, Brackets, Tree, Treebank, linearise, read_treebank
+from heedful.data.text.trees import LEAF, BracketVocabulary, Tree, Treebank, linearise, read_treebank
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError, are, counted
 from heedful.models import TranslationModel
@@ -47,7 +47,7 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
             beam=recipe.decode.beam,
             length_penalty=recipe.decode.length_penalty,
         )
-        brackets = Brackets(self.answers.labels)
+        brackets = BracketVocabulary(self.answers.labels)
         row = row_of(PARSERS, recipe)
         sizes = {"source_vocab": self.tokenizer.size, "target_vocab": brackets.size}
         self.config = translator_config(row, **sizes, joint=False)
@@ -65,7 +65,6 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
                 words = self.tokenizer.encode([" ".join(tree.words()) for tree in part])
                 check_lengths([*words, *map(brackets.encode, part)], positions, where=corpus.name)
         self.fingerprint = sha256("\n".join(map(str, corpus.train)).encode()).hexdigest()
-        self.tokenizer_hash = self.tokenizer.fingerprint
         self.valid = [corpus.valid[i] for i in some_of(len(corpus.valid), recipe.train.eval_sentences)]
 
     def read(self) -> Parts[list[Tree]]:

@@ -9,8 +9,8 @@ import torch
 
 from heedful.core.arguments import checks_arguments
 from heedful.data.batches import by_length, pad
-from heedful.data.text.trees import LEAF, Brackets, Leaf, Tree, read_test_trees, words_in
-from heedful.data.tokenizer import BOS, EOS, Tokenizer
+from heedful.data.text.trees import LEAF, BracketVocabulary, Leaf, Tree, read_test_trees, words_in
+from heedful.data.tokenizer import BOS, EOS, Ids, Tokenizer
 from heedful.decode.brackets import Bracketed, Grammar
 from heedful.decode.search import beam as beam_search
 from heedful.errors import MissingError, TextError
@@ -24,8 +24,6 @@ from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import TextModel, spec_of, text_facts
 from heedful.tasks.translate.searching import SEARCH_TOKENS
 from heedful.tasks.translate.training.losses import target_nats
-
-Ids = list[int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +46,7 @@ class Parser(TextModel[TranslationModel]):
     def __init__(self, model: TranslationModel, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
         super().__init__(model, tokenizer, about)
         self.spec = spec_of(ParseSpec, about)
-        self.brackets = Brackets(self.spec.labels)
+        self.brackets = BracketVocabulary(self.spec.labels)
         self.grammar = Grammar(
             leaf=self.brackets.ids[LEAF],
             eos=EOS,

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from heedful.core.seeds import counter_seed, shuffled
 from heedful.errors import InputError, NonFiniteError
-from heedful.tasks.prefer.losses import PairBatch, RolloutBatch, pair_loss, rollout_loss
+from heedful.tasks.prefer.losses import PreferenceBatch, RolloutBatch, pair_loss, rollout_loss
 from heedful.tasks.prefer.recipe import PreferSection
 from heedful.tasks.prefer.rewards import Reward
-from heedful.tasks.prefer.rollouts import Policy, Rows, answers_in_words, judge_all, rows_of
+from heedful.tasks.prefer.rollouts import AnswerRows, Policy, answers_in_words, judge_all, rows_of
 from heedful.tasks.reward.prompting import Prompting
 from heedful.training.loss import Loss
 from heedful.training.policy import (
@@ -89,7 +89,7 @@ class RolloutTask:
         self.group = plan.group or GROUP.get(plan.method, 8)
         self.passes = plan.passes or PASSES.get(plan.method, 1)
 
-    def batches(self, epoch: int, model: Policy) -> list[RolloutBatch] | list[PairBatch]:
+    def batches(self, epoch: int, model: Policy) -> list[RolloutBatch] | list[PreferenceBatch]:
         made = self.memory.made
         if made is None or made.epoch != epoch:
             made = self.memory.made = self._make(epoch, model, self.plan.kl if made is None else made.kl)
@@ -97,9 +97,9 @@ class RolloutTask:
             return self._pairs(epoch, made.answers)
         return self._rows(epoch, made.answers)
 
-    def loss(self, model: Policy, batch: RolloutBatch | PairBatch) -> Loss:
+    def loss(self, model: Policy, batch: RolloutBatch | PreferenceBatch) -> Loss:
         model.eval()
-        if isinstance(batch, PairBatch):
+        if isinstance(batch, PreferenceBatch):
             return pair_loss(model, batch, self.plan)
         return rollout_loss(model, batch, self.plan)
 
@@ -155,7 +155,7 @@ class RolloutTask:
         each = made.rewards.view(-1, self.group)
         return [int(own.argmax()) + i * self.group for i, own in enumerate(each) if own.max() > own.min()]
 
-    def _pairs(self, epoch: int, made: RolloutBatch) -> list[PairBatch]:
+    def _pairs(self, epoch: int, made: RolloutBatch) -> list[PreferenceBatch]:
         """The best and the worst answer to each prompt, but for those whose answers are all alike."""
         each = made.rewards.view(-1, self.group)
         found = [(i * self.group, own) for i, own in enumerate(each) if own.max() > own.min()]
@@ -168,31 +168,31 @@ class RolloutTask:
             for group in _in_groups(order, self.plan.batch):
                 pairs = kept[group]
                 reference = made.reference[pairs].sum(2)
-                batches.append(PairBatch(made.tokens[pairs], made.mask[pairs], reference, made.rewards[pairs]))
+                batches.append(PreferenceBatch(made.tokens[pairs], made.mask[pairs], reference, made.rewards[pairs]))
         return batches
 
 
 class JudgedTask:
     """Pairs of a better and a worse answer that were judged, in batches, and direct preference optimisation."""
 
-    def __init__(self, pairs: Sequence[tuple[Rows, Tensor]], plan: PreferSection, *, seed: int) -> None:
+    def __init__(self, pairs: Sequence[tuple[AnswerRows, Tensor]], plan: PreferSection, *, seed: int) -> None:
         """Of each pair the rows, and the log-probabilities by the reference."""
         self.pairs, self.plan, self.seed = pairs, plan, seed
 
-    def batches(self, epoch: int, model: Policy) -> list[PairBatch]:
+    def batches(self, epoch: int, model: Policy) -> list[PreferenceBatch]:
         order = shuffled(len(self.pairs), self.seed, epoch)
         return [pair_batch([self.pairs[i] for i in group]) for group in _in_groups(order, self.plan.batch)]
 
-    def loss(self, model: Policy, batch: PairBatch) -> Loss:
+    def loss(self, model: Policy, batch: PreferenceBatch) -> Loss:
         model.eval()
         return pair_loss(model, batch, self.plan)
 
 
-def pair_batch(pairs: Sequence[tuple[Rows, Tensor]]) -> PairBatch:
+def pair_batch(pairs: Sequence[tuple[AnswerRows, Tensor]]) -> PreferenceBatch:
     T = max(rows.mask.shape[1] for rows, _ in pairs)
     tokens = torch.stack([torch.nn.functional.pad(rows.tokens, (0, T - rows.mask.shape[1])) for rows, _ in pairs])
     mask = torch.stack([torch.nn.functional.pad(rows.mask, (0, T - rows.mask.shape[1])) for rows, _ in pairs])
-    return PairBatch(tokens, mask, torch.stack([reference for _, reference in pairs]), torch.zeros(len(pairs), 2))
+    return PreferenceBatch(tokens, mask, torch.stack([reference for _, reference in pairs]), torch.zeros(len(pairs), 2))
 
 
 def _in_groups(order: Sequence[int], size: int) -> list[list[int]]:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.tasks.prefer.recipe import Method, PreferSection
-from heedful.tasks.prefer.rollouts import Judged, Policy, Rows, judge, language_model
+from heedful.tasks.prefer.rollouts import AnswerRows, Policy, TokenJudgements, judge, language_model
 from heedful.training.loss import Loss, Sum
 from heedful.training.policy import answer_means, clipped_policy_loss, clipped_value_loss, kl_estimates
 from heedful.training.preference import dpo_loss
@@ -30,7 +30,7 @@ class RolloutBatch(NamedTuple):
     rewards: Float[Tensor, "B"]
 
 
-class PairBatch(NamedTuple):
+class PreferenceBatch(NamedTuple):
     """The better answer to a prompt, and a worse one, and the log-probabilities of both by the reference (nats)."""
 
     tokens: Int[Tensor, "B 2 L"]
@@ -39,10 +39,10 @@ class PairBatch(NamedTuple):
     rewards: Float[Tensor, "B 2"]  # where they were made and not judged; else 0
 
 
-BatchType = TypeVar("BatchType", RolloutBatch, PairBatch)
+BatchType = TypeVar("BatchType", RolloutBatch, PreferenceBatch)
 
 
-def ppo_loss(own: Judged, batch: RolloutBatch, plan: PreferSection) -> Loss:
+def ppo_loss(own: TokenJudgements, batch: RolloutBatch, plan: PreferSection) -> Loss:
     """The clipped objective, with the values' errors and what is given for entropy (Schulman et al. 2017, equation 9),
     summed over the tokens. The KL penalty is part of the advantages."""
     mask, count = batch.mask, int(batch.mask.sum())
@@ -57,7 +57,7 @@ def ppo_loss(own: Judged, batch: RolloutBatch, plan: PreferSection) -> Loss:
     return Loss(total[mask].sum(), count, beside)
 
 
-def grpo_loss(own: Judged, batch: RolloutBatch, plan: PreferSection) -> Loss:
+def grpo_loss(own: TokenJudgements, batch: RolloutBatch, plan: PreferSection) -> Loss:
     """The clipped objective with the KL divergence from the reference taken from it, as a mean over the tokens of each
     answer, summed over the answers (Shao et al. 2024, equation 3)."""
     mask, count = batch.mask, int(batch.mask.sum())
@@ -70,15 +70,15 @@ def grpo_loss(own: Judged, batch: RolloutBatch, plan: PreferSection) -> Loss:
     return Loss(answer_means(total, mask).sum(), len(mask), beside)
 
 
-def imitation_loss(own: Judged, batch: RolloutBatch, plan: PreferSection) -> Loss:
+def imitation_loss(own: TokenJudgements, batch: RolloutBatch, plan: PreferSection) -> Loss:
     """The cross-entropy of the tokens of the answers, which are the best of several (Dong et al. 2023)."""
     total = -own.log_probs.sum() - plan.entropy * own.entropy.sum()
     return Loss(total, int(batch.mask.sum()), _told(own, batch))
 
 
-def pair_loss(policy: Policy, batch: PairBatch, plan: PreferSection) -> Loss:
+def pair_loss(policy: Policy, batch: PreferenceBatch, plan: PreferSection) -> Loss:
     """Direct preference optimisation, summed over the pairs."""
-    rows = Rows(batch.tokens.flatten(0, 1), batch.mask.flatten(0, 1))
+    rows = AnswerRows(batch.tokens.flatten(0, 1), batch.mask.flatten(0, 1))
     own, batch = judge(policy, rows, temperature=plan.temperature), on_device(policy, batch)
     better, worse = own.log_probs.sum(1).view(-1, 2).unbind(1)
     better_reference, worse_reference = batch.reference.unbind(1)
@@ -95,7 +95,7 @@ def pair_loss(policy: Policy, batch: PairBatch, plan: PreferSection) -> Loss:
     return Loss(loss.total, loss.count, beside)
 
 
-ROLLOUT_LOSSES: Mapping[Method, Callable[[Judged, RolloutBatch, PreferSection], Loss]] = {
+ROLLOUT_LOSSES: Mapping[Method, Callable[[TokenJudgements, RolloutBatch, PreferSection], Loss]] = {
     "ppo": ppo_loss,
     "grpo": grpo_loss,
     "best-of-n": imitation_loss,
@@ -104,11 +104,11 @@ ROLLOUT_LOSSES: Mapping[Method, Callable[[Judged, RolloutBatch, PreferSection], 
 
 def rollout_loss(policy: Policy, batch: RolloutBatch, plan: PreferSection) -> Loss:
     """That of the plan's method, of answers as the policy takes them now."""
-    own = judge(policy, Rows(batch.tokens, batch.mask), temperature=plan.temperature)
+    own = judge(policy, AnswerRows(batch.tokens, batch.mask), temperature=plan.temperature)
     return ROLLOUT_LOSSES[plan.method](own, on_device(policy, batch), plan)
 
 
-def _told(own: Judged, batch: RolloutBatch) -> dict[str, Sum]:
+def _told(own: TokenJudgements, batch: RolloutBatch) -> dict[str, Sum]:
     """What is known of answers since they were made, and how open the policy still is."""
     count = len(batch.mask)
     return {

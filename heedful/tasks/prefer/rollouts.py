@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.apply.inference import inference_copy
+from heedful.data.tokenizer import Ids
 from heedful.decode.continuous import Session
 from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling
@@ -20,20 +21,19 @@ from heedful.models.lm import LM
 from heedful.tasks.reward.prompting import Prompting
 from heedful.training.policy import token_log_probabilities
 
-Ids = list[int]
 Policy = LM | ActorCritic
 ROWS = 64  # answers that are made at a time
 READ = 16384  # tokens that are read at a time
 
 
-class Rows(NamedTuple):
+class AnswerRows(NamedTuple):
     """Prompts with their answers, padded at their ends. `mask` says which of `tokens[:, 1:]` are the answer's."""
 
     tokens: Int[Tensor, "N L"]
     mask: Bool[Tensor, "N T"]
 
 
-class Judged(NamedTuple):
+class TokenJudgements(NamedTuple):
     """Of each token of an answer (elsewhere 0): its log-probability (nats), the entropy of what might have stood there,
     and the value of what was read before it, where the policy has values."""
 
@@ -100,7 +100,7 @@ def answers_in_words(
     return made, [prompting.text(*pair) for pair in zip(prompts, made, strict=True)]
 
 
-def rows_of(prompts: Sequence[Ids], answers: Sequence[Ids], *, pad: int) -> Rows:
+def rows_of(prompts: Sequence[Ids], answers: Sequence[Ids], *, pad: int) -> AnswerRows:
     """Raises ValueError for an answer without a token."""
     T = max(len(prompt) + len(answer) for prompt, answer in zip(prompts, answers, strict=True))
     tokens, mask = torch.full((len(prompts), T), pad), torch.zeros(len(prompts), T - 1, dtype=torch.bool)
@@ -109,10 +109,10 @@ def rows_of(prompts: Sequence[Ids], answers: Sequence[Ids], *, pad: int) -> Rows
             raise ValueError(f"answer {row} has no token")
         tokens[row, : len(prompt) + len(answer)] = torch.tensor([*prompt, *answer])
         mask[row, len(prompt) - 1 : len(prompt) + len(answer) - 1] = True
-    return Rows(tokens, mask)
+    return AnswerRows(tokens, mask)
 
 
-def judge(policy: Policy, rows: Rows, *, temperature: float) -> Judged:
+def judge(policy: Policy, rows: AnswerRows, *, temperature: float) -> TokenJudgements:
     """How likely the policy holds the answers. Only those of their tokens get logits."""
     lm = language_model(policy)
     device = lm.head.weight.device
@@ -121,15 +121,15 @@ def judge(policy: Policy, rows: Rows, *, temperature: float) -> Judged:
     log_probs, entropy = token_log_probabilities(lm.logits(own) / temperature, tokens[:, 1:][mask])
     values = policy.values(own) if isinstance(policy, ActorCritic) else torch.zeros_like(log_probs)
     nothing = torch.zeros(mask.shape, device=device)
-    return Judged(*(nothing.masked_scatter(mask, part) for part in (log_probs, entropy, values)))
+    return TokenJudgements(*(nothing.masked_scatter(mask, part) for part in (log_probs, entropy, values)))
 
 
 @torch.no_grad()
-def judge_all(policy: Policy, rows: Rows, *, temperature: float) -> Judged:
+def judge_all(policy: Policy, rows: AnswerRows, *, temperature: float) -> TokenJudgements:
     """`judge` without gradients, some rows at a time, on the CPU."""
     most = max(1, READ // rows.tokens.shape[1])
     parts = [
-        judge(policy, Rows(rows.tokens[i : i + most], rows.mask[i : i + most]), temperature=temperature)
+        judge(policy, AnswerRows(rows.tokens[i : i + most], rows.mask[i : i + most]), temperature=temperature)
         for i in range(0, len(rows.tokens), most)
     ]
-    return Judged(*(torch.cat([part.cpu() for part in each]) for each in zip(*parts, strict=True)))
+    return TokenJudgements(*(torch.cat([part.cpu() for part in each]) for each in zip(*parts, strict=True)))

@@ -28,8 +28,8 @@ from heedful.tasks.prefer.losses import pair_loss
 from heedful.tasks.prefer.recipe import PreferRecipe
 from heedful.tasks.prefer.rewards import NormalisedReward, Reward, finite, reward_named
 from heedful.tasks.prefer.rollouts import (
+    AnswerRows,
     Policy,
-    Rows,
     answers_in_words,
     judge_all,
     language_model,
@@ -96,7 +96,6 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         self.score_names = ("valid_pair_accuracy",) if self.judged else ("valid_reward", "valid_kl")
         self._check_lengths()
         self.fingerprint = fingerprint([*map(repr, self.corpus.train), *self._weights()])
-        self.tokenizer_hash = self.tokenizer.fingerprint
 
     # What it is begun with.
 
@@ -142,7 +141,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         answers, _ = self._make_answers(self.reference, prompts, "normalised")
         return prompts, answers
 
-    def _make_answers(self, model: Policy, asked: Sequence[str], key: str) -> tuple[list[str], Rows]:
+    def _make_answers(self, model: Policy, asked: Sequence[str], key: str) -> tuple[list[str], AnswerRows]:
         """An answer to each prompt, drawn always alike, and both as tokens."""
         plan, prompts = self.recipe.prefer, self.prompting.prompts(asked)
         seeds = [counter_seed(key, i) for i in range(len(prompts))]
@@ -217,7 +216,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
     def remember(self, tensors: dict[str, Tensor]) -> None:
         self.memory.made = Made.of(tensors)
 
-    def _pairs(self, judgements: Sequence[Judgement]) -> list[Rows]:
+    def _pairs(self, judgements: Sequence[Judgement]) -> list[AnswerRows]:
         """The better and the worse answer of every two that differ."""
         found = []
         for one in judgements:
@@ -227,7 +226,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
                 found.append(rows_of(asked, said, pad=self.tokenizer.pad))
         return found
 
-    def _weighed(self, pairs: Sequence[Rows]) -> list[tuple[Rows, Tensor]]:
+    def _weighed(self, pairs: Sequence[AnswerRows]) -> list[tuple[AnswerRows, Tensor]]:
         """With the log-probabilities by the reference."""
         temperature = self.recipe.prefer.temperature
         each = (judge_all(self.reference, rows, temperature=temperature).log_probs.sum(1) for rows in pairs)

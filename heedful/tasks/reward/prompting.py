@@ -9,14 +9,12 @@ from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Message
 from heedful.data.text.judgements import is_conversation
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError, MissingError
 from heedful.exchange.hub import CHAT
 from heedful.tasks.chat.template import special_names, template_in
 from heedful.tasks.chat.use import messages_in
 from heedful.tasks.generate.likelihood import begun_alike
-
-Ids = list[int]
 
 
 class Answered(NamedTuple):

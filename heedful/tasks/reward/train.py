@@ -37,7 +37,7 @@ class RewardBatch(NamedTuple):
     ranks: Int[Tensor, "B K"]
 
 
-class Compared(NamedTuple):
+class RankedAnswers(NamedTuple):
     """Answers to one prompt as the model reads them, and their ranks, 0 the best."""
 
     rows: list[Answered]
@@ -49,7 +49,7 @@ class Compared(NamedTuple):
         return len(self.rows) * max(len(row.ids) for row in self.rows)
 
 
-def reward_batch(judged: Sequence[Compared]) -> RewardBatch:
+def reward_batch(judged: Sequence[RankedAnswers]) -> RewardBatch:
     tokens, segments, _ = rectangles([[Framed(row.ids, [0] * len(row.ids)) for row in one.rows] for one in judged])
     ranks = [[*one.ranks, *[-1] * (tokens.shape[1] - len(one.ranks))] for one in judged]
     return RewardBatch(tokens, segments, torch.tensor(ranks))
@@ -58,7 +58,7 @@ def reward_batch(judged: Sequence[Compared]) -> RewardBatch:
 class RewardTask:
     """Batches of judgements, and how unlikely they are by the rewards of their answers."""
 
-    def __init__(self, judged: Sequence[Compared], plan: TokenTrain) -> None:
+    def __init__(self, judged: Sequence[RankedAnswers], plan: TokenTrain) -> None:
         self.judged, self.plan = judged, plan
 
     def batches(self, epoch: int, model: object) -> list[RewardBatch]:
@@ -95,7 +95,7 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
     def texts(self) -> list[str]:
         return [one.prompt + answer for one in self.corpus.train for answer in one.candidates]
 
-    def _compared(self, judgements: Sequence[Judgement]) -> list[Compared]:
+    def _compared(self, judgements: Sequence[Judgement]) -> list[RankedAnswers]:
         asked = [(one.prompt, answer) for one in judgements for answer in one.candidates]
         rows = self.prompting.answered([prompt for prompt, _ in asked], [answer for _, answer in asked])
         most = self.config.embed.context_length
@@ -104,11 +104,11 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
             what = f"{cut:,} of {len(rows):,} prompts with their answers are longer than {most} tokens"
             self.notes.append(f"{what}, and lose their beginning")
         each = iter([cut_to(row, most) for row in rows])
-        whole = [Compared([next(each) for _ in one.candidates], one.ranks) for one in judgements]
+        whole = [RankedAnswers([next(each) for _ in one.candidates], one.ranks) for one in judgements]
         if self.recipe.reward.by == "rankings":
             return whole
         pairs = ((own, pair) for one, own in zip(judgements, whole, strict=True) for pair in one.pairs())
-        return [Compared([own.rows[better], own.rows[worse]], [0, 1]) for own, (better, worse) in pairs]
+        return [RankedAnswers([own.rows[better], own.rows[worse]], [0, 1]) for own, (better, worse) in pairs]
 
     def describe(self) -> str:
         pairs = sum(len(one.pairs()) for one in self.corpus.train)

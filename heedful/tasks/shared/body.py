@@ -39,7 +39,6 @@ class BodyJob(Job[R, C, M]):
             kind, most = recipe.data.tokenizer, recipe.data.vocab_size
             self.tokenizer = self.kept_tokenizer(lambda: train_tokenizer(self.texts(), kind=kind, size=most))
         self.fingerprint = fingerprint(map(repr, self.corpus.train))
-        self.tokenizer_hash = self.tokenizer.fingerprint
 
     @abstractmethod
     def texts(self) -> Iterable[str]:

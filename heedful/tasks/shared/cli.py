@@ -92,7 +92,7 @@ class PatchOptions(LayerOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairOptions(LayerOptions):
+class TextPairOptions(LayerOptions):
     """The same for models that read texts in twos."""
 
     pair: Annotated[

@@ -10,4 +10,4 @@ TEXT = Inside(
     attention=Lazy("heedful.tasks.shared.look:attention_reading"),
     feed=Lazy("heedful.tasks.shared.feed:feed_text"),
 )
-TEXTS_IN_TWOS = replace(TEXT, options=Lazy("heedful.tasks.shared.cli:PairOptions"))
+TEXTS_IN_TWOS = replace(TEXT, options=Lazy("heedful.tasks.shared.cli:TextPairOptions"))

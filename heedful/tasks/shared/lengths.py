@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.lines import quoted
+from heedful.data.tokenizer import Ids
 from heedful.errors import InputError, TextError
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.store.files import read_json
 
-Ids = list[int]
 TASK, KEPT = "task.json", "source_tokens"
 
 

@@ -15,7 +15,7 @@ from heedful.look.page import attention_view, page
 from heedful.look.record import record
 from heedful.models import LM
 from heedful.run.task import Looked, NamedWeights
-from heedful.tasks.shared.cli import LayerOptions, PairOptions
+from heedful.tasks.shared.cli import LayerOptions, TextPairOptions
 from heedful.tasks.shared.served import TextReader
 from heedful.tasks.shared.steps import StepsOptions, steps_of
 
@@ -68,7 +68,7 @@ def look_within(
 
 def look_reading(served: TextReader, text: str, kind: str, options: LayerOptions) -> Looked:
     """The weights of a text that is read, and what the token that sums it up looked at in the last layer."""
-    pair = options.pair if isinstance(options, PairOptions) else None
+    pair = options.pair if isinstance(options, TextPairOptions) else None
     looked = look_within(served, text, pair=pair, layers=options.layer or "*")
     picture = draw_text(looked, kind, head=options.head, chosen=options.layer is not None)
     name = served.reads.sums_up
@@ -83,7 +83,7 @@ def look_reading(served: TextReader, text: str, kind: str, options: LayerOptions
 
 def attention_reading(served: TextReader, text: str, options: LayerOptions) -> dict[str, NamedWeights]:
     """What `look_reading` draws."""
-    pair = options.pair if isinstance(options, PairOptions) else None
+    pair = options.pair if isinstance(options, TextPairOptions) else None
     return named_weights(look_within(served, text, pair=pair, layers=options.layer or "*"), options.head)
 
 

@@ -107,7 +107,8 @@ class Opened:
             for name, value in facts.items()
         )
         curve = self.verbs.curve(self.run)
-        drawn = "" if curve is None else f'<img alt="loss and scores" src="data:image/png;base64,{_base64(curve)}">'
+        data = base64.b64encode(curve or b"").decode()
+        drawn = f'<img alt="loss and scores" src="data:image/png;base64,{data}">' if data else ""
         return f"<h4>{html.escape(type(self).__name__)}</h4><table>{rows}</table>{drawn}"
 
     def _verbs(self) -> RunVerbs:
@@ -131,7 +132,3 @@ def _text_or_file(given: object) -> str:
 
 def _in_words(value: object) -> str:
     return f"{value:,}" if type(value) is int else f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()

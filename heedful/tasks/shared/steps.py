@@ -22,7 +22,7 @@ from heedful.tasks.shared.pieces import labelled_pieces
 MOST_STEPS, MOST_TOKENS = 64, 2000
 
 
-class Candidate(TypedDict):
+class TokenCandidate(TypedDict):
     """A token that may come: as a piece to read, as the text that it adds, and its probability, as the model has it and
     `after` the settings, where 0 is cut."""
 
@@ -33,19 +33,19 @@ class Candidate(TypedDict):
     after: float
 
 
-class Step(TypedDict):
+class DecodingStep(TypedDict):
     """The likeliest tokens, the one that was said, the entropy of all (bits), and the log-probability (nats) of all
     that was said up to and with this one."""
 
-    top: list[Candidate]
-    said: Candidate
+    top: list[TokenCandidate]
+    said: TokenCandidate
     entropy: float
     total: float
 
 
 class Stepped(TypedDict):
     text: str
-    steps: list[Step]
+    steps: list[DecodingStep]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def steps_of(
     *,
     before: Sequence[int] = (),
     forbidden: tuple[int, ...] = (),
-) -> list[Step]:
+) -> list[DecodingStep]:
     """What is told of a text whose token `said[t]` was said with `logits[t]`, after the tokens `before`."""
     chances = logits.float().log_softmax(-1)
     shaped = _shaped(logits.float(), Sampling(**options.sampling), forbidden)
@@ -92,7 +92,7 @@ def steps_of(
     for t in range(options.first, min(len(said), options.first + options.most)):
         past = [*before, *said[:t]]
 
-        def candidate(token: int, t: int = t, past: list[int] = past) -> Candidate:
+        def candidate(token: int, t: int = t, past: list[int] = past) -> TokenCandidate:
             return {
                 "token": token,
                 "piece": shown[t] if token == said[t] else labelled_pieces(tokenizer, [*past[-1:], token])[-1],
@@ -103,7 +103,7 @@ def steps_of(
 
         likeliest = chances[t].topk(min(options.top, chances.shape[1])).indices.tolist()
         made.append(
-            Step(
+            DecodingStep(
                 top=[candidate(token) for token in likeliest],
                 said=candidate(said[t]),
                 entropy=float(entropies[t]),

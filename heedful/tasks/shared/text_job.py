@@ -37,7 +37,6 @@ class TextJob(Job[R, Documents, M]):
             )
         self.documents = self.tokenizer.encode_whole(texts)
         self.fingerprint = fingerprint(texts)
-        self.tokenizer_hash = self.tokenizer.fingerprint
 
     def read(self) -> Parts[list[str]]:
         return read_documents(self.recipe.data.path)

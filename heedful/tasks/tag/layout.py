@@ -11,9 +11,8 @@ from torch import Tensor
 
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.text.tagged import Sentence
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 
-Ids = list[int]
 NONE = -1  # what stands in place of a label at tokens that have none, and for a label that was not learnt
 
 
@@ -24,7 +23,7 @@ class TagSpec:
     labels: tuple[str, ...]
 
 
-class Piece(NamedTuple):
+class WordWindow(NamedTuple):
     """Words of one sentence that are read at once, and the position of each one's first token."""
 
     framed: Framed
@@ -39,7 +38,7 @@ class TagLayout:
         self.room = context - self.frame.extra(pair=False)
         self.parted = 0  # sentences that were read in several
 
-    def encode(self, sentences: Sequence[Sequence[str]]) -> list[list[Piece]]:
+    def encode(self, sentences: Sequence[Sequence[str]]) -> list[list[WordWindow]]:
         words = sorted({word for words in sentences for word in words})
         whole = self.tokenizer.encode_whole([f" {word}" for word in words])
         unknown = self.tokenizer.pad if self.tokenizer.unk is None else self.tokenizer.unk
@@ -48,17 +47,17 @@ class TagLayout:
         self.parted += sum(len(pieces) > 1 for pieces in made)
         return made
 
-    def _pieces(self, words: Sequence[Ids]) -> Iterator[Piece]:
+    def _pieces(self, words: Sequence[Ids]) -> Iterator[WordWindow]:
         tokens: Ids = []
         positions: Ids = []
         for word in words:
             if len(tokens) + len(word) > self.room:
-                yield Piece(self.frame.put(tokens), positions)
+                yield WordWindow(self.frame.put(tokens), positions)
                 tokens, positions = [], []
             positions = [*positions, len(self.frame.begin) + len(tokens)]
             tokens = [*tokens, *word]
         if positions:
-            yield Piece(self.frame.put(tokens), positions)
+            yield WordWindow(self.frame.put(tokens), positions)
 
 
 class TagBatch(NamedTuple):
@@ -70,7 +69,7 @@ class TagBatch(NamedTuple):
     labels: Int[Tensor, "B T"]
 
 
-TaggedPiece = tuple[Piece, Ids]  # with the number of each word's label
+TaggedPiece = tuple[WordWindow, Ids]  # with the number of each word's label
 
 
 def tagged_pieces(layout: TagLayout, sentences: Sequence[Sentence], labels: Sequence[str]) -> list[TaggedPiece]:

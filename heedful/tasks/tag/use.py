@@ -21,7 +21,7 @@ from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.reading import token_logits
 from heedful.tasks.shared.served import Reads, TextModel, spec_of
-from heedful.tasks.tag.layout import NONE, Piece, TagLayout, TagSpec
+from heedful.tasks.tag.layout import NONE, TagLayout, TagSpec, WordWindow
 
 
 class Word(NamedTuple):
@@ -86,7 +86,7 @@ class Tagger(TextModel[TokenClassifier]):
         }
         return scores | (span_scores(found, right) if has_spans(self.labels) else {})
 
-    def _logits(self, sentences: Sequence[Sequence[Piece]]) -> list[Tensor]:
+    def _logits(self, sentences: Sequence[Sequence[WordWindow]]) -> list[Tensor]:
         """Of each sentence, a row a word."""
         found = iter(token_logits(self.model, [piece.framed for own in sentences for piece in own]))
         none = torch.empty(0, len(self.labels))

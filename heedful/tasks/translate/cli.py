@@ -156,7 +156,7 @@ class WordOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerOptions:
+class TranslationOutputOptions:
     """What is told of each translation."""
 
     flag: Annotated[
@@ -190,7 +190,7 @@ class DocumentOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions:
+class TranslatorOptions:
     """Which model, of which languages, and where it computes."""
 
     to: To = ""
@@ -227,9 +227,9 @@ def translate(
     *,
     search: TranslationSearch,
     words: WordOptions,
-    answer: AnswerOptions,
+    answer: TranslationOutputOptions,
     documents: DocumentOptions,
-    model: ModelOptions,
+    model: TranslatorOptions,
 ) -> None:
     """Translate sentences, standard input line by line, or documents.
 
@@ -257,8 +257,8 @@ def write_texts(
     settings: "DecodingOptions",
     prefix: str | None,
     wishes: "Wishes",
-    answer: AnswerOptions,
-    model: ModelOptions,
+    answer: TranslationOutputOptions,
+    model: TranslatorOptions,
 ) -> None:
     """`heed translate` of sentences, or of standard input line by line."""
     import torch
@@ -309,7 +309,7 @@ def write_documents(
     documents: DocumentOptions,
     settings: "DecodingOptions",
     wishes: "Wishes",
-    answer: AnswerOptions,
+    answer: TranslationOutputOptions,
     processes: int | None,
 ) -> None:
     """`heed translate` of documents. Raises InputError for words that every sentence of them would have to have."""

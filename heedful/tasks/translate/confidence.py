@@ -55,7 +55,7 @@ class WordConfidence(TypedDict):
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class WordLikelihoods:
     """A translation's words with their log-probabilities (nats); the sum of all its tokens', and how many there are,
     its end among them."""
 
@@ -67,9 +67,9 @@ class Likelihood:
     def mean(self) -> float:
         return self.total / max(1, self.tokens)
 
-    def __add__(self, other: "Likelihood") -> "Likelihood":
+    def __add__(self, other: "WordLikelihoods") -> "WordLikelihoods":
         """Of two texts, one after the other."""
-        return Likelihood(self.words + other.words, self.total + other.total, self.tokens + other.tokens)
+        return WordLikelihoods(self.words + other.words, self.total + other.total, self.tokens + other.tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ def calibration_of(about: dict[str, Any]) -> Calibration | None:
     return from_json(Calibration, about[KEY], where=FILE, largest=None) if KEY in about else None
 
 
-def sentence_confidence(said: Likelihood, calibration: Calibration | None) -> float:
+def sentence_confidence(said: WordLikelihoods, calibration: Calibration | None) -> float:
     """Without a calibration the probability itself. Of a text without words it is 1, and of a translation without any,
     which no reference is like, 0."""
     if not said.words:
@@ -116,7 +116,7 @@ def sentence_confidence(said: Likelihood, calibration: Calibration | None) -> fl
     return math.exp(said.mean) if calibration is None else calibration.sentence(said.mean)
 
 
-def word_confidences(said: Likelihood, calibration: Calibration | None) -> list[WordConfidence]:
+def word_confidences(said: WordLikelihoods, calibration: Calibration | None) -> list[WordConfidence]:
     mapped = math.exp if calibration is None else calibration.word
     return [{"text": text, "confidence": mapped(logprob)} for text, logprob in said.words]
 
@@ -135,13 +135,13 @@ def doubtful(confidence: float, words: Sequence[WordConfidence], flag: float) ->
     return f"{told}; least sure of {quoted(min(words, key=itemgetter('confidence'))['text'])}" if words else told
 
 
-def likelihood_of(tokenizer: Tokenizer, tokens: Ids, logprobs: Sequence[float]) -> Likelihood:
+def likelihood_of(tokenizer: Tokenizer, tokens: Ids, logprobs: Sequence[float]) -> WordLikelihoods:
     """Of a translation's tokens; their log-probabilities may have one more, that of its end."""
     words = tuple(
         (tokenizer.decode(list(tokens[place.start : place.stop])).strip(), sum(logprobs[place.start : place.stop], 0.0))
         for place in words_of(tokenizer, tokens)
     )
-    return Likelihood(words, sum(logprobs, 0.0), len(logprobs))
+    return WordLikelihoods(words, sum(logprobs, 0.0), len(logprobs))
 
 
 def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:

@@ -65,7 +65,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
                 continue
             others = [translation.text for translation in other.search_pairs(pairs, **settings)]
             found = compare(texts, others, pairs.references, samples=options.bootstrap, ter=options.ter)
-            names = _name(translator, options), str(options.against)
+            names = " + ".join([str(translator.run or "this"), *(options.together or ())]), str(options.against)
             yield Scored(
                 name, loss | _record(found, names[1]), f"{told}\n{_told(found, names)}", notes, told_apart(pairs)
             )
@@ -183,10 +183,6 @@ def _outputs(out: str | None, names: list[str]) -> dict[str, Path]:
     if len(names) == 1:
         return {names[0]: path}
     return {name: path.with_name(f"{path.stem}.{Path(name).name}{path.suffix}") for name in names}
-
-
-def _name(translator: Translator, options: TranslationScoring) -> str:
-    return " + ".join([str(translator.run or "this"), *(options.together or ())])
 
 
 def _notes(pairs: Pairs, made: list[Translation]) -> Iterator[str]:

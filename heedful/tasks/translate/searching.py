@@ -9,6 +9,7 @@ import torch
 from heedful.core.kernels import fold_at_once
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
+from heedful.data.tokenizer import Ids
 from heedful.decode.constrained import Wish, constrained_beam
 from heedful.decode.contract import Hypothesis, SearchOptions
 from heedful.decode.diverse import diverse_beam
@@ -18,7 +19,7 @@ from heedful.decode.search import beam, greedy, sample
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError
 from heedful.tasks.shared.lengths import cut_warning, length_warning
-from heedful.tasks.translate.confidence import Likelihood, likelihood_of
+from heedful.tasks.translate.confidence import WordLikelihoods, likelihood_of
 from heedful.tasks.translate.wishes import UsedTerm, Wishes
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the bea
 NARROWEST = 5  # beam of what is held to words
 SLACK = 4  # tokens beyond those of the words and a quarter more than what is said without them
 WORTH = 2048  # source tokens, times the beam, that are worth being shared by processes
-
-Ids = list[int]
 
 
 @runtime_checkable
@@ -74,7 +73,7 @@ class Translation(NamedTuple):
     cut: int = 0
     warning: str = ""
     terms: tuple[UsedTerm, ...] = ()
-    said: tuple[Likelihood, ...] = ()
+    said: tuple[WordLikelihoods, ...] = ()
     parts: int = 1
 
 

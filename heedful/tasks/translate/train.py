@@ -16,7 +16,7 @@ from heedful.data.text.mix import read_mixes
 from heedful.data.text.pairs import Pairs, told_apart
 from heedful.data.text.quality.told import in_three_lines
 from heedful.data.text.reading import paths_of
-from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer, train_tokenizer
 from heedful.errors import InputError, are, counted
 from heedful.metrics.labels import entropy
 from heedful.metrics.names import BEFORE, SPEED, TEACHER
@@ -46,7 +46,7 @@ from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.scoring import known
 from heedful.tasks.translate.training.card import card_text
 from heedful.tasks.translate.training.epochs import TranslationTask
-from heedful.tasks.translate.training.framing import ONE_WAY, Framing, Ids, Kind
+from heedful.tasks.translate.training.framing import ONE_WAY, Framing, Kind
 from heedful.tasks.translate.training.losses import ends_of, framed_pairs
 from heedful.tasks.translate.training.synthetic import teacher_of, with_tag
 from heedful.tasks.translate.training.variants import Variants, varies
@@ -104,8 +104,11 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         if (positions := most_positions(self.config)) is not None:
             self._check_lengths(positions)
         self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
-        self.tokenizer_hash = f"{self.source.fingerprint} {self.target.fingerprint}"
         self.valid = self.corpus.valid.rows(some_of(len(self.corpus.valid), recipe.train.eval_sentences))
+
+    @cached_property
+    def tokenizer_hash(self) -> str:
+        return f"{self.source.fingerprint} {self.target.fingerprint}"
 
     def _notes(self, read: Corpus) -> list[str]:
         """What becomes what, what is doubtful in the data as they were `read`, and the notes of all that is learnt

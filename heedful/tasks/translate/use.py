@@ -49,7 +49,7 @@ from heedful.tasks.translate.training.losses import ends_of, framed_pairs, targe
 from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, Wishes, wishes_of
 
 if TYPE_CHECKING:
-    from heedful.tasks.translate.documents.files import Written
+    from heedful.tasks.translate.documents.files import TranslatedDocument
 
 
 class Translator(Opened):
@@ -114,7 +114,7 @@ class Translator(Opened):
         avoid: str | Collection[str] = (),
         flag: float | None = None,
         **settings: Unpack[DecodingOptions],
-    ) -> "list[Written]":
+    ) -> "list[TranslatedDocument]":
         """Translates documents (.docx, .html, .md, .po, .srt, .txt, .vtt, .xlf) as `heed translate --file` does: one
         into the file `out`, several into that folder. `flag`: passages with a sentence less sure than that are marked.
         Raises InputError, MissingError or StorageError; what was written before stays."""

@@ -35,7 +35,7 @@ class UsedTerm(TypedDict):
     used: bool
 
 
-class Wanted(NamedTuple):
+class WantedForms(NamedTuple):
     """One of these forms, so many times. `source`: the term that they translate; None of what is required anyway."""
 
     forms: tuple[str, ...]
@@ -80,10 +80,10 @@ class Wishes:
             if all(self._avoids(form) for form in forms):
                 raise InputError(f"{word!r} is required, and to be avoided", fix="leave out one of the two")
 
-    def of(self, source: str) -> list[Wanted]:
+    def of(self, source: str) -> list[WantedForms]:
         """What the translation of a text must have."""
-        made = [Wanted(with_capital(forms_of(word))) for word in self.require]
-        terms: dict[str, Wanted] = {}
+        made = [WantedForms(with_capital(forms_of(word))) for word in self.require]
+        terms: dict[str, WantedForms] = {}
         for found in () if self.glossary is None else self.glossary.find(source):
             term, said = found.term, source[found.begin : found.end]
             forms = [form for form in term.forms if not self._avoids(form)] or [*term.forms]
@@ -91,7 +91,7 @@ class Wishes:
                 forms += [form.upper() for form in forms]
             before = terms.get(term.source)
             both = dict.fromkeys([*(before.forms if before else ()), *with_capital(forms)])
-            terms[term.source] = Wanted(tuple(both), 1 + (before.times if before else 0), term.source)
+            terms[term.source] = WantedForms(tuple(both), 1 + (before.times if before else 0), term.source)
         return [*made, *terms.values()]
 
     def _avoids(self, form: str) -> bool:
@@ -160,7 +160,7 @@ class Phrases:
     tokenizer: Tokenizer
     _avoiding: dict[tuple[str, ...], Avoid] = field(default_factory=dict)
 
-    def wish(self, wanted: Wanted) -> Wish:
+    def wish(self, wanted: WantedForms) -> Wish:
         phrases = [phrase for form in wanted.forms for phrase in self._of(form)]
         whole = all(spaced(form[-1]) for form in wanted.forms)
         return Wish(tuple(dict.fromkeys(phrases)), whole, wanted.times)

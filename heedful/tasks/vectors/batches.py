@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.core.seeds import counter_seed
-from heedful.tasks.vectors.words import GAP, Pairs
+from heedful.tasks.vectors.words import GAP, Cooccurrences
 
 Batch = TypeVar("Batch")
 BLOCK = 64  # words of a row
@@ -39,7 +39,7 @@ class WindowBatch(NamedTuple):
         return of[:, self.window : self.window + self.reach.shape[1]]
 
 
-class PairBatch(NamedTuple):
+class WordPairBatch(NamedTuple):
     words: Int[Tensor, "B"]
     contexts: Int[Tensor, "B"]
     counts: Float[Tensor, "B"]
@@ -104,13 +104,13 @@ class WindowBatches(Batches[WindowBatch]):
         return WindowBatch(self.rows[rows].long(), reach, drawn)
 
 
-class PairBatches(Batches[PairBatch]):
+class PairBatches(Batches[WordPairBatch]):
     """All pairs, in another order each epoch."""
 
-    def __init__(self, pairs: Pairs, *, rows: int, key: tuple[int, int]) -> None:
+    def __init__(self, pairs: Cooccurrences, *, rows: int, key: tuple[int, int]) -> None:
         generator = torch.Generator().manual_seed(counter_seed(*key, "pairs"))
         self.pairs, self.size = pairs, rows
         self.order = torch.randperm(len(pairs.words), generator=generator)
 
-    def batch(self, number: int, rows: Int[Tensor, "B"]) -> PairBatch:
-        return PairBatch(self.pairs.words[rows], self.pairs.contexts[rows], self.pairs.counts[rows])
+    def batch(self, number: int, rows: Int[Tensor, "B"]) -> WordPairBatch:
+        return WordPairBatch(self.pairs.words[rows], self.pairs.contexts[rows], self.pairs.counts[rows])

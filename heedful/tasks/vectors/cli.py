@@ -19,7 +19,7 @@ TOP = 10
 FREQUENT = 150  # words that a plane shows where none are named
 
 
-class Question(StrEnum):
+class VectorQuestion(StrEnum):
     near = "near"
     analogy = "analogy"
     eval = "eval"
@@ -33,7 +33,9 @@ class By(StrEnum):
 
 def vectors(
     run: Run,
-    what: Annotated[Question, typer.Argument(help="near WORD ..., analogy A B C, eval FILE ..., or plane [WORD ...].")],
+    what: Annotated[
+        VectorQuestion, typer.Argument(help="near WORD ..., analogy A B C, eval FILE ..., or plane [WORD ...].")
+    ],
     words: Annotated[list[str] | None, typer.Argument(help="Words; files of pairs or analogies for eval.")] = None,
     top: Annotated[int, typer.Option(min=1, help="How many words.")] = TOP,
     by: Annotated[By, typer.Option(help="plane: two principal components, or t-SNE.")] = By.pca,
@@ -48,24 +50,24 @@ def vectors(
     """
     given = words or []
     _refuse(what, given, out)
-    if what is not Question.plane:
+    if what is not VectorQuestion.plane:
         refuse_unused(f"is of a plane, and not of {what.value}", {"--by": by is not By.pca, "--out": out is not None})
-    if what not in (Question.near, Question.analogy):
+    if what not in (VectorQuestion.near, VectorQuestion.analogy):
         refuse_unused(f"is of near and analogy, and not of {what.value}", {"--top": top != TOP})
     from heedful.tasks.vectors.use import WordVectors
 
     known = WordVectors.load(run)
     match what:
-        case Question.near:
+        case VectorQuestion.near:
             for word, found in zip(given, known.near(given, top=top), strict=True):
                 _tell({"word": word, "near": [near._asdict() for near in found]}, as_json)
-        case Question.analogy:
+        case VectorQuestion.analogy:
             best = known.analogy(given[0], given[1], given[2], top=top)
             _tell({"analogy": given, "near": [near._asdict() for near in best]}, as_json)
-        case Question.eval:
+        case VectorQuestion.eval:
             for file in given:
                 _evaluate(known, Path(file), as_json)
-        case Question.plane:
+        case VectorQuestion.plane:
             assert out is not None
             _plane(known, given, by, out)
             say(str(out))
@@ -73,13 +75,13 @@ def vectors(
                 print(json.dumps({"out": str(out), "words": len(given) or min(FREQUENT, len(known.words))}))
 
 
-def _refuse(what: Question, given: list[str], out: Path | None) -> None:
+def _refuse(what: VectorQuestion, given: list[str], out: Path | None) -> None:
     """Raises InputError or MissingError before anything is read."""
-    needs = {Question.near: "a word", Question.analogy: "three words: A B C", Question.eval: "a file"}
-    right = len(given) == 3 if what is Question.analogy else bool(given) or what is Question.plane
+    needs = {VectorQuestion.near: "a word", VectorQuestion.analogy: "three words: A B C", VectorQuestion.eval: "a file"}
+    right = len(given) == 3 if what is VectorQuestion.analogy else bool(given) or what is VectorQuestion.plane
     if not right:
         raise InputError(f"{what.value} needs {needs[what]}", fix=f"heed vectors RUN {what.value} ...")
-    if what is not Question.plane:
+    if what is not VectorQuestion.plane:
         return
     if out is None or out.suffix not in PICTURES:
         raise InputError("a plane is a .svg or .png file", where=str(out or "plane"), fix="--out x.svg")

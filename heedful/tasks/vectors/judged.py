@@ -13,7 +13,7 @@ from heedful.metrics.labels import spearman
 from heedful.tasks.vectors.use import WordVectors
 
 
-class Judged(NamedTuple):
+class SimilarityScore(NamedTuple):
     """Spearman's correlation with the scores of people, over the pairs of which both words have a vector."""
 
     pairs: int
@@ -21,7 +21,7 @@ class Judged(NamedTuple):
     spearman: float
 
 
-class Solved(NamedTuple):
+class AnalogyScore(NamedTuple):
     """How many analogies come out right, of those whose four words all have a vector."""
 
     section: str
@@ -67,16 +67,16 @@ def _names_a_score(name: str) -> bool:
     return any(word in name for word in ("mean", "score", "simlex", "similarity", "human"))
 
 
-def judged(vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]) -> Judged:
+def judged(vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]) -> SimilarityScore:
     """Raises InputError where fewer than two pairs are known."""
     known = [pair for pair in pairs if None not in map(vectors.row_of, pair[:2])]
     found = [vectors.similarity(one, other) for one, other, _ in known]
     if len(found) < 2:
         raise InputError(f"{len(found)} of {len(pairs)} pairs have vectors", fix="train on more text")
-    return Judged(len(pairs), len(found), spearman(found, [score for _, _, score in known]))
+    return SimilarityScore(len(pairs), len(found), spearman(found, [score for _, _, score in known]))
 
 
-def solved(vectors: WordVectors, lines: Sequence[str], where: str) -> list[Solved]:
+def solved(vectors: WordVectors, lines: Sequence[str], where: str) -> list[AnalogyScore]:
     """Each section, and all together at last. The answer is the nearest word to b - a + c that is none of the three.
     Raises InputError."""
     sections: dict[str, list[list[str]]] = {}
@@ -94,10 +94,10 @@ def solved(vectors: WordVectors, lines: Sequence[str], where: str) -> list[Solve
         raise InputError("has no analogies", where=where, fix="A B C D, one a line")
     known = sum(one.known for one in made)
     right = sum(one.accuracy * one.known for one in made)
-    return [*made, Solved("all", sum(one.analogies for one in made), known, right / max(1, known))]
+    return [*made, AnalogyScore("all", sum(one.analogies for one in made), known, right / max(1, known))]
 
 
-def _section(vectors: WordVectors, name: str, asked: Sequence[Sequence[str]]) -> Solved:
+def _section(vectors: WordVectors, name: str, asked: Sequence[Sequence[str]]) -> AnalogyScore:
     known = [rows for words in asked if None not in (rows := [vectors.row_of(word) for word in words])]
     right = 0
     for first in range(0, len(known), 256):
@@ -106,4 +106,4 @@ def _section(vectors: WordVectors, name: str, asked: Sequence[Sequence[str]]) ->
         scores = wanted @ vectors.unit.mT
         scores.scatter_(1, torch.stack([a, b, c], 1), -torch.inf)
         right += int((scores.argmax(1) == d).sum())
-    return Solved(name, len(asked), len(known), right / max(1, len(known)))
+    return AnalogyScore(name, len(asked), len(known), right / max(1, len(known)))

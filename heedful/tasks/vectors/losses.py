@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.models.vectors import Vectors
-from heedful.tasks.vectors.batches import PairBatch, WindowBatch
+from heedful.tasks.vectors.batches import WindowBatch, WordPairBatch
 from heedful.tasks.vectors.words import GAP
 from heedful.training.loss import Loss
 
@@ -58,7 +58,7 @@ def _each(batch: WindowBatch, negatives: int) -> float:
     return negatives / batch.drawn.shape[1]
 
 
-def glove(model: Vectors, batch: PairBatch, x_max: float) -> Loss:
+def glove(model: Vectors, batch: WordPairBatch, x_max: float) -> Loss:
     """f(x) (w v' + b + b' - log x)^2 of each pair (Pennington et al. 2014, equation 8). Counted by pairs."""
     assert model.word_biases is not None
     assert model.context_biases is not None

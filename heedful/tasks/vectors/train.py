@@ -15,7 +15,7 @@ from heedful.run.card import CardText, Scores, fingerprint
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.store import files
-from heedful.tasks.vectors.batches import PairBatch, PairBatches, WindowBatch, WindowBatches
+from heedful.tasks.vectors.batches import PairBatches, WindowBatch, WindowBatches, WordPairBatch
 from heedful.tasks.vectors.formats import as_binary, as_text
 from heedful.tasks.vectors.losses import cbow, glove, skipgram
 from heedful.tasks.vectors.recipe import VectorsRecipe
@@ -53,10 +53,10 @@ class VectorsTask:
         rows = max(1, self.plan.tokens // 64)
         return WindowBatches(self.stream, self.kept, self.drawn, window=self.window, rows=rows, key=key)
 
-    def loss(self, model: Vectors, batch: WindowBatch | PairBatch) -> Loss:
+    def loss(self, model: Vectors, batch: WindowBatch | WordPairBatch) -> Loss:
         device = model.words.weight.device
-        if isinstance(batch, PairBatch):
-            return glove(model, PairBatch(*(part.to(device) for part in batch)), self.plan.x_max)
+        if isinstance(batch, WordPairBatch):
+            return glove(model, WordPairBatch(*(part.to(device) for part in batch)), self.plan.x_max)
         method = skipgram if self.method == "skipgram" else cbow
         return method(model, WindowBatch(*(part.to(device) for part in batch)), self.plan.negatives)
 

@@ -83,7 +83,7 @@ def kept_shares(counts: Int[Tensor, "V"], threshold: float) -> Float[Tensor, "V"
 
 
 @dataclass(frozen=True)
-class Pairs:
+class Cooccurrences:
     """How much each pair of words stands near each other: 1 for neighbours, 1/2 two words apart, and so on (Pennington
     et al. 2014, section 4.2). Both orders are there."""
 
@@ -92,7 +92,7 @@ class Pairs:
     counts: Float[Tensor, "P"]
 
 
-def near_pairs(stream: Int[Tensor, "N"], size: int, window: int) -> Pairs:
+def near_pairs(stream: Int[Tensor, "N"], size: int, window: int) -> Cooccurrences:
     """Counted over a text whose gaps are at least as long as the window."""
     numbers = stream.numpy().astype(numpy.int64)
     keys, sums = numpy.zeros(0, numpy.int64), numpy.zeros(0)
@@ -104,7 +104,7 @@ def near_pairs(stream: Int[Tensor, "N"], size: int, window: int) -> Pairs:
     flipped = keys % size * size + keys // size
     keys, sums = _merged(keys, sums, flipped, sums)
     words, contexts = (torch.from_numpy(part) for part in (keys // size, keys % size))
-    return Pairs(words, contexts, torch.from_numpy(sums).float())
+    return Cooccurrences(words, contexts, torch.from_numpy(sums).float())
 
 
 def _merged(

@@ -4,7 +4,7 @@ import pytest
 
 from heedful.data.text.trees import (
     LEAF,
-    Brackets,
+    BracketVocabulary,
     Leaf,
     Tree,
     linearise,
@@ -66,7 +66,7 @@ def test_linearised_and_back():
     (tree,) = read(CAT)
     assert " ".join(linearise(tree)) == "(S (NP XX XX )NP (VP XX )VP XX )S"
     assert tree_of(linearise(tree), list(tree.leaves())) == tree
-    brackets = Brackets(["NP", "S", "VP"])
+    brackets = BracketVocabulary(["NP", "S", "VP"])
     ids = brackets.encode(tree)
     assert ids == [6, 5, 4, 4, 8, 7, 4, 10, 4, 9]
     assert brackets.decode(ids, list(tree.leaves())) == tree

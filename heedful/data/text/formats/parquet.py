@@ -4,13 +4,12 @@ from pathlib import Path
 
 from heedful.data.lines import read_bytes
 from heedful.data.text.columns import Columns, Rows
+from heedful.data.text.object_rows import object_rows
 from heedful.errors import InputError, MissingError, pip_install
 
 
 def read_parquet(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The rows of two columns, or of two keys under "translation". Raises InputError or MissingError."""
-    from heedful.data.text.rows import object_rows
-
     try:
         import pyarrow
         from pyarrow import parquet

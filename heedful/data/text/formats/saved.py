@@ -4,6 +4,7 @@ from pathlib import Path
 
 from heedful.data.lines import json_line, read_bytes
 from heedful.data.text.columns import Columns, Rows
+from heedful.data.text.object_rows import object_rows
 from heedful.errors import InputError, MissingError, pip_install
 
 STATE, SPLITS = "state.json", "dataset_dict.json"
@@ -29,8 +30,6 @@ def _listed(path: Path, key: str) -> list[object]:
 
 def read_split(folder: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The rows of two columns, or of two keys under "translation". Raises InputError or MissingError."""
-    from heedful.data.text.rows import object_rows
-
     try:
         import pyarrow
     except ImportError:

@@ -23,7 +23,7 @@ CONFIRMED = ("final", "signed-off")  # states that count more than a qualifier, 
 STATUS = "{MQXliff}status"
 
 
-class Languages(NamedTuple):
+class FileLanguages(NamedTuple):
     source: str
     target: str
 
@@ -38,10 +38,10 @@ class Segment(NamedTuple):
 def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The segments that are translated, numbered as they stand in the file: in 1.2 those that are marked inside of a
     unit, or else the unit. Inline codes and drafts are left out. Raises InputError or MissingError."""
-    languages: list[Languages] = []
+    languages: list[FileLanguages] = []
     segments: list[Segment] = []
     for found in _found(path):
-        if isinstance(found, Languages):
+        if isinstance(found, FileLanguages):
             languages.append(found)
         else:
             segments.append(found)
@@ -52,7 +52,7 @@ def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
         raise InputError(what, where=str(path), fix="give a file for each pair of languages")
     if not segments:
         raise InputError("no unit with a source", where=str(path), fix="export it again from the tool that made it")
-    own = languages[0] if languages else Languages("", "")
+    own = languages[0] if languages else FileLanguages("", "")
     there = (own.source or SOURCE, own.target or (target if target != TARGET else TARGET))
     left, right = two_languages(there, source, target, where=str(path))
     turned = left != there[0]
@@ -70,14 +70,14 @@ def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     return rows, Columns(0, 1, left, right, True, layout)
 
 
-def _found(path: Path) -> Iterator[Languages | Segment]:
+def _found(path: Path) -> Iterator[FileLanguages | Segment]:
     """The languages of each file in it, and each segment: a trans-unit of 1.2, a segment of 2."""
     for event, element in elements(path):
         name = name_of(element)
         if event == "start" and name == "xliff" and element.get("srcLang"):
-            yield Languages(element.get("srcLang", ""), element.get("trgLang", ""))
+            yield FileLanguages(element.get("srcLang", ""), element.get("trgLang", ""))
         elif event == "start" and name == "file" and element.get("source-language"):
-            yield Languages(element.get("source-language", ""), element.get("target-language", ""))
+            yield FileLanguages(element.get("source-language", ""), element.get("target-language", ""))
         elif event == "end" and name in ("trans-unit", "segment"):
             yield from _segments(element)
             element.clear()

@@ -13,6 +13,7 @@ from typing import Any
 from heedful.data.lines import read_bytes
 from heedful.data.text.columns import Columns, Rows
 from heedful.data.text.headers import is_header
+from heedful.data.text.table_rows import table_rows
 from heedful.errors import InputError, counted
 
 CONTROL = re.compile("_x(00[01][0-9A-Fa-f])_")  # how the format writes such characters
@@ -25,8 +26,6 @@ DAMAGED = (
 
 def read_xlsx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The rows of two columns, as of any other table. Raises InputError or MissingError."""
-    from heedful.data.text.rows import table_rows
-
     described, rows = sheet_rows(path)
     return table_rows(path, rows, source, target, described)
 

@@ -19,7 +19,7 @@ FURTHEST = 3.0  # times as long as usual, at least, is too long
 
 
 @dataclass(frozen=True)
-class Example:
+class QualityExample:
     where: str
     source: str
     target: str
@@ -36,10 +36,10 @@ class Report:
     languages: tuple[str | None, str | None]
     faults: dict[int, list[str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[Example]] = field(default_factory=dict)
+    examples: dict[str, list[QualityExample]] = field(default_factory=dict)
     looked_at: int = 0
 
-    def add(self, i: int, fault: str, example: Callable[[], Example] | None) -> None:
+    def add(self, i: int, fault: str, example: Callable[[], QualityExample] | None) -> None:
         self.faults.setdefault(i, []).append(fault)
         self.counts[fault] += 1
         shown = self.examples.setdefault(fault, [])
@@ -143,7 +143,7 @@ class Kind(NamedTuple):
     """What the pairs of a direction are to be like: the languages of both sides, and their lengths."""
 
     codes: tuple[str | None, str | None]
-    usual: "Lengths"
+    usual: "LengthRatios"
 
 
 def _kinds(pairs: Pairs, source: str, target: str) -> list[Kind]:
@@ -152,12 +152,12 @@ def _kinds(pairs: Pairs, source: str, target: str) -> list[Kind]:
     rows = pairs.by_direction()
     parts = [pairs.rows(rows.get(name, ())) for name in names] if pairs.directions else [pairs]
     return [
-        Kind((languages.expected(one, part.source), languages.expected(other, part.target)), Lengths(part))
+        Kind((languages.expected(one, part.source), languages.expected(other, part.target)), LengthRatios(part))
         for (one, other), part in zip(names, parts, strict=True)
     ]
 
 
-class Lengths:
+class LengthRatios:
     """How long targets are for their sources in these pairs: the median of the ratio, and how far it usually is off."""
 
     def __init__(self, pairs: Pairs) -> None:
@@ -179,5 +179,5 @@ class Lengths:
         return float(np.exp(off)) if off > self.furthest else None
 
 
-def _example(pairs: Pairs, i: int, note: str = "") -> Example:
-    return Example(pairs.where(i), pairs.source[i], pairs.target[i], note)
+def _example(pairs: Pairs, i: int, note: str = "") -> QualityExample:
+    return QualityExample(pairs.where(i), pairs.source[i], pairs.target[i], note)

@@ -19,7 +19,7 @@ from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 
 @dataclass(frozen=True)
-class Written:
+class TranslatedDocument:
     """A document that was translated. `warnings` are lines about what in it a person should look at, and `flagged` is
     how many passages are to be read first, where that was asked for; so is which words of each became which."""
 
@@ -61,7 +61,7 @@ def translate_documents(
     *,
     flag: float | None = None,
     align: bool = False,
-) -> Iterator[Written]:
+) -> Iterator[TranslatedDocument]:
     """Each as soon as it is written, which it is as a whole or not at all; all are read before the first is translated.
     Passages with a sentence that is less sure than `flag` are told, and marked where the kind of document has a mark.
     Raises InputError, MissingError or StorageError."""
@@ -89,7 +89,7 @@ def translate_documents(
             for passage, own in zip(passages, said, strict=True)
             if own.links is not None
         )
-        yield Written(str(name), str(place), len(passages), marks, warnings, flagged, alignments)
+        yield TranslatedDocument(str(name), str(place), len(passages), marks, warnings, flagged, alignments)
 
 
 def _other_languages(said: tuple[str, str], translator: Translator) -> Iterator[str]:

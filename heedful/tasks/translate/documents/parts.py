@@ -11,7 +11,7 @@ from heedful.data.documents.sentences import gap_between, halves, sentences_in
 from heedful.data.documents.words import Span
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.shared.lengths import KEPT
-from heedful.tasks.translate.confidence import Likelihood
+from heedful.tasks.translate.confidence import WordLikelihoods
 from heedful.tasks.translate.documents.placeholders import with_placeholders
 from heedful.tasks.translate.languages import languages_of
 from heedful.tasks.translate.searching import Translation
@@ -84,7 +84,7 @@ def search_in_parts(
 def _joined(text: str, spans: Sequence[Span], found: Sequence[Translation]) -> Translation:
     if len(found) == 1:
         return found[0]
-    listed, told = list[tuple[str, float]](), list[Likelihood]()
+    listed, told = list[tuple[str, float]](), list[WordLikelihoods]()
     for rank in range(max(len(one.hypotheses) for one in found)):
         ranks = [min(rank, len(one.hypotheses) - 1) for one in found]
         each = [one.hypotheses[own] for own, one in zip(ranks, found, strict=True)]
@@ -93,7 +93,7 @@ def _joined(text: str, spans: Sequence[Span], found: Sequence[Translation]) -> T
             said, last = said + (gap_between(said, text[last:begin], own) if said else "") + own, end
         listed.append((said, sum(score for _, score in each) / len(each)))
         if all(one.said for one in found):
-            told.append(sum((one.said[own] for own, one in zip(ranks, found, strict=True)), Likelihood()))
+            told.append(sum((one.said[own] for own, one in zip(ranks, found, strict=True)), WordLikelihoods()))
     warnings = [f"translated in {len(found)} parts, as it is longer than all that was learnt from"]
     warnings += [f"part {number}: {one.warning}" for number, one in enumerate(found, 1) if one.warning]
     terms = tuple(term for one in found for term in one.terms)

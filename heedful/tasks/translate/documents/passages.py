@@ -29,7 +29,7 @@ BLANK = str.maketrans("\u00a0\u202f\r\n\t", "     ", "\u00ad")  # that models di
 Pair = tuple[str, str]  # a sentence and its translation
 
 
-class Sentence(NamedTuple):
+class TranslatedSentence(NamedTuple):
     """The translations of a sentence, the best first, what is to be told of it, and why it is to be read first."""
 
     texts: tuple[str, ...]
@@ -95,7 +95,7 @@ def translate_sentences(
     n: int = 1,
     wishes: Wishes = NO_WISHES,
     flag: float | None = None,
-) -> dict[str, Sentence]:
+) -> dict[str, TranslatedSentence]:
     """The translations of each. What has no letter and no digit outside of its placeholders stays."""
 
     def search(some: Sequence[str], settings: DecodingOptions) -> list[Translation]:
@@ -108,13 +108,13 @@ def translate_sentences(
         told = doubtful(sentence_confidence(said, calibration), word_confidences(said, calibration), flag)
         return told and f"{told}: {quoted(text)}"
 
-    made: dict[str, Sentence] = {}
+    made: dict[str, TranslatedSentence] = {}
     asked = list[str]()
     for text in dict.fromkeys(texts):
         if any(map(str.isalpha, without(text)[0])):
             asked.append(text)
         else:
-            made[text] = Sentence((text,))
+            made[text] = TranslatedSentence((text,))
     few = several = decoding
     if not decoding.get("samples"):  # of what may be harmed, all hypotheses are looked at
         width = max(n, decoding.get("beam", translator.decoding().beam))
@@ -135,7 +135,9 @@ def translate_sentences(
         first = (exact or whole)[0] if protected_in(text).numbers else whole[0]
         texts = tuple(dict.fromkeys([first, *whole]))[:n]
         told = (best.warning,) if best.warning else ()
-        made[text] = Sentence(texts, told + _differing(text, first), doubt(best, hypotheses.index(first), first))
+        made[text] = TranslatedSentence(
+            texts, told + _differing(text, first), doubt(best, hypotheses.index(first), first)
+        )
     return made
 
 
@@ -160,7 +162,7 @@ def _spans(translator: Translator, text: str, sentences: bool) -> list[Span]:
 def _assembled(
     passage: Passage,
     spans: Sequence[Span],
-    each: Sequence[Sentence],
+    each: Sequence[TranslatedSentence],
     rank: int,
     links: Mapping[Pair, Alignment],
     *,

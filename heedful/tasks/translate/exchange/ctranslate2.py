@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from heedful.data.tokenizer import Ids
 from heedful.decode.contract import Hypothesis
 from heedful.decode.draws import penalties
 from heedful.decode.rows import refuse_limits
@@ -28,7 +29,7 @@ from heedful.exchange.ctranslate2 import (
 )
 from heedful.models import model_from
 from heedful.run.folder import filled_then_renamed, read_tokenizers
-from heedful.run.task import Engine, Law
+from heedful.run.task import Law, LibraryEngine
 from heedful.store import files
 from heedful.store.lock import one_after_another
 from heedful.tasks.shared.probes import a_few
@@ -65,8 +66,6 @@ A text without these tokens around it{blank} is another text to the model. Witho
 lengths, the library reads 1,024 tokens of a text and says at most 256.
 {lost}"""
 SHARED = 16  # sources from which on threads that rest share them
-
-Ids = list[int]
 
 
 class CTranslate2:
@@ -305,4 +304,4 @@ def engine_laws(run: Path, translator: Translator, texts: Sequence[str]) -> Iter
     )
 
 
-ENGINE = Engine(load=load_by_ctranslate2, export=export_translator, laws=engine_laws, kind="Translator")
+ENGINE = LibraryEngine(load=load_by_ctranslate2, export=export_translator, laws=engine_laws, kind="Translator")

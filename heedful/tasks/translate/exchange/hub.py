@@ -46,7 +46,7 @@ OWN = "translation"  # where config.json has what no other library reads
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lengths:
+class TokenLengths:
     longest: int
     centile_99: int
 
@@ -58,11 +58,11 @@ class Noised:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class TranslateParams:
     """What task.json says that no file of theirs does: of the sources that were learnt from and those that are read, of
     how it is scored, of a denoiser what it was taught, and which directions and kinds can be asked for."""
 
-    source_tokens: Lengths | None = None
+    source_tokens: TokenLengths | None = None
     reads_capitals: bool | None = None
     longest_source: int | None = None
     scores: Literal["bleu", "rouge"] | None = None
@@ -72,7 +72,7 @@ class Kept:
     tagged: str | None = None
 
 
-KEPT = [field.name for field in fields(Kept)]
+KEPT = [field.name for field in fields(TranslateParams)]
 # Of a run that says no `longest`, or prefers what has ended, for which the Hub has no words.
 BY_SOURCE, FINISHED_FIRST = "longest_by_source", "finished_first"
 
@@ -111,7 +111,7 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         "decode": decode,
     }
     given = {key: value for key, value in own.items() if key in KEPT and value is not None}
-    from_json(Kept, given, where=f"{folder / CONFIG}: {keys.PARAMS}")
+    from_json(TranslateParams, given, where=f"{folder / CONFIG}: {keys.PARAMS}")
     about |= given
     if languages is not None:
         about["languages"] = as_told(languages)

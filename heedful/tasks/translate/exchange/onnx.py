@@ -11,7 +11,7 @@ from heedful.exchange.onnx import MIN_POSITIONS, OPSET, graphs, refuse
 from heedful.models.seq2seq import Seq2Seq
 from heedful.run.card import CARD, card_with
 from heedful.run.folder import filled_then_renamed, read_run, tokenizer_files
-from heedful.run.task import Engine
+from heedful.run.task import LibraryEngine
 from heedful.store import files
 from heedful.tasks.shared.probes import random_sentences
 from heedful.tasks.translate.exchange.lost import lost
@@ -31,8 +31,6 @@ USE = """
 back as `present.*` of the tokens before. Opset {opset}, float32. `onnx.json` has the ids that a search needs, and
 `translate.py` is such a search.
 """
-
-Ids = list[int]
 
 
 def export_onnx(run: Path, translator: Translator, out: Path, *, quantize: str | None = None) -> float:
@@ -126,7 +124,7 @@ def compared(translator: Translator, encoder: bytes, decoder: bytes) -> tuple[fl
 
 
 # Its export compares itself with the run.
-ENGINE = Engine(
+ENGINE = LibraryEngine(
     load=None,
     export=export_onnx,
     laws=lambda *_: iter(()),

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.data.tokenizer import Ids
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import DecoderOnlyTranslator
@@ -14,7 +15,7 @@ from heedful.tasks.shared.look import TextLook, draw_text, font_note, named_weig
 from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.shared.steps import StepsOptions, steps_of
 from heedful.tasks.translate.cli import TranslationLook
-from heedful.tasks.translate.searching import Ids, refuse_untold_target
+from heedful.tasks.translate.searching import refuse_untold_target
 from heedful.tasks.translate.use import Translator
 
 

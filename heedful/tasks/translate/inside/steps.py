@@ -18,7 +18,7 @@ WIDEST = 12
 
 
 class SteppedTranslation(Stepped):
-    """`tree` are the nodes of a beam search (`heedful.decode.trace.Node`), each with its `piece`; the first is the
+    """`tree` are the nodes of a beam search (`heedful.decode.trace.BeamNode`), each with its `piece`; the first is the
     root."""
 
     tree: NotRequired[list[dict[str, Any]]]

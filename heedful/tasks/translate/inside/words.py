@@ -14,6 +14,7 @@ from typing import NotRequired, TypedDict
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.data.tokenizer import Ids
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.run.task import Ask
@@ -21,7 +22,6 @@ from heedful.tasks.translate.confidence import likelihood_of, sentence_confidenc
 from heedful.tasks.translate.inside.look import watched
 from heedful.tasks.translate.languages import DirectionOptions
 from heedful.tasks.translate.pairs.attended import crossing
-from heedful.tasks.translate.searching import Ids
 from heedful.tasks.translate.use import Translator
 
 MOST = 16  # words in place of one

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from heedful.errors import InputError
 from heedful.tasks.shared.cli import Beam, Command, Device, Json, LengthPenalty, Run, Seed, Settings, tell
 from heedful.tasks.shared.options import by_groups
 
@@ -22,7 +21,7 @@ Rerank = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions:
+class BeamOptions:
     """How the model that writes searches."""
 
     beam: Beam = None
@@ -89,7 +88,7 @@ def distil(
     *,
     teaching: TeachingOptions,
     student: StudentOptions,
-    search: SearchOptions,
+    search: BeamOptions,
     told: TellingOptions,
 ) -> None:
     """Train a smaller translator on the translations of a larger one, its teacher.
@@ -108,26 +107,9 @@ def distil(
     from heedful.tasks.translate import TRANSLATE
     from heedful.tasks.translate.training.distil import planned_distillation, write_pairs
 
-    if not teaching.data:
-        raise InputError("no data was given", fix="--data PATH: the pairs whose sources the teacher translates")
-    if student.preset and student.start:
-        raise InputError("--preset and --from", fix="leave one out: a student that begins with a run has its sizes")
     shown, where, out = ProgressLine(), chosen_device(told.device), student.out
-    writing, recipe = planned_distillation(
-        teacher,
-        teaching.data,
-        preset=student.preset or PRESET,
-        start=student.start,
-        taught=teaching.taught or out.with_name(f"{out.name}.taught.tsv"),
-        together=[Path(run) for run in teaching.together or ()],
-        judges=[Path(run) for run in teaching.rerank or ()],
-        originals=student.originals,
-        source=teaching.source,
-        target=teaching.target,
-        minutes=student.minutes,
-        settings=student.settings,
-        decoding=chosen(beam=search.beam, length_penalty=search.length_penalty),
-    )
+    decoding = chosen(beam=search.beam, length_penalty=search.length_penalty)
+    writing, recipe = planned_distillation(teacher, teaching, student, decoding)
     for line in write_pairs(writing, where):
         shown.say(line)
     finished = shown.follow(train(TRANSLATE, recipe, out, device=torch.device(where)))
@@ -138,7 +120,7 @@ def distil(
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawingOptions(SearchOptions):
+class DrawingOptions(BeamOptions):
     """The same, or how it draws."""
 
     sample: Annotated[bool, typer.Option("--sample", help="Draw the translations in place of searching.")] = False

@@ -19,6 +19,7 @@ from heedful.tasks.translate.languages import KEY, languages_in, languages_of, o
 from heedful.tasks.translate.load import load_translator
 from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.training.cli import PRESET, StudentOptions, TeachingOptions
 from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, fastest, texts_in
 from heedful.tasks.translate.use import Translator
 
@@ -29,30 +30,22 @@ OWN_DATA = ("tokenizer", "vocab_size", "joint")  # what a student takes of its t
 class Distillation(NamedTuple):
     """What the teacher writes, and how the student then learns."""
 
-    teaching: Synthetic
+    writing: Synthetic
     recipe: TranslateRecipe
 
 
 def planned_distillation(
-    teacher: Path,
-    data: Sequence[str],
-    *,
-    preset: str = "",
-    start: str = "",
-    taught: Path,
-    together: Sequence[Path] = (),
-    judges: Sequence[Path] = (),
-    originals: float = 1.0,
-    source: str | None = None,
-    target: str | None = None,
-    minutes: float | None = None,
-    settings: Sequence[str] = (),
-    decoding: DecodingOptions | None = None,
+    teacher: Path, teaching: TeachingOptions, student: StudentOptions, decoding: DecodingOptions
 ) -> Distillation:
-    """The student is a `preset`, or begins with the model of the run `start`. `taught` is the .tsv file of what the
-    teacher says, as one model with the runs `together`, chosen among its beam with `judges`; `originals` how often an
-    epoch has each pair as it was beside them. Raises InputError or MissingError."""
-    path = data[0] if len(data) == 1 else list(data)
+    """What the teacher says goes into a .tsv file: as one model with the runs beside it, chosen among its beam with
+    those that judge. Raises InputError or MissingError."""
+    if not teaching.data:
+        raise InputError("no data was given", fix="--data PATH: the pairs whose sources the teacher translates")
+    if student.preset and student.start:
+        raise InputError("--preset and --from", fix="leave one out: a student that begins with a run has its sizes")
+    path = teaching.data[0] if len(teaching.data) == 1 else teaching.data
+    source, target = teaching.source, teaching.target
+    taught = teaching.taught or student.out.with_name(f"{student.out.name}.taught.tsv")
     about = task_name(teacher)[1]
     if about.get("task") != "translate" or "noise" in about:
         Translator.load(teacher)  # which tells what it is
@@ -60,29 +53,29 @@ def planned_distillation(
     if not several:
         source, target = source or about["source"], target or about["target"]
     given: dict[str, Any] = {"path": path, "source": source or "", "target": target or ""}
-    given |= {"synthetic": [str(taught)], "originals": originals}
-    own = {} if start else plain_recipe(teacher).get("data", {})  # of a model without a recipe nothing
+    given |= {"synthetic": [str(taught)], "originals": student.originals}
+    own = {} if student.start else plain_recipe(teacher).get("data", {})  # of a model without a recipe nothing
     given |= {key: own[key] for key in OWN_DATA if key in own}
-    plan = {} if minutes is None else {"minutes": minutes}
-    student = {"start_from": start} if start else {"preset": preset}
-    recipe = validated(TranslateRecipe, {**student, "data": given, "train": plan}, where="heed distil")
-    recipe = override(recipe, settings)
+    plan = {} if student.minutes is None else {"minutes": student.minutes}
+    begun = {"start_from": student.start} if student.start else {"preset": student.preset or PRESET}
+    recipe = validated(TranslateRecipe, {**begun, "data": given, "train": plan}, where="heed distil")
+    recipe = override(recipe, student.settings)
     corpus = read_parallel(path, source=source, target=target)
     if corpus.directions:
         raise InputError("data of several directions", where=corpus.name, fix="name one: --source en --target de")
     if (languages := languages_in(about)) is not None:
         refuse_untold(languages, corpus.source, corpus.target, where=corpus.name)
-    teaching = Synthetic(
+    writing = Synthetic(
         texts=[*dict.fromkeys(corpus.train.source)],
-        models=(teacher, *together),
-        judges=tuple(judges),
+        models=(teacher, *map(Path, teaching.together or ())),
+        judges=tuple(map(Path, teaching.rerank or ())),
         out=taught,
         writes="target",
         languages=columns_called(corpus.source, corpus.target),
         direction=(corpus.source, corpus.target) if several else ("", ""),
-        settings=decoding or {},
+        settings=decoding,
     )
-    return Distillation(teaching, recipe)
+    return Distillation(writing, recipe)
 
 
 def planned_back_translation(

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from heedful.core.seeds import shuffled
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows, pack_rows
+from heedful.data.tokenizer import Ids
 from heedful.models import TranslationModel
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.training.losses import training_loss
 from heedful.tasks.translate.training.variants import Variants
 from heedful.training.loss import Loss
 
-Ids = list[int]
 SMOOTHING = 0.1  # of the labels, unless the recipe says otherwise (Vaswani et al. 2017, section 5.4)
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from heedful.data.text.directions import Direction
+from heedful.data.tokenizer import Ids
 from heedful.tasks.translate.languages import TAGS, tagged
 from heedful.tasks.translate.training.losses import framed_pairs
 
-Ids = list[int]
 Kind = tuple[Direction, str]  # of a pair: its direction, where there are several, and its tag
 ONE_WAY = ("", "")  # the direction of all pairs, where there are not several
 

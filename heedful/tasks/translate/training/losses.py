@@ -7,12 +7,10 @@ import torch
 from torch import Tensor
 
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
 from heedful.models import DecoderOnlyTranslator, TranslationModel
 from heedful.training.loss import Loss, head_cross_entropy, linear_cross_entropy
-
-Ids = list[int]
 
 
 def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float, rdrop: float = 0.0) -> Loss:

@@ -6,10 +6,9 @@ from random import Random
 from heedful.core.seeds import random_stream
 from heedful.data.bpe_dropout import BPEDropout
 from heedful.data.text.rough import made_url, with_typos, without_punctuation
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.tasks.translate.recipe import NoiseSection, TranslateRecipe
 
-Ids = list[int]
 Pair = tuple[Ids, Ids]
 
 

@@ -1,0 +1,118 @@
+"""The rows of JSON objects, and which two of their keys are the source and the target."""
+
+import re
+from collections.abc import Iterable
+from itertools import chain, islice
+
+from heedful.data.lines import json_type, listed, sanitise
+from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
+from heedful.data.text.directions import LanguageColumns, OneDirection, language_columns
+from heedful.data.text.headers import two_of
+from heedful.data.text.table_rows import LOOKED_INTO, columns_by_language, is_number, only_sides
+from heedful.errors import InputError
+
+NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
+BLANK: dict[str, object] = {}  # an object that stands for a line without any
+
+
+def object_rows(
+    items: Iterable[tuple[str, object]], source: str, target: str, *, described: str = "JSON, keys", named: bool = False
+) -> tuple[Rows, Columns]:
+    """The rows of JSON objects, or of what is `described` otherwise; they are called by name, or as the first of them
+    leaves no choice."""
+    items = iter(items)
+    before: list[tuple[str, object]] = []
+    for item in items:
+        before.append(item)
+        if item[1] is not BLANK:
+            break
+    first = before[-1][1] if before else BLANK
+    names = [*first] if isinstance(first, dict) else []
+    if not named and (told := language_columns(names)):
+        return _told_objects(chain(before, items), names, told, (source, target), described)
+    taken = _keys(first, source, target, described)
+    left, right = taken.source, taken.target
+    if sides := only_sides(names := [*_keys_of(first)], source, target):
+        left, right = names[sides[0]], names[sides[1]]
+        before += islice(items, LOOKED_INTO)
+        two = [[*sides_of(row, where, left, right)[:2]] for where, row in before if row is not BLANK]
+        left, right = (right, left) if columns_by_language(two, source, target) else (left, right)
+        taken = taken._replace(layout=f"{described} {left!r} and {right!r}")
+    rows = (
+        (number, ("", "") if row is BLANK else sides_of(row, where, left, right))
+        for number, (where, row) in enumerate(chain(before, items), 1)
+    )
+    return rows, taken
+
+
+def _told_objects(
+    items: Iterable[tuple[str, object]], names: list[str], at: LanguageColumns, asked: tuple[str, str], described: str
+) -> tuple[Rows, Columns]:
+    """Of objects that say their languages those of the direction that is asked for; all, where none is. Raises
+    InputError where these are of several."""
+    left, right = names[at.source], names[at.target]
+    keys = names[at.source_language], names[at.target_language]
+    only = OneDirection(asked)
+
+    def meant(row: object, where: str) -> bool:
+        if not isinstance(row, dict) or row is BLANK:
+            return True
+        return only.has((row.get(keys[0]), row.get(keys[1])), where)
+
+    rows = (
+        (number, ("", "") if row is BLANK else sides_of(row, where, left, right))
+        for number, (where, row) in enumerate(items, 1)
+        if meant(row, where)
+    )
+    return rows, Columns(0, 1, *asked, True, f"{described} {left!r} and {right!r}")
+
+
+def _keys(row: object, source: str, target: str, described: str) -> Columns:
+    """The keys of JSON objects: as they are called, or the only two of the first one that name languages or sides."""
+    names = [source, target]
+    row = _translation(row)
+    if names == [SOURCE, TARGET] and isinstance(row, dict) and not {SOURCE, TARGET} <= {*row}:
+        texts = [key for key, value in row.items() if not is_number(value)]
+        for keys in (list(dict.fromkeys(re.sub(NUMBERED, "", key) for key in own)) for own in (texts, row)):
+            names = [keys[i] for i in two_of(keys) or ()] or names
+    return Columns(0, 1, names[0], names[1], True, f"{described} {names[0]!r} and {names[1]!r}")
+
+
+def _keys_of(row: object) -> Iterable[str]:
+    row = _translation(row)
+    return row if isinstance(row, dict) else ()
+
+
+def _translation(row: object) -> object:
+    """What a row of Hugging Face's data sets holds under "translation", or the row."""
+    return row["translation"] if isinstance(row, dict) and isinstance(row.get("translation"), dict) else row
+
+
+def sides_of(row: object, where: str, source: str, target: str) -> tuple[str, ...]:
+    """The source and its references, of which an empty one stands for none, in a JSON object; what stands beside its
+    "translation" is found too."""
+    whole, row = row, _translation(row)
+    if isinstance(row, dict) and isinstance(whole, dict):
+        row = {**{name: whole[name] for name in (source, target) if name in whole}, **row}
+    if not isinstance(row, dict):
+        fix = f'one object a line: {{"{source}": "...", "{target}": "..."}}'
+        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=fix)
+    numbered = [key for key in row if re.sub(NUMBERED, "", key) == target != key]
+    if target not in row and numbered:  # summary1, summary2
+        row = {**row, target: [text for key in numbered for text in _texts(row, key, where)]}
+    for name in (source, target):
+        if name not in row:
+            what = f"no key {name!r}; there are {listed(row)}"
+            raise InputError(what, where=where, fix="name two of these as source and target")
+    references = [text for text in _texts(row, target, where) if text.strip()] or [""]
+    return sanitise(" ".join(_texts(row, source, where))), *map(sanitise, references)
+
+
+def _texts(row: dict[str, object], name: str, where: str) -> list[str]:
+    value = row[name]
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        what = f"{name!r} is {json_type(value)}, expected text"
+        fix = 'write "", and the pair is left out' if value is None else "write it in quotes"
+        raise InputError(what, where=where, fix=fix)
+    return [str(text) for text in texts]
