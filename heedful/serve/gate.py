@@ -100,6 +100,11 @@ class Gate:
                 log.exception("%s %s failed", scope["method"], scope["path"])
             if not reply.begun:
                 await refusal(scope["path"], told)(scope, receive, reply)
+        except asyncio.CancelledError:  # by a server that has waited for its answers for long enough
+            if not reply.begun:
+                ended = Refused(503, "the server has ended", "ask again once it is back")
+                await refusal(scope["path"], ended)(scope, receive, reply)
+            raise
         finally:
             self.meters.requests.labels(str(reply.status)).inc()
             self.meters.latency.observe(time.monotonic() - begun)

@@ -8,6 +8,7 @@ import select
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,11 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 from heedful.errors import InputError
-from heedful.serve.app import make_app, open_routes, rules_for
+from heedful.serve import server as serving
+from heedful.serve.app import behind_gate, make_app, open_routes, rules_for
 from heedful.serve.engine import Engine, open_engine
 from heedful.serve.gate import Rules
+from heedful.serve.meters import Meters
 from heedful.serve.server import SECONDS, Server, make_server
 from made import SYLLABLES
 from waiting import PATIENCE, becomes
@@ -486,3 +489,23 @@ def test_load(port: int, engines: dict[str, Engine], full: bool) -> None:
     before, batches = counted("heed_inputs_total", verb="translate"), counted("heed_batch_size_count")
     asyncio.run(all_of_them())
     assert counted("heed_inputs_total", verb="translate") - before == many // 2 * times
+
+
+def test_who_is_not_answered_before_the_server_ends_is_told_so(monkeypatch, capsys) -> None:
+    """And that is no fault of the application, whose trace nobody needs."""
+    monkeypatch.setattr(serving, "DRAIN", 0.1)
+    never, begun = FastAPI(), threading.Event()
+
+    @never.get("/never")
+    async def wait() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    with ThreadPoolExecutor() as pool:
+        with answering(behind_gate(never, Rules(), Meters())) as answers:
+            asked = pool.submit(httpx.get, f"http://127.0.0.1:{answers.port}/never", timeout=PATIENCE)
+            assert begun.wait(PATIENCE)
+        refused = asked.result()
+    assert refused.status_code == 503
+    assert refused.json()["error"]["message"] == "the server has ended"
+    assert "Traceback" not in capsys.readouterr().err
