@@ -367,6 +367,21 @@ def test_every_route_needs_the_key(engines: dict[str, Engine]) -> None:
     assert client.get("/v1/models").json()["error"]["code"] == "invalid_api_key"
 
 
+def test_it_is_the_same_below_a_path_of_another_application(engines: dict[str, Engine]) -> None:
+    from fastapi.testclient import TestClient
+
+    outer = FastAPI()
+    outer.mount("/models", make_app(engines, rules=Rules(key="right")))
+    client = TestClient(outer, base_url="http://localhost")
+    assert client.get("/models/health").status_code == 200
+    assert client.get("/models/v1/models").json()["error"]["code"] == "invalid_api_key"
+    assert client.post("/models/translate", json={"api_key": "right"}).status_code == 400
+    with_key = {"Authorization": "Bearer right"}
+    asked = {"model": "nothing", "messages": []}
+    found = client.post("/models/v1/chat/completions", json=asked, headers=with_key)
+    assert (found.status_code, found.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
 def test_other_machines_are_let_in_with_a_key_alone() -> None:
     for host in ("0.0.0.0", "::", "192.168.0.7", "example.org"):
         with pytest.raises(InputError, match="open to other machines"):
