@@ -102,6 +102,7 @@ def distil(
     import torch
 
     from heedful.decode.settings import chosen
+    from heedful.run.begin import checked
     from heedful.run.device import chosen_device
     from heedful.run.train import train
     from heedful.tasks.shared.progress import ProgressLine
@@ -128,6 +129,7 @@ def distil(
         settings=student.settings,
         decoding=chosen(beam=search.beam, length_penalty=search.length_penalty),
     )
+    checked(recipe, out, resume=False)  # where no run can be, nothing is translated for it
     for line in write_pairs(writing, where):
         shown.say(line)
     finished = shown.follow(train(TRANSLATE, recipe, out, device=torch.device(where)))
