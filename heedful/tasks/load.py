@@ -62,7 +62,7 @@ def row_of_run(run: Path) -> Task:
 def refuse_other_task(run: Path) -> None:
     """Raises StorageError where task.json is of a model for another task than that which the run's recipe says."""
     name, _ = task_name(run)
-    trained = plain_recipe(run).get("task")
+    trained = str(plain_recipe(run).get("task"))
     if trained in TASKS and (TASKS[trained].saved_as or trained) != name:
         what = f"is of a model for {name!r}, and the run was trained for {trained!r}"
         raise StorageError(what, where=str(run / "task.json"), fix="get the file from a copy of this run")
