@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import io
 import json
+import lzma
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -175,6 +176,7 @@ PAIRS = (
     Case("one side", {"a.en": EN, "a.de": DE}, "a.en"),
     one("a quote that is not closed", "p.csv", table(",") + '"open,offen\nmore,mehr\n'),
     one("a NUL byte", "p.tsv", TSV + "a\0\tb\n"),
+    one("packed by anything but gzip and zip", "p.tsv.xz", lzma.compress(TSV.encode())),
     one("a picture", "p.png", picture(0)),
     one("a picture called a table", "p.tsv", picture(0)),
     one("JSON with a fault", "p.json", '[{"en": "yes",\n "de": }]'),

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import signal
 import sys
 from contextlib import suppress
 from importlib import metadata
@@ -12,6 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from heedful.cli import data, drawing, exchange, lecture, looking, measuring, ranking, serving, tracing, training
+from heedful.cli.ending import Ended, Ending
 from heedful.cli.help import Left, grouped
 from heedful.cli.memory import keep_freed_memory
 from heedful.cli.options import with_options
@@ -43,6 +45,7 @@ ON_CPU = "DefaultCPUAllocator"  # what torch says of memory that a CPU does not 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 TRAINING = ("train", "demo", "distil", "loop")
 CONTINUED = (*TRAINING, "back-translate")  # by the same command, after whatever ended them
+AGAIN = "interrupted; the same command continues"
 FIRST = ("demo", "train", "data")  # under their heading: with what people begin
 GROUPS = {
     heading: tuple(sorted((one.name for one in COMMANDS if one.group == heading), key=lambda name: name not in FIRST))
@@ -94,7 +97,7 @@ def main() -> None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     try:
         _need_current_folder()
-        with Waits():
+        with Ending(), Waits():
             _run(arguments)
     except Interrupted as error:
         _leave(str(error), error.exit_code)
@@ -119,8 +122,10 @@ def main() -> None:
         _fail(HeedError(f"the {'device' if of_device else 'machine'} has too little memory", fix=fix))
     except KeyboardInterrupt:
         if verb in CONTINUED:
-            _leave("interrupted; the same command continues", 130)
+            _leave(AGAIN, 130)
         sys.exit(130)
+    except Ended as ended:
+        _leave(AGAIN if verb in CONTINUED else f"{signal.Signals(ended.number).name}: ended", 128 + ended.number)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(141)
@@ -165,5 +170,6 @@ def _fail(error: HeedError) -> NoReturn:
 
 
 def _leave(words: str, code: int) -> NoReturn:
-    print(words, file=sys.stderr)
+    with suppress(OSError):  # SIGHUP: the terminal is gone
+        print(words, file=sys.stderr)
     sys.exit(code)

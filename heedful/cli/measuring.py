@@ -127,9 +127,12 @@ def restore(run: Run, as_json: Json = False) -> None:
     Example: heed restore runs/demo
     """
     from heedful.run.restore import restore_model
-    from heedful.tasks.load import row_of_run
+    from heedful.tasks.load import refuse_other_task, row_of_run
 
-    fitted = row_of_run(run).fitted if (run / "task.json").is_file() else {}
+    fitted: Mapping[str, str] = {}
+    if (run / "task.json").is_file():
+        refuse_other_task(run)
+        fitted = row_of_run(run).fitted
     made = restore_model(run, say, fitted=[*fitted])
     best = "the same as before" if made.same else "those that were saved were of another step, or of several"
     say(f"{made.out}: the weights of step {made.step:,}; {best}")

@@ -1,7 +1,6 @@
 """`heed rank`: people put answers in order, in the terminal or on a page."""
 
 import json
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,7 +69,7 @@ def rank(
 
 
 def on_a_page(ranking: "Ranking", who: str, port: int, *, as_json: bool) -> None:
-    from heedful.cli.serving import listen, url_of
+    from heedful.cli.serving import listen, run_until_ended, url_of
     from heedful.serve.ranking import make_ranking_app
     from heedful.serve.server import make_server
 
@@ -82,5 +81,4 @@ def on_a_page(ranking: "Ranking", who: str, port: int, *, as_json: bool) -> None
                 print(json.dumps({"url": url}), flush=True)
             say(f"{url} asks; Ctrl-C ends it, and all that was decided is kept")
 
-        signal.signal(signal.SIGTERM, lambda *_: None)  # the server has its own while it runs
-        make_server(make_ranking_app(ranking, who), ready=ready).run(sockets=[listening])
+        run_until_ended(make_server(make_ranking_app(ranking, who), ready=ready), listening)

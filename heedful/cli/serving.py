@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from heedful.serve.engine import Engine
     from heedful.serve.gate import Rules
+    from heedful.serve.server import Server
 
 RUNS = Path("runs")  # what is served where no run is named
 
@@ -83,8 +84,15 @@ def serve(
 
                 webbrowser.open(url)
 
-        signal.signal(signal.SIGTERM, lambda *_: None)  # the server has its own while it runs, and ends in order
-        make_server(app, ready=ready).run(sockets=[listening])
+        run_until_ended(make_server(app, ready=ready), listening)
+
+
+def run_until_ended(server: "Server", listening: socket.socket) -> None:
+    """Until Ctrl-C, SIGTERM or, where it is not ignored, SIGHUP; what is being answered then comes to its end."""
+    signal.signal(signal.SIGTERM, lambda *_: None)  # the server has its own while it runs, and ends in order
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, server.handle_exit)
+    server.run(sockets=[listening])
 
 
 def checked_key(key: str | None) -> str | None:

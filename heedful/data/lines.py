@@ -26,7 +26,8 @@ MOST_UNPACKED = 1 << 32  # bytes of all that a zip file holds
 # (NotImplementedError, which is one).
 DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)
 NOT_READ = RuntimeError
-NO_TEXT = (b"\xff\xd8\xff", b"\x1f\x8b")  # how JPEG and gzip begin; others soon have a NUL byte
+PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}  # by how files begin
+JPEG = b"\xff\xd8\xff"  # how it begins; other pictures soon have a NUL byte
 MARKS = (  # the longer first: that of UTF-32 begins as that of UTF-16 does
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -60,7 +61,10 @@ def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        if b"\0" in data[:LOOKED_AT] or data.startswith(NO_TEXT):
+        if packed := next((name for mark, name in PACKED.items() if data.startswith(mark)), None):
+            fix = f"unpack it first: {packed} -dc {path.name} > {path.stem if path.suffix else 'unpacked'}"
+            raise InputError(f"packed by {packed}", where=str(path), fix=fix) from None
+        if b"\0" in data[:LOOKED_AT] or data.startswith(JPEG):
             what = "not text, but perhaps a picture or a packed file"
             raise InputError(what, where=str(path), fix="give a file of text in UTF-8") from None
         line, byte = data.count(b"\n", 0, error.start) + 1, error.start - data.rfind(b"\n", 0, error.start)

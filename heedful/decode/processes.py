@@ -66,7 +66,9 @@ def _told() -> Iterator[None]:
 def _begin(work: Callable[[Any], Any]) -> None:
     global _work
     _work = work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop,
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the parent says when to stop,
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)  # and its death says so too
     torch.set_num_threads(1)
 

@@ -9,6 +9,7 @@ import torch
 from heedful.data.parts import Parts
 from heedful.errors import InputError, MissingError, NonFiniteError, counted
 from heedful.run.card import environment
+from heedful.run.folder import need_no_other
 from heedful.run.job import Job
 from heedful.run.learnt import write_learnt
 from heedful.run.log import check_tensorboard
@@ -19,7 +20,6 @@ from heedful.run.state import precision_of
 from heedful.run.task import Task
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, load_newest
-from heedful.store.lock import NAME
 from heedful.training.precision import Precision
 from heedful.training.ranks import Ranks
 
@@ -46,12 +46,8 @@ def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
         raise MissingError("there is no run to continue", where=str(out), fix="leave out --resume to begin one")
     if begun:
         same_recipe(recipe, out)
-    elif out.exists() and not out.is_dir():
-        raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
-    elif out.exists() and any(
-        path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in out.iterdir()
-    ):
-        raise InputError("the folder is not empty and holds no run", where=str(out), fix="choose another --out")
+    else:
+        need_no_other(out)
     files.need_access(out)
     return recipe, begun
 

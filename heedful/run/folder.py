@@ -19,7 +19,7 @@ from heedful.models import config_from, config_of, model_from
 from heedful.run.task import Saved
 from heedful.store import files
 from heedful.store.files import json_bytes, read_json
-from heedful.store.lock import held_alone
+from heedful.store.lock import NAME, held_alone
 from heedful.store.migrations import FORMAT, in_todays_format, named_before
 from heedful.store.model import CONFIG, read_config, read_model, read_small, save_model
 from heedful.store.tensors import read_tensors, save_tensors
@@ -162,6 +162,14 @@ def need_empty(out: Path) -> None:
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise InputError("is not empty", where=str(out), fix="choose another --out")
     files.need_access(out.absolute().parent)
+
+
+def need_no_other(out: Path) -> None:
+    """Raises InputError where a run that is not there yet cannot be in `out`, as something else is."""
+    if out.exists() and not out.is_dir():
+        raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
+    if any(path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in files.children(out)):
+        raise InputError("the folder is not empty and holds no run", where=str(out), fix="choose another --out")
 
 
 @contextmanager

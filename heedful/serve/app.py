@@ -19,7 +19,7 @@ from heedful.serve.engine import Engine
 from heedful.serve.gate import LOOPBACK, Gate, Handler, Rules
 from heedful.serve.hosted import Models
 from heedful.serve.meters import Meters
-from heedful.serve.public import Direct
+from heedful.serve.public import Direct, path_of
 from heedful.serve.refusals import Refused, as_refused, refusal
 
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")  # of a host
@@ -114,4 +114,4 @@ def _direct(routers: Iterable[APIRouter]) -> dict[tuple[str, str], Handler]:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    return refusal(request.scope["path"], as_refused(error))
+    return refusal(path_of(request.scope), as_refused(error))

@@ -25,7 +25,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.serve.meters import Meters
-from heedful.serve.public import form_of, media_type
+from heedful.serve.public import form_of, media_type, path_of
 from heedful.serve.refusals import DEEPL, LIBRETRANSLATE, Refused, as_refused, refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -80,17 +80,17 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun, reply = time.monotonic(), _Reply(send)
+        begun, reply, path = time.monotonic(), _Reply(send), path_of(scope)
         if scope["method"] == "HEAD":  # as GET; the server leaves the body out
             scope = {**scope, "method": "GET"}
         try:
             self._refuse_long(scope)
             headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
-            keyed = self._admit(scope["method"], scope["path"], headers)
+            keyed = self._admit(scope["method"], path, headers)
             body = await self._body(headers, receive)
             if body and media_type(headers) == "application/json":
                 scope = {**scope, "json": strict_json(body, self.rules.depth)}
-            if not keyed and not self._is_key(await _field(scope, body, _key_field(scope["path"]))):
+            if not keyed and not self._is_key(await _field(scope, body, _key_field(path))):
                 raise _no_key()
             await self._answer(scope, body, receive, reply)
         except Exception as error:
@@ -100,7 +100,12 @@ class Gate:
             if told.status == 500:
                 log.exception("%s %s failed", scope["method"], scope["path"])
             if not reply.begun:
-                await refusal(scope["path"], told)(scope, receive, reply)
+                await refusal(path, told)(scope, receive, reply)
+        except asyncio.CancelledError:  # by a server that has waited for its answers for long enough
+            if not reply.begun:
+                ended = Refused(503, "the server has ended", "ask again once it is back")
+                await refusal(path, ended)(scope, receive, reply)
+            raise
         finally:
             self.meters.requests.labels(str(reply.status)).inc()
             self.meters.latency.observe(time.monotonic() - begun)
@@ -188,7 +193,7 @@ class Gate:
                 work.cancel()
 
         watching = asyncio.create_task(watch())
-        handler = self.direct.get((scope["method"], scope["path"]))
+        handler = self.direct.get((scope["method"], path_of(scope)))
         try:
             if handler is None:
                 await self.app(scope, replay, reply)

@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import Scope
 
 from heedful.errors import BusyError, HeedError, InputError, LateError
 from heedful.serve.refusals import Refused, as_refused, fault_by_its_type, refusal
@@ -108,11 +109,17 @@ def door(*, most_bytes: int) -> type[Direct]:
                         raise Refused(413, f"the request's body is larger than {most_bytes:,} bytes: send less at once")
                     return await handle(request)
                 except Exception as error:
-                    return refusal(request.scope["path"], in_one_line(error))
+                    return refusal(path_of(request.scope), in_one_line(error))
 
             return guarded
 
     return Door
+
+
+def path_of(scope: Scope) -> str:
+    """Of a request, as routes name it, also where the application is mounted below a path of another."""
+    path, root = scope["path"], scope.get("root_path", "").rstrip("/")
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
 def media_type(headers: Mapping[str, str]) -> str:

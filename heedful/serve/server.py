@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from socket import socket
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 SECONDS = 10.0  # for a whole request to come, and for a client to read what it asked for
@@ -130,9 +131,14 @@ def make_server(
     app: ASGIApp, *, ready: Callable[[], None] = lambda: None, seconds: float = SECONDS, **more: Any
 ) -> Server:
     """A server for `app`; `seconds` are what a client may take to send or to read."""
+
+    async def given_up(scope: Scope, receive: Receive, send: Send) -> None:
+        with suppress(asyncio.CancelledError):  # of an answer that takes longer than DRAIN: no fault with a trace
+            await app(scope, receive, send)
+
     protocol = type("PatientProtocol", (PatientProtocol,), {"seconds": seconds})
     config = uvicorn.Config(
-        app,
+        given_up,
         http=protocol,
         ws="none",
         log_level="warning",

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from heedful.errors import InputError
+from heedful.errors import InputError, StorageError
 from heedful.run.folder import task_name
+from heedful.run.resume import plain_recipe
 from heedful.run.task import Served, Task
 from heedful.tasks import TASKS
 from heedful.tasks.shared.served import load_by
@@ -56,6 +57,15 @@ def row_of_run(run: Path) -> Task:
     """The row of the task that a folder's model is for. Raises MissingError or InputError where it is none."""
     name, about = task_name(run)
     return row_saved_as(name, about, where=run)
+
+
+def refuse_other_task(run: Path) -> None:
+    """Raises StorageError where task.json is of a model for another task than that which the run's recipe says."""
+    name, _ = task_name(run)
+    trained = str(plain_recipe(run).get("task"))
+    if trained in TASKS and (TASKS[trained].saved_as or trained) != name:
+        what = f"is of a model for {name!r}, and the run was trained for {trained!r}"
+        raise StorageError(what, where=str(run / "task.json"), fix="get the file from a copy of this run")
 
 
 def row_saved_as(name: object, about: Mapping[str, Any], *, where: Path) -> Task:

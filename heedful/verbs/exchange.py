@@ -77,6 +77,9 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
         folder = fetched(str(folder))
     files.need_folder(folder, fix="check the path; or give a name of the Hub, ORG/NAME (openai-community/gpt2)")
     where = str(folder / CONFIG)
+    if (folder / peft.CONFIG).is_file() and not (folder / CONFIG).is_file():
+        fix = "add them to it with PEFT, save what merge_and_unload gives with its tokenizer, and import that folder"
+        raise InputError("adapters alone, without the model that they change", where=str(folder), fix=fix)
     theirs = read_object(folder / CONFIG)
     if "model_type" not in theirs:
         raise InputError("no model_type: not a model of the Hub", where=where, fix="give the folder of such a model")

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 from heedful.data.parts import Parts
 from heedful.data.tables import FILE_COLUMNS
 from heedful.errors import InputError
+from heedful.run.folder import need_no_other
 from heedful.store import files
 from heedful.store.checkpoint import steps_of
 
@@ -24,6 +25,7 @@ PARTS = ("train", "valid", "test")
 # What makes rows of a table: of polars; of `datasets`, and of columns; of pandas.
 TABLES = {"to_dicts": {}, "to_list": {}, "to_dict": {"orient": "records"}}
 LONGEST_NAME = 255  # of a file, wherever there are some
+WORDS = ("words", "tokens")  # keys of a sentence that is to be tagged, wherever there are objects of it
 PAIR, LABELLED = ("source", "target"), ("text", "label")
 
 
@@ -85,7 +87,10 @@ def path_and_corpus(
         return paths, None
     source, target = sides
     names = (source or PAIR[0], target or PAIR[1]) if pairs else LABELLED
-    return str(write_rows(data, Path(f"{out}.data"), names, learnt_by=out if steps_of(out) else None)), None
+    if not (out / "recipe.yaml").is_file():
+        need_no_other(out)
+    folder = Path(f"{out if out.name not in ('', '..') else out.resolve()}.data")
+    return str(write_rows(data, folder, names, learnt_by=out if steps_of(out) else None)), None
 
 
 def path_in(data: str | Path, part: str) -> str:
@@ -178,6 +183,8 @@ def _objects(part: str, rows: Sequence[object], names: tuple[str, str]) -> Itera
         elif isinstance(row, tuple) and len(row) == 2 and all(isinstance(side, str) for side in row):
             made = dict(zip(names, row, strict=True))
         elif isinstance(row, Mapping):
+            if any(isinstance(row.get(name), Sized) and not isinstance(row[name], str) for name in WORDS):
+                raise _refused(part, number, row, "expected a sentence's words and their labels as a tuple")
             made = {key: _placed(value) if key in FILE_COLUMNS else value for key, value in row.items()}
         else:
             raise _refused(part, number, row, "expected a text, a pair of texts or an object")

@@ -48,6 +48,14 @@ def test_import_says_what_it_became(folder: Path, tmp_path: Path, monkeypatch, c
     assert said.err.splitlines()[0] == f"GPT-2: {parameters:,} parameters, 301 tokens in the vocabulary"
 
 
+def test_adapters_without_their_model_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    assert heed("import", tmp_path, "--out", tmp_path / "run") == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {tmp_path}: adapters alone, without the model that they change\n")
+    assert "merge_and_unload" in told
+
+
 def test_what_was_imported_can_be_used_as_it_says(run_of: Callable[[str], Path], tmp_path: Path, capsys) -> None:
     """A bare encoder too, of which no verb has the name of its task."""
     hub, out = tmp_path / "hub", tmp_path / "run"

@@ -156,6 +156,15 @@ def test_other_damage_is_named(run: Path) -> None:
         restore_model(run, print)
 
 
+def test_what_another_task_says_of_its_model_is_not_taken(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (run / "task.json").write_text('{"task": "generate"}')
+    (run / "model.safetensors").unlink()
+    assert heed("restore", run) == 4
+    what = "is of a model for 'generate', and the run was trained for 'translate'"
+    assert capsys.readouterr().err.splitlines()[0] == f"error: {run / 'task.json'}: {what}"
+    assert not (run / "model.safetensors").exists()
+
+
 def test_without_a_checkpoint_it_says_so(run: Path) -> None:
     flip(run / "model.safetensors", -5)
     shutil.rmtree(run / "checkpoints")

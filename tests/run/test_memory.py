@@ -190,6 +190,32 @@ def test_numbers_of_numpy_and_torch_are_labels(tmp_path: Path) -> None:
         assert heedful.load(tmp_path / str(number)).spec.labels == ("0", "1")
 
 
+@pytest.mark.parametrize("out", ["", ".", "..", "own/.."])
+def test_a_folder_that_holds_something_else_gets_no_data_beside_it(
+    out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / "own").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(InputError, match="is not empty and holds no run"):
+        heedful.train("translate", out, data=PAIRS)
+    assert [*tmp_path.rglob("*")] == [tmp_path / "here", tmp_path / "here" / "own"]
+
+
+def test_the_current_folder_gets_its_data_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    train("translate", Path("."), PAIRS, *LAYERS, *VOCABULARY)
+    assert (tmp_path / "here.data" / "train.jsonl").is_file()
+
+
+def test_columns_of_words_and_labels_are_told_how_to_be_pairs(tmp_path: Path) -> None:
+    columns = {"tokens": [text.split() for text in TEXTS], "tags": [text.upper().split() for text in TEXTS]}
+    with pytest.raises(InputError, match="expected a sentence's words and their labels as a tuple") as caught:
+        train("tag", tmp_path / "run", columns)
+    assert "zip(" in caught.value.fix
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_texts_that_would_be_paths_are_told_how_to_be_texts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a list of 60 strings, which would be paths") as caught:
         train("generate", tmp_path / "run", TEXTS)
@@ -257,6 +283,6 @@ def test_what_cannot_be_scored_is_told_by_the_number_of_its_row(run_of: Callable
     with pytest.raises(MissingError, match=r"^data: test 1: there is no picture 'no\.png'") as caught:
         heedful.load(run_of("classify-images"), heedful.ImageClassifier).evaluate([{"image": "no.png", "label": "a"}])
     assert caught.value.fix == "names count from here"
-    with pytest.raises(InputError, match=r"^data: test: not a kind of file that tagged words") as refused:
+    with pytest.raises(InputError, match=r"^data: test 1: expected a sentence's words and their labels") as refused:
         heedful.load(run_of("tag"), heedful.Tagger).evaluate([{"tokens": ["ba"], "tags": ["O"]}])
-    assert "(words, labels)" in refused.value.fix
+    assert "zip(" in refused.value.fix

@@ -8,6 +8,7 @@ import select
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,11 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 from heedful.errors import InputError
-from heedful.serve.app import make_app, open_routes, rules_for
+from heedful.serve import server as serving
+from heedful.serve.app import behind_gate, make_app, open_routes, rules_for
 from heedful.serve.engine import Engine, open_engine
 from heedful.serve.gate import Rules
+from heedful.serve.meters import Meters
 from heedful.serve.server import SECONDS, Server, make_server
 from made import SYLLABLES
 from waiting import PATIENCE, becomes
@@ -364,6 +367,21 @@ def test_every_route_needs_the_key(engines: dict[str, Engine]) -> None:
     assert client.get("/v1/models").json()["error"]["code"] == "invalid_api_key"
 
 
+def test_it_is_the_same_below_a_path_of_another_application(engines: dict[str, Engine]) -> None:
+    from fastapi.testclient import TestClient
+
+    outer = FastAPI()
+    outer.mount("/models", make_app(engines, rules=Rules(key="right")))
+    client = TestClient(outer, base_url="http://localhost")
+    assert client.get("/models/health").status_code == 200
+    assert client.get("/models/v1/models").json()["error"]["code"] == "invalid_api_key"
+    assert client.post("/models/translate", json={"api_key": "right"}).status_code == 400
+    with_key = {"Authorization": "Bearer right"}
+    asked = {"model": "nothing", "messages": []}
+    found = client.post("/models/v1/chat/completions", json=asked, headers=with_key)
+    assert (found.status_code, found.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
 def test_other_machines_are_let_in_with_a_key_alone() -> None:
     for host in ("0.0.0.0", "::", "192.168.0.7", "example.org"):
         with pytest.raises(InputError, match="open to other machines"):
@@ -486,3 +504,23 @@ def test_load(port: int, engines: dict[str, Engine], full: bool) -> None:
     before, batches = counted("heed_inputs_total", verb="translate"), counted("heed_batch_size_count")
     asyncio.run(all_of_them())
     assert counted("heed_inputs_total", verb="translate") - before == many // 2 * times
+
+
+def test_who_is_not_answered_before_the_server_ends_is_told_so(monkeypatch, capsys) -> None:
+    """And that is no fault of the application, whose trace nobody needs."""
+    monkeypatch.setattr(serving, "DRAIN", 0.1)
+    never, begun = FastAPI(), threading.Event()
+
+    @never.get("/never")
+    async def wait() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    with ThreadPoolExecutor() as pool:
+        with answering(behind_gate(never, Rules(), Meters())) as answers:
+            asked = pool.submit(httpx.get, f"http://127.0.0.1:{answers.port}/never", timeout=PATIENCE)
+            assert begun.wait(PATIENCE)
+        refused = asked.result()
+    assert refused.status_code == 503
+    assert refused.json()["error"]["message"] == "the server has ended"
+    assert "Traceback" not in capsys.readouterr().err

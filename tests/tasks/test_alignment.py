@@ -14,7 +14,6 @@ from heedful.tasks.translate.cli import translate
 from heedful.tasks.translate.inside.look import watched
 from heedful.tasks.translate.pairs.attended import attended
 from heedful.tasks.translate.pairs.cli import align as heed_align
-from heedful.tasks.translate.pairs import links
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.pharaoh import align_pairs, linked, links_of
 from heedful.tasks.translate.use import Translator
@@ -66,8 +65,10 @@ def test_of_two_words_that_look_alike_the_one_beside_linked_words_is_linked(
     looked = torch.full((4, 7), 0.02)
     looked[0, 0] = looked[1, 1] = looked[3, 3] = 0.9
     looked[2, 2], looked[2, 4] = 0.45, 0.5  # KO: the second ko a little more, which is at the same share of its length
-    monkeypatch.setattr(links, "attended_words", lambda translator, pairs: [(*spans, looked)])
-    monkeypatch.setattr(links, "missed", lambda *given: looked.double())
+    monkeypatch.setattr(
+        "heedful.tasks.translate.pairs.links.attended_words", lambda translator, pairs: [(*spans, looked)]
+    )
+    monkeypatch.setattr("heedful.tasks.translate.pairs.links.missed", lambda *given: looked.double())
     (found,) = aligned(random_translator(corpus, TRANSFORMER), [(source, target)])
     assert [max(row, key=row.__getitem__) for row in found.shares] == [0, 1, 2, 3]
 

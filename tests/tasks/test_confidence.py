@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import torch
 from commands import heed
 from heedful.data.text.pairs import Pairs
 from heedful.decode.contract import Hypothesis
-from heedful.errors import InputError
+from heedful.errors import InputError, StorageError
 from heedful.tasks.translate.cli import TranslationScoring, translate
 from heedful.tasks.translate.confidence import (
     FILE,
@@ -157,6 +158,22 @@ def test_eval_calibrates_an_old_run_and_what_is_unsure_is_flagged(
     assert capsys.readouterr().err == ""
     translate(run, ["ba de", "ko"], flag=1.0)
     assert "text 2: confidence 0." in capsys.readouterr().err
+
+
+def test_what_cannot_be_calibrated_is_refused_before_it_is_scored(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("ba\n" * 20)
+    model = Translator.load(run)
+    model.run = run
+    options = TranslationScoring(source=str(tmp_path / "a"), target=str(tmp_path / "a"), calibrate=True)
+    with pytest.raises(InputError, match="of one run"):
+        next(score_translator(model, replace(options, together=[str(run)])))
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    model = Translator.load(run)
+    model.run = run
+    with pytest.raises(StorageError, match="cannot be written into"):
+        next(score_translator(model, options))
 
 
 @pytest.mark.parametrize("flag", [3.0, -0.1, math.nan])

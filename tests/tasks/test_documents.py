@@ -341,6 +341,16 @@ def test_the_command_writes_many(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (tmp_path / "o" / "a.txt").read_text().count("{x}") == 1
 
 
+def test_a_document_and_where_it_goes_belong_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = translator(tmp_path / "run", "low", "high", seed=2)
+    for words, said in (
+        (("ba de", "--out", tmp_path / "x"), "error: --out: where a document goes, and none is given"),
+        (("--file", tmp_path / "x"), "error: --file: a document, and not where its translation goes"),
+    ):
+        assert heed("translate", folder, *words) == 2
+        assert capsys.readouterr().err.splitlines()[0] == said
+
+
 @pytest.mark.parametrize("name", ["half a character", "xlf: a bomb", "po: cut in a string", "docx: leads out"])
 def test_the_command_refuses_what_is_broken(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     folder = translator(tmp_path / "run", "low", "high", seed=2)

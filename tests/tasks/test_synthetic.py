@@ -332,6 +332,28 @@ def test_it_says_what_is_wrong_before_anything_is_translated(translators, pairs:
     assert {path.name for path in tmp_path.iterdir()} == {"pairs.tsv"}
 
 
+def test_where_no_run_can_be_nothing_is_translated_for_it(translators, pairs: Path, tmp_path: Path, capsys) -> None:
+    """Such as the teacher's own folder."""
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("ba")
+    teacher = tmp_path / "teacher"
+    shutil.copytree(translators[0], teacher)
+    for out, what in ((tmp_path / "full", "is not empty and holds no run"), (teacher, "this run was begun with")):
+        assert heed("distil", teacher, "--data", pairs, "--preset", "transformer-tiny", "--out", out) == 2
+        assert what in capsys.readouterr().err
+        assert not out.with_name(f"{out.name}.taught.tsv").exists()
+
+
+def test_a_file_of_another_name_beside_it_is_not_lost(translators: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text("[1]")
+    writing = Synthetic(texts=TEXTS, models=translators[:1], out=tmp_path / "mine.tsv", writes="source")
+    with pytest.raises(InputError, match=r"mine\.json: is there already"):
+        writing.written()
+    with pytest.raises(InputError, match=r"mine\.json: is there already"):
+        next(writing.write(load_translator(translators[0])))
+    assert (tmp_path / "mine.json").read_text() == "[1]"
+
+
 def test_back_translations_are_pairs_the_other_way_round(translators, pairs: Path, tmp_path: Path, capsys) -> None:
     mono = tmp_path / "mono.txt"
     mono.write_text("ba de\n\ngi ko\nba de\n")

@@ -27,6 +27,8 @@ TRANSLATE: list[tuple[dict[str, Any], str]] = [
     ({"temperature": -1.0}, "temperature is not used by a search"),
     ({"temperature": 0.3}, "temperature is not used by a search"),
     ({"top_p": 7.0}, "top_p is not used by a search"),
+    ({"shortest": -1}, "-1 as the fewest tokens"),
+    ({"diversity": 0.9}, "diversity is not used by a beam without groups"),
     ({"temperature": -1.0, "samples": 1}, "temperature -1.0 is not a positive number"),
 ]
 OTHERS: list[tuple[str, Callable[[Any], Any], str]] = [

@@ -36,6 +36,7 @@ HOLDS = frozenset(
 )
 SAYS = frozenset(["w:sdtPr", "w:sdtEndPr", "w:smartTagPr"])  # what it is that holds runs
 CHOICE = re.compile(r"<w(?:14)?:(?:checkbox|comboBox|date|dropDownList|picture)\b")  # of what is no text of its own
+DELETED = re.compile(r"<w:(?:del|moveFrom)\s[^<>]*[^<>/]>")  # with words in it; that of a paragraph's end is empty
 EMPTY_FORMAT = re.compile(r"<w:rPr\s*/>|<w:rPr>\s*</w:rPr>|")
 DROPPED = frozenset(["w:proofErr", "w:lastRenderedPageBreak"])  # of the old words
 BREAKS = frozenset(["w:br", "w:cr", "w:tab", "w:ptab"])
@@ -71,7 +72,7 @@ def docx_document(data: bytes, where: str) -> Document:
     parts: list[str | Passage] = []
     counts: list[tuple[str, Decoded, int]] = []
     before: list[str] = []
-    boxes = 0
+    boxes = deleted = 0
     for name, content in members.items():
         if name not in texts:
             continue
@@ -80,6 +81,7 @@ def docx_document(data: bytes, where: str) -> Document:
         _refuse_other_prefix(read.text, f"{where}/{name}")
         own = [*_parts(read.text, texts[name])]
         boxes += read.text.count("<w:txbxContent>") // max(1, read.text.count("<mc:Fallback>") and 2)
+        deleted += len(DELETED.findall(read.text))
         counts.append((name, read, len(own)))
         before.append("".join(part if isinstance(part, str) else part.raw for part in own))
         parts += own
@@ -94,8 +96,11 @@ def docx_document(data: bytes, where: str) -> Document:
         return _packed(data, changed) if changed else data
 
     told = "1 text box is left as it is" if boxes == 1 else f"{boxes:,} text boxes are left as they are"
-    notes = (told,) if boxes else ()
-    return Document(parts, finish, notes)
+    notes = [told] if boxes else []
+    if deleted:
+        what = "deletion is" if deleted == 1 else "deletions are"
+        notes.append(f"{deleted:,} tracked {what} left as it was written: accept or reject the changes first")
+    return Document(parts, finish, tuple(notes))
 
 
 def _members(data: bytes, where: str) -> dict[str, bytes]:

@@ -1,4 +1,5 @@
-"""Subtitles, SubRip's and WebVTT's: the words of each cue. Numbers, times, settings, notes and styles are kept."""
+"""Subtitles, SubRip's and WebVTT's: the words of each cue. Numbers, times, settings, notes, styles and readings of ruby
+are kept."""
 
 import html
 import re
@@ -14,7 +15,8 @@ from heedful.errors import InputError
 
 ENDS = "\r\n"
 TIMES = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}\s*-->\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}")
-TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}|[\u266a\u266b]+")  # and notes of music
+READING = r"<rt\b[^<>\n]*>[^<\n]*(?:</rt>|(?=</ruby>))"  # of ruby
+TAG = re.compile(READING + r"|<[^<>\n]*>|\{\\[^{}\n]*\}|[\u266a\u266b]+")  # and notes of music
 NO_SIGN = 0xD800  # where numbers begin that are no characters, and in no text
 SIGN = re.compile(r"\s*(?:[-\u2013\u2014]+|(?:>|&gt;){2,})\s*(?=\S|$)")  # before what somebody says
 NAME = r"[^\W\d_a-z](?:[^\W_a-z]|[ .'-]){0,30}:\s"  # in capitals, before what its owner says
@@ -78,7 +80,7 @@ def _texts(words: str, kind: Literal["srt", "vtt"], before: Sequence[Inline]) ->
 
 def _tag(tag: str) -> Inline:
     name = re.match(r"</?([A-Za-z]+)", tag)
-    role: Role = "alone" if name is None else "closes" if tag.startswith("</") else "opens"
+    role: Role = "alone" if name is None or re.match(READING, tag) else "closes" if tag.startswith("</") else "opens"
     return Inline(tag, None, role, name[1] if name else "")
 
 

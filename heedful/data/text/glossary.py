@@ -6,16 +6,19 @@ rules, or of a term in CAPITALS (IT, US), only where they are alike. Longer term
 ones what is written as the text has it, and no word is in two.
 """
 
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from heedful.data.lines import read_beginning
+from heedful.data.lines import read_beginning, read_bytes
+from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.formats import first_element
 from heedful.data.text.formats.tbx import ROOTS, read_tbx
@@ -170,16 +173,29 @@ def entries_in(text: str, *, where: str = "") -> list[tuple[str, str]]:
 
 def read_glossary(path: str | Path, *, source: str = SOURCE, target: str = TARGET) -> Glossary:
     """The terms in a file: a table (TSV, CSV, Excel), whose first line may name the languages; TBX, or the XML of
-    MultiTerm; or any other file that `heed train --data` reads. `source` and `target` are languages. Raises InputError
-    or MissingError."""
+    MultiTerm; an object of JSON; or any other file that `heed train --data` reads. `source` and `target` are languages.
+    Raises InputError or MissingError."""
     path = Path(path)
     if first_element(read_beginning(path, LOOKED_AT)) in ROOTS:
         return glossary_of(read_tbx(path, source, target), language=source, where=str(path))
+    if (mapping := _mapping(path)) is not None:
+        return glossary_of(mapping.items(), language=source, where=str(path))
     if (rows := table_of(path)) is not None:
         entries, left_out = table_terms(rows, source, target, where=str(path))
         return replace(glossary_of(entries, language=source, where=str(path)), left_out=left_out)
     pairs, _ = read_rows(path, source, target)
     return glossary_of(((row[0], row[1:]) for _, row in pairs), language=source, where=str(path))
+
+
+def _mapping(path: Path) -> dict[str, str] | None:
+    """What a JSON file has that is one object of texts, such as {"dog": "Hund"}; None of another file."""
+    if kind_of(path) != ".json":
+        return None
+    with suppress(ValueError, RecursionError):  # whoever reads it otherwise says what is wrong
+        whole = json.loads(read_bytes(path))
+        if isinstance(whole, dict) and whole and all(isinstance(each, str) for each in whole.values()):
+            return whole
+    return None
 
 
 def _words(text: str) -> Iterator[tuple[int, int]]:

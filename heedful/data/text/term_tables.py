@@ -27,6 +27,10 @@ LANGUAGE_WORDS = "language lang sprache langue idioma lingua texte texto testo"
 TERM = frozenset(TERM_WORDS.split())
 NAMING = TERM.union(LANGUAGE_WORDS.split())  # beside what a header names
 STATE = frozenset(["status", "state", "usage", "info"])  # words of what heads a column of "Forbidden" and the like
+# Headers of two columns that name no language, and are no term and its translation either.
+PLAIN_HEADERS = {
+    ("key", "value"), ("from", "to"), ("l1", "l2"), ("lang1", "lang2"), ("original", "translated"), ("word", "meaning"),
+}  # fmt: skip
 COMMENT = "#"  # how a line without a second cell begins that has no term
 FIX = "each line: a term, a TAB and its translation"
 
@@ -56,7 +60,8 @@ def table_terms(rows: Rows, source: str, target: str, *, where: str) -> tuple[li
         told = LanguageColumns(0, 1, 2, 3)
     if told is not None:
         return [(row[told.source], [row[told.target]]) for row in _of_pair(rows, told, source, target, where)], 0
-    columns = _columns_in(first, source, target, where=where)
+    plain = tuple(cell.strip().lower() for cell in first[:2]) in PLAIN_HEADERS
+    columns = ([0], [1]) if plain else _columns_in(first, source, target, where=where)
     states = _states(first, columns) if columns else {}
     entries, left_out = list[Entry](), 0
     for number, row in rows[1:] if columns else rows:

@@ -42,7 +42,7 @@ def adapters_to_peft(adapters: Mapping[str, Tensor], rules: Iterable[Rule], *, f
             raise InputError(what, fix="heed export --to hf, which has the adapters added to the weights")
         return rule.theirs.replace("{i}", layer)
 
-    for name, tensor in adapters.items():
+    for name, tensor in sorted(adapters.items()):
         path, kind = name.rsplit(".", 1)
         own = theirs(f"{path}.weight" if f".{kind}" in (DOWN, UP) else name)
         module, _, part = own.rpartition(".")

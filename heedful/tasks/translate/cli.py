@@ -242,7 +242,10 @@ def translate(
     if answer.flag is not None and translator.calibration is None:
         fix = f"heed eval {run} --data DATA --calibrate"
         say(f"warning: confidence is the model's own probability, which was never calibrated ({fix})")
-    if documents.file or documents.out is not None:
+    if documents.out is not None and not documents.file:
+        fix = "--file DOCUMENT; what becomes of texts is printed: heed translate RUN TEXT > FILE"
+        raise InputError("where a document goes, and none is given", where="--out", fix=fix)
+    if documents.file:
         unused = {"texts": texts, "--prefix": words.prefix, "--rerank": model.rerank, "--n-best": search.n_best > 1}
         if given := [name for name, value in unused.items() if value]:
             raise InputError(f"not used for documents: {', '.join(given)}", where="--file", fix="leave it out")
@@ -318,14 +321,14 @@ def write_documents(
     from heedful.tasks.translate.documents.files import translate_documents
     from heedful.tasks.translate.pairs.pharaoh import pharaoh
 
-    names, out = documents.file, documents.out
+    names, out = documents.file or [], documents.out
     if wishes.require:
         what = "every sentence of the document would have to have the word"
         fix = "--glossary FILE: a word for each term, where the source has it"
         raise InputError(what, where="--require, --file", fix=fix)
-    if not names or out is None:
+    if out is None:
         fix = "--file a.html --out b.html, or a folder for several"
-        raise InputError("a document and where it goes belong together", where="--file, --out", fix=fix)
+        raise InputError("a document, and not where its translation goes", where="--file", fix=fix)
     with translator.in_processes(processes or torch.get_num_threads()):
         every = translate_documents(translator, names, out, settings, wishes, flag=answer.flag, align=answer.aligned)
         for written in every:

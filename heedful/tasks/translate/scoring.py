@@ -42,6 +42,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
         tests = {name: _in_direction(translator, part) for name, part in tests.items()}
     for run in options.together or ():
         translator.join(load_translator(Path(run), device=_device(translator)), name=run)
+    kept = _to_be_calibrated(translator) if options.calibrate else None
     settings = chosen(beam=options.beam, length_penalty=options.length_penalty)
     with ExitStack() as both:
         for one in (translator, other):
@@ -69,8 +70,8 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             yield Scored(
                 name, loss | _record(found, names[1]), f"{told}\n{_told(found, names)}", notes, told_apart(pairs)
             )
-    if options.calibrate:
-        yield _calibrated(translator, valid)
+    if kept is not None:
+        yield _calibrated(translator, valid, kept)
 
 
 def known(scores: Scores | Rouge) -> dict[str, Any]:
@@ -78,14 +79,20 @@ def known(scores: Scores | Rouge) -> dict[str, Any]:
     return {key: value for key, value in asdict(scores).items() if value is not None}
 
 
-def _calibrated(translator: Translator, pairs: Pairs) -> Scored:
-    """What is found is written into the run's folder. Raises InputError."""
+def _to_be_calibrated(translator: Translator) -> Path:
+    """The folder that what is found is to be written into. Raises InputError, and StorageError where it cannot be."""
     if translator.run is None or translator.others:
         raise InputError("confidence is calibrated of one run", where="--calibrate", fix="leave out --with")
+    files.need_access(translator.run)
+    return translator.run
+
+
+def _calibrated(translator: Translator, pairs: Pairs, run: Path) -> Scored:
+    """What is found is written into the run's folder. Raises InputError."""
     if (found := calibrated(translator, pairs)) is None:
         what = f"confidence is calibrated on {FEWEST} translations or more"
         raise InputError(what, where=pairs.name, fix="give more pairs")
-    write_calibration(translator.run, found)
+    write_calibration(run, found)
     return Scored(f"calibrated on {pairs.name}", to_json(found), found.told)
 
 

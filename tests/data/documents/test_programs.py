@@ -123,6 +123,25 @@ def test_who_speaks_in_a_subtitle_says_all_lines_up_to_the_next(read: Read) -> N
     ).replace("LU", "ne")
 
 
+def test_readings_of_ruby_in_a_subtitle_are_kept(read: Read) -> None:
+    cue = "WEBVTT\n\n00:01.000 --> 00:02.000\n<ruby>ba<rt>x</rt>ko<rt>y</ruby> de\n"
+    document = read("a.vtt", cue)
+    assert texts(document) == ["bako de"]
+    assert shouted_text(document) == cue.replace("ba", "BA").replace("ko", "KO").replace(" de", " DE")
+
+
+def test_what_was_deleted_in_a_document_is_told(read: Read) -> None:
+    gone = '<w:del w:id="1" w:author="a"><w:r><w:delText>lu</w:delText></w:r></w:del>'
+    end = '<w:pPr><w:rPr><w:del w:id="2" w:author="a"/></w:rPr></w:pPr>'
+    inside = f"<w:p>{end}{run('ba ')}{gone}{run('de')}</w:p>"
+    body = re.sub("<w:body>.*</w:body>", lambda _: f"<w:body>{inside}</w:body>", BODY, flags=re.DOTALL)
+    document = read("a.docx", word(body))
+    assert texts(document) == ["ba de"]
+    what = "1 tracked deletion is left as it was written: accept or reject the changes first"
+    assert document.notes == (what,)
+    assert read("a.docx", word()).notes == ()
+
+
 def test_a_line_of_a_blank_ends_no_cue_of_webvtt(read: Read) -> None:
     """As YouTube begins and ends them: only a line without anything does."""
     times = "00:00:00.160 --> 00:00:02.389 align:start position:0%\n"

@@ -87,6 +87,10 @@ def test_tables_and_several_forms(tmp_path: Path) -> None:
         ("Englisch\tDeutsch", "dog\tHund"),
         ("allemand\tanglais", "Hund\tdog"),
         ("Word\tTranslation", "dog\tHund"),
+        ("Key\tValue", "dog\tHund"),
+        ("From\tTo", "dog\tHund"),
+        ("L1\tL2", "dog\tHund"),
+        ("original\ttranslated", "dog\tHund"),
         ("Source: English\tTarget: German", "dog\tHund"),
         ("target_de\tsource_en", "Hund\tdog"),
         ("Translation\tEnglish (UK)", "Hund\tdog"),
@@ -141,6 +145,12 @@ def test_what_a_table_calls_forbidden_is_not_demanded(tmp_path: Path, lines: lis
     glossary = read_glossary(path, source="en", target="de")
     assert glossary.terms == (Term("dog", ("Hund",)), Term("cat", ("Katze",)))
     assert glossary.left_out == len(lines) - 3
+
+
+def test_an_object_of_json_has_a_term_in_each_key(tmp_path: Path) -> None:
+    (tmp_path / "terms.json").write_text('{"dog": "Hund|Hunde", "cat": "Katze"}')
+    read = read_glossary(tmp_path / "terms.json", source="en", target="de")
+    assert read.terms == (Term("dog", ("Hund", "Hunde")), Term("cat", ("Katze",)))
 
 
 def test_rows_that_say_their_languages(tmp_path: Path) -> None:

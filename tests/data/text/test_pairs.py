@@ -1,8 +1,10 @@
 """Reading parallel text: every layout gives the same corpus, every fault one line that says where it is."""
 
+import bz2
 import codecs
 import gzip
 import json
+import lzma
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -267,6 +269,9 @@ FAULTS = {
     "not gzip": Fault({"p.tsv.gz": b"RAW" + b"a\tb\n"}, "p.tsv.gz: not a gzip file, or damaged"),
     "a cut gzip": Fault({"p.tsv.gz": b"RAW" + PACKED[:-12]}, "p.tsv.gz: a gzip file that is cut short"),
     "another sum": Fault({"p.tsv.gz": b"RAW" + PACKED[:-8] + bytes(8)}, "p.tsv.gz: not a gzip file, or damaged"),
+    "xz": Fault({"p.tsv.xz": b"RAW" + lzma.compress(b"a\tb\n")}, "p.tsv.xz: packed by xz"),
+    "bzip2": Fault({"p.tsv.bz2": b"RAW" + bz2.compress(b"a\tb\n")}, "p.tsv.bz2: packed by bzip2"),
+    "zstd": Fault({"p.tsv.zst": b"RAW\x28\xb5\x2f\xfd\x04\x08!\0\0a\tb\n"}, "p.tsv.zst: packed by zstd"),
     "a folder for a file": Fault(
         {"train.en": "a\n", "train.dir": b"FOLDER"},
         "train.dir: a folder, expected a file",

@@ -5,7 +5,7 @@ would miss, by how much each word of the translation becomes less likely where a
 2019, section 4.2). Their geometric mean is taken. What every step looks at, such as the full stop, says little, so rows
 and columns are normalised by turns, until each word of the text is looked at as much as any other (Sinkhorn and Knopp
 1967). Words at the same share of both lengths are likelier, as Dyer et al. 2013 (section 2) have it, and so is a link
-beside others that go on from word to word, as in a hidden Markov model's alignment (Vogel et al. 1996).
+beside links of the words before and after, as in a hidden Markov model's alignment (Vogel et al. 1996).
 
 I source words, J target words.
 """

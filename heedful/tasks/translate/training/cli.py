@@ -101,6 +101,7 @@ def distil(
     import torch
 
     from heedful.decode.settings import chosen
+    from heedful.run.begin import checked
     from heedful.run.device import chosen_device
     from heedful.run.train import train
     from heedful.tasks.shared.progress import ProgressLine
@@ -110,6 +111,7 @@ def distil(
     shown, where, out = ProgressLine(), chosen_device(told.device), student.out
     decoding = chosen(beam=search.beam, length_penalty=search.length_penalty)
     writing, recipe = planned_distillation(teacher, teaching, student, decoding)
+    checked(recipe, out, resume=False)  # where no run can be, nothing is translated for it
     for line in write_pairs(writing, where):
         shown.say(line)
     finished = shown.follow(train(TRANSLATE, recipe, out, device=torch.device(where)))

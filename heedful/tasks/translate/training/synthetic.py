@@ -37,6 +37,7 @@ from heedful.tasks.translate.use import Translator
 AT_ONCE = 2048  # texts that are translated before they are written down
 ENGINE = "ctranslate2"
 RUNS = ("models", "judges")  # of the facts: by their files, wherever they are
+OTHER = "write to another file"
 BACK = "back"  # the tag of back-translations
 
 
@@ -91,7 +92,7 @@ class Synthetic:
     def written(self) -> list[str] | None:
         """The rows that an earlier call has left; None of what is whole. Raises InputError for those of other models or
         texts."""
-        fix = f"remove it with {self.out.with_suffix('.*')}, or write to another file"
+        fix = f"remove it with {self.out.with_suffix('.*')}, or {OTHER}"
         if self.out.is_file():
             known = written_by(self.out)
             if known is None:
@@ -99,6 +100,9 @@ class Synthetic:
             if (changed := _changed(known, self.facts)) is not None:
                 raise InputError(f"was written with {changed}", where=str(self.out), fix=fix)
             return None
+        beside = self.out.with_suffix(".json")
+        if beside.is_file() and written_by(self.out) is None:
+            raise InputError("is there already, and would be written over", where=str(beside), fix=OTHER)
         lines = files.read_whole_lines(self.part) if self.part.is_file() else []
         if not lines:
             return []

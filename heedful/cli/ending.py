@@ -1,0 +1,43 @@
+"""SIGTERM and SIGHUP end a command as Ctrl-C does: what it has half written is removed on its way out."""
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Ended(BaseException):
+    """A signal came, of this number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Ending:
+    """Inside a `with` in the main thread, the first such signal raises Ended, and those after it do nothing.
+
+    SIGHUP is left alone where it is ignored, as under nohup. What else is raised on the way out becomes Ended too: a
+    library that is broken off may make an error of its own of it.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0  # of the signal that came; 0: none yet
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._end)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        if self.number and isinstance(error, Exception):
+            raise Ended(self.number) from error
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        if not self.number:
+            self.number = number
+            raise Ended(number)
