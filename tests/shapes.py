@@ -125,15 +125,28 @@ class Marking(ast.NodeTransformer):
 
 
 class Loader(importlib.machinery.SourceFileLoader):
-    def get_code(self, fullname: str) -> Any:
-        """Without the compiled file, which is that of the module as it stands."""
-        path = self.get_filename(fullname)
-        tree = Marking().visit(ast.parse(self.get_data(path), path))
-        return compile(tree, path, "exec", dont_inherit=True)
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> Any:
+        return compile(Marking().visit(ast.parse(data, path)), path, "exec", dont_inherit=True)
+
+    def path_stats(self, path: str) -> Any:
+        """Of the file and of this one: what is compiled is of both."""
+        stats = super().path_stats(path)
+        return {**stats, "mtime": stats["mtime"] + super().path_stats(__file__)["mtime"]}
+
+    def get_data(self, path: str) -> bytes:
+        return super().get_data(beside(path))
+
+    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        super().set_data(beside(path), data, _mode=_mode)
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)["__checked__"] = checked
         super().exec_module(module)
+
+
+def beside(path: str) -> str:
+    """Of a compiled file another name, as that one is of the module as it stands."""
+    return path.replace(".pyc", ".shapes.pyc")
 
 
 class Finder:
