@@ -5,10 +5,10 @@ The pretend one borrows torch's device "lazy", which nothing stands behind here:
 thread that asks for them, and nothing is registered, so that tests beside do not notice.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 from unittest import mock
 
@@ -74,7 +74,7 @@ class _Placed(TorchDispatchMode):
         rules = _rules(func)
         if rules.composite:  # in inference mode what consists of others comes as a whole
             with self:
-                return func.decompose(*args, **kwargs)
+                return rules.composite(*args, **kwargs)
         return _computed(func, rules, args, kwargs)
 
 
@@ -83,7 +83,7 @@ class _Rules:
     """What is asked of an operation, whatever it is given."""
 
     name: str
-    composite: bool  # it consists of others
+    composite: Callable[..., Any] | None  # by others, where it consists of them
     free: bool  # may take tensors of both devices
     indexed: bool
     numbers: bool  # may take numbers on the CPU
@@ -95,12 +95,20 @@ def _rules(func: Any) -> _Rules:
     name = func.overloadpacket.__name__
     return _Rules(
         name=name,
-        composite=bool(func._can_decompose()),
+        composite=_composite(func),
         free=name in MOVES | PACKED,
         indexed=name in INDEXED,
         numbers=torch.Tag.pointwise in func.tags or name.startswith("_foreach"),
         drawn=any("Generator" in str(argument.type) for argument in func._schema.arguments),
     )
+
+
+def _composite(func: Any) -> Callable[..., Any] | None:
+    if not func._can_decompose():
+        return None
+    key = torch._C.DispatchKey.CompositeImplicitAutograd
+    written = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key)  # in C++, as an accelerator runs it
+    return partial(func._op_dk, key) if written else func.decompose
 
 
 def _computed(func: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -10,8 +10,9 @@ import functools
 import importlib.machinery
 import inspect
 import sys
-from collections.abc import Sequence
-from types import ModuleType, NoneType
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from types import ModuleType
 from typing import Any
 
 import numpy
@@ -24,7 +25,6 @@ ONE_CALL = jaxtyped("context")
 Seen = Any  # what annotations can tell of a value, as something that can be looked up
 MOST = 16  # values of a list, of which one that is longer is told by its length and its ends
 EACH_TIME = inspect.CO_GENERATOR | inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
-CONTAINERS, VALUES = {tuple, list, dict}, {str, bool, NoneType}
 
 
 def checked(made: Any) -> Any:
@@ -59,7 +59,9 @@ def once(made: Any, held: Any, hints: dict[str, Any]) -> Any:
 
     @functools.wraps(made)
     def within(*args: Any, **named: Any) -> Any:
-        given = (*map(seen, args), None, *map(seen, named.items()))
+        given: Seen = tuple([SEEN[type(value)](value) for value in args])
+        if named:
+            given = (given, *named, *[SEEN[type(value)](value) for value in named.values()])
         before = returned.get(given)
         if before is None:
             with ONE_CALL:
@@ -67,7 +69,7 @@ def once(made: Any, held: Any, hints: dict[str, Any]) -> Any:
             returned[given] = {seen(result)}
             return result
         result = made(*args, **named)
-        if (now := seen(result)) not in before:
+        if (now := SEEN[type(result)](result)) not in before:
             with ONE_CALL:
                 for name, value in (inspect.getcallargs(made, *args, **named) | {"return": result}).items():
                     die_if_unbearable(value, hints.get(name, Any))
@@ -79,20 +81,27 @@ def once(made: Any, held: Any, hints: dict[str, Any]) -> Any:
 
 def seen(value: Any) -> Seen:
     """Of a tensor its shape and its type, of a container what it holds; of others the type, and a word itself."""
+    return SEEN[type(value)](value)
+
+
+def held_by(value: Any) -> Seen:
     kind = type(value)
-    if kind in VALUES:
-        return value
-    if kind in CONTAINERS:
-        held = [*value.items()] if kind is dict else value
-        if len(held) > MOST:
-            return kind, len(held), seen(held[0]), seen(held[-1])
-        return kind, *map(seen, held)
-    return (kind, value.dtype, value.shape) if has_shape(kind) else kind
+    held = [*value.items()] if kind is dict else value
+    if len(held) > MOST:
+        return kind, len(held), seen(held[0]), seen(held[-1])
+    return kind, *map(seen, held)
 
 
-@functools.cache
-def has_shape(kind: type) -> bool:
-    return issubclass(kind, Tensor | numpy.ndarray)
+class SeenBy(dict[type, Callable[[Any], Seen]]):
+    """What sees a value, by its type: functions written in C but for containers, as every call of a test asks them."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], Seen]:
+        has_shape = issubclass(kind, Tensor | numpy.ndarray)
+        self[kind] = attrgetter("__class__", "dtype", "shape") if has_shape else type
+        return self[kind]
+
+
+SEEN = SeenBy({tuple: held_by, list: held_by, dict: held_by, str: str, bool: bool})
 
 
 def known(hint: Any, names: dict[str, Any]) -> Any:
@@ -116,15 +125,28 @@ class Marking(ast.NodeTransformer):
 
 
 class Loader(importlib.machinery.SourceFileLoader):
-    def get_code(self, fullname: str) -> Any:
-        """Without the compiled file, which is that of the module as it stands."""
-        path = self.get_filename(fullname)
-        tree = Marking().visit(ast.parse(self.get_data(path), path))
-        return compile(tree, path, "exec", dont_inherit=True)
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> Any:
+        return compile(Marking().visit(ast.parse(data, path)), path, "exec", dont_inherit=True)
+
+    def path_stats(self, path: str) -> Any:
+        """Of the file and of this one: what is compiled is of both."""
+        stats = super().path_stats(path)
+        return {**stats, "mtime": stats["mtime"] + super().path_stats(__file__)["mtime"]}
+
+    def get_data(self, path: str) -> bytes:
+        return super().get_data(beside(path))
+
+    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        super().set_data(beside(path), data, _mode=_mode)
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module)["__checked__"] = checked
         super().exec_module(module)
+
+
+def beside(path: str) -> str:
+    """Of a compiled file another name, as that one is of the module as it stands."""
+    return path.replace(".pyc", ".shapes.pyc")
 
 
 class Finder:

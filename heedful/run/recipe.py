@@ -275,8 +275,12 @@ def row_of(presets: Mapping[str, Row], recipe: Recipe) -> Row:
 def read_yaml(text: str, *, where: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, *_ODD) as error:
         raise InputError(f"not YAML: {' '.join(str(error).split())}", where=where) from None
+
+
+# What PyYAML raises for a value that is not what its tag says (`!!bool x`), and for one that is nested too deeply.
+_ODD = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
 
 
 class _Loader(yaml.SafeLoader):

@@ -4,13 +4,16 @@ Everything that a step depends on is in it: float32 weights, optimizer, average,
 measured so far. Random numbers need no state: they come from counters (`training/loop.py`).
 """
 
+import math
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, MissingError, StorageError
@@ -154,7 +157,7 @@ def save_state(
     }
     if made := job.remembered():
         contents[REMEMBERED] = made
-    finite = all(bool(tensor.isfinite().all()) for tensors in contents.values() for tensor in tensors.values())
+    finite = _all_finite([tensor for tensors in contents.values() for tensor in tensors.values()])
     contents["state.json"] = {
         "precision": precision,
         "data": job.fingerprint,
@@ -167,6 +170,12 @@ def save_state(
         "progress": asdict(progress),
     }
     save_checkpoint(out, state.step, contents, finite=finite, facts={"world_size": ranks})
+
+
+def _all_finite(tensors: Sequence[Tensor]) -> bool:
+    """Whether all numbers are, which the largest of each tensor tells."""
+    floating = [tensor for tensor in tensors if tensor.is_floating_point() and tensor.numel()]
+    return not floating or all(math.isfinite(largest.item()) for largest in torch._foreach_norm(floating, math.inf))
 
 
 def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: Path) -> Progress:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,7 @@ def _chunks(value: Any, path: Path) -> list[files.Bytes]:
     return [files.json_bytes(value, where=path) if path.suffix == ".json" else value]
 
 
+@cache  # as a file is read and parsed for it
 def _versions() -> dict[str, str]:
     try:
         heedful = metadata.version("heedful")
