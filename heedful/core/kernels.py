@@ -42,7 +42,7 @@ def records_launches(device: torch.device) -> bool:
     return device.type == "cuda"
 
 
-def fold_at_once(device: torch.device) -> int:
+def batch_scale(device: torch.device) -> int:
     """How many times as much as on a CPU is read or searched for at once: a card waits for the host where it has
     little to do. Once for each 8 GiB of its memory."""
     return max(1, torch.cuda.get_device_properties(device).total_memory >> 33) if device.type == "cuda" else 1

@@ -5,11 +5,13 @@ import math
 from pathlib import Path
 
 import pytest
+import torch
 
 from commands import heed
 from heedful.data.text.corpus import Corpus
 from heedful.decode.forced import log_probabilities as forced
 from heedful.errors import InputError, TextError
+from heedful.tasks.translate import searching
 from heedful.tasks.translate.pairs import weigh as module
 from heedful.tasks.translate.pairs.rerank import Judge, reranked
 from heedful.tasks.translate.pairs.weigh import PairOptions, log_probabilities, weigh, weigh_texts
@@ -37,6 +39,28 @@ def test_a_search_adds_up_the_same(model: Translator, monkeypatch: pytest.Monkey
         assert own == pytest.approx(hypothesis.token_log_probabilities, abs=1e-4)
     one_by_one = [log_probabilities(model, [pair])[0] for pair in zip(ids, said, strict=True)]
     assert [x for own in logs for x in own] == pytest.approx([x for own in one_by_one for x in own], abs=1e-4)
+
+
+def test_a_device_with_room_is_given_more_at_once_and_finds_the_same(
+    model: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "SEARCH_TOKENS", 0)
+    monkeypatch.setattr(module, "TOKENS", 100)
+    ids, decoding = model.encode(TEXTS * 30)[0], model.decoding(beam=2, longest=3)
+    found, groups, weighed = list[list[str]](), list[int](), list[list[float]]()
+    for scale in (1, 3):
+        for one in (searching, module):
+            monkeypatch.setattr(one, "batch_scale", lambda device, scale=scale: scale)
+        groups.append(len(searching.groups_of(ids, decoding, 1, torch.device("cpu"))))
+        best = [own[0].tokens for own in model.hypotheses(ids, decoding)]
+        found.append([*map(str, best)])
+        pairs = [(own, [*tokens, model.target.eos]) for own, tokens in zip(ids, best, strict=True)]
+        groups.append(sum(1 for _ in module.batches_of(model, pairs)))
+        weighed.append([x for own in log_probabilities(model, pairs) for x in own])
+    assert found[0] == found[1]
+    assert weighed[0] == pytest.approx(weighed[1], abs=1e-4)
+    assert groups[2] < groups[0]
+    assert groups[3] < groups[1]
 
 
 def test_each_pair_has_its_sum_and_its_mean(model: Translator) -> None:

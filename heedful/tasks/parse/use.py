@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypedDict
 import torch
 
 from heedful.core.arguments import checks_arguments
+from heedful.core.kernels import batch_scale
 from heedful.data.batches import by_length, pad
 from heedful.data.text.trees import LEAF, BracketVocabulary, Leaf, Tree, read_test_trees, words_in
 from heedful.data.tokenizer import BOS, EOS, Ids, Tokenizer
@@ -72,7 +73,7 @@ class Parser(TextModel[TranslationModel]):
         device, width = model.head.weight.device, beam or self.spec.beam
         ids = self.encode(sentences)
         out: dict[int, Tree] = {}
-        for rows in by_length(ids, max(256, SEARCH_TOKENS // width)):
+        for rows in by_length(ids, batch_scale(device) * max(256, SEARCH_TOKENS // width)):
             leaves = torch.tensor([len(sentences[i]) for i in rows], device=device)
             longest = leaves * (2 * self.spec.run + 1) + 1
             longest = longest.clamp(max=most_positions(model.config) or int(longest.max()))

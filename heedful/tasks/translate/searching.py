@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 
-from heedful.core.kernels import fold_at_once
+from heedful.core.kernels import batch_scale
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
 from heedful.data.tokenizer import Ids
@@ -129,7 +129,7 @@ def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int, device
     """The numbers of sources of like length, which are searched for at once; of several processes each gets as many
     groups, of about as many tokens."""
     width = max(decoding.beam, decoding.samples, 1)
-    most = fold_at_once(device) * max(256, SEARCH_TOKENS // width)
+    most = batch_scale(device) * max(256, SEARCH_TOKENS // width)
     groups, tokens = by_length(sources, most), sum(len(source) + 1 for source in sources)
     if processes > 1 and tokens * width >= WORTH:
         wanted = -(-len(groups) // processes) * processes

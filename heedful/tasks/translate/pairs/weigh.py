@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from heedful.core.kernels import fold_at_once
+from heedful.core.kernels import batch_scale
 from heedful.data.batches import of_like_length, pad
 from heedful.decode.rows import refuse_nan
 from heedful.errors import InputError, TextError
@@ -101,7 +101,7 @@ def log_probabilities(translator: Translator, pairs: Sequence[tuple[Ids, Ids]]) 
     """Of each token of each target, given its source and the tokens before it, in nats: those that a search adds up.
     The targets have their ends. Raises NonFiniteError."""
     model = translator.model
-    size = max(1, fold_at_once(next(model.parameters()).device) * LOGITS // translator.target.size)
+    size = max(1, batch_scale(next(model.parameters()).device) * LOGITS // translator.target.size)
     found: list[list[float]] = [[] for _ in pairs]
     for group, source, segments, read, real in batches_of(translator, pairs):
         hidden = model.hidden(source, read, segments, real)[real > 0]
@@ -122,7 +122,7 @@ def batches_of(
     refuse_untold_target(translator)
     device, own = next(translator.model.parameters()).device, translator.target
     lengths = [max(map(len, pair)) for pair in pairs]
-    for group in of_like_length(lengths, fold_at_once(device) * TOKENS):
+    for group in of_like_length(lengths, batch_scale(device) * TOKENS):
         source, segments = translator.padded([pairs[i][0] for i in group])
         read, real = pad([[own.bos, *pairs[i][1][:-1]] for i in group], after=(), filler=own.pad)
         yield group, source.to(device), segments.to(device), read.to(device), real.to(device)
