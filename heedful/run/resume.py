@@ -174,8 +174,12 @@ def save_state(
 
 def _all_finite(tensors: Sequence[Tensor]) -> bool:
     """Whether all numbers are, which the largest of each tensor tells."""
-    floating = [tensor for tensor in tensors if tensor.is_floating_point() and tensor.numel()]
-    return not floating or all(math.isfinite(largest.item()) for largest in torch._foreach_norm(floating, math.inf))
+    by_device: dict[torch.device, list[Tensor]] = {}
+    for tensor in tensors:
+        if tensor.is_floating_point() and tensor.numel():
+            by_device.setdefault(tensor.device, []).append(tensor)
+    largest = [norm for own in by_device.values() for norm in torch._foreach_norm(own, math.inf)]
+    return all(math.isfinite(norm.item()) for norm in largest)
 
 
 def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: Path) -> Progress:

@@ -17,7 +17,8 @@ from heedful.models.presets import TransformerSize, translator_config
 from heedful.models.vision_presets import DETECTORS, SEGMENTERS, detr_config, segformer_config
 from heedful.run.folder import parameters, write_model
 from heedful.tasks.translate.use import Translator
-from hub import LINES, loud
+from hub import LINES
+from loud import make_loud
 from saved import save_run
 
 
@@ -27,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     size = TransformerSize(d_model=32, n_heads=2, d_ff=64, encoder_layers=2, decoder_layers=2, order="pre")
     torch.manual_seed(1)
     model = make_model(translator_config(size, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
-    loud(model)
+    make_loud(model, norm=1.0)
     about = {"task": "translate", "source": "en", "target": "de", "decode": {"beam": 1}}
     return save_run(tmp_path_factory.mktemp("bits") / "run", model, tokenizer, tokenizer, about)
 

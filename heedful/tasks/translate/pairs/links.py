@@ -45,8 +45,8 @@ def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Al
     for pair, (source, target, looked) in zip(pairs, attended_words(translator, pairs), strict=True):
         missing = missed(translator, *pair, source, target)
         both = ((looked.double() + LITTLE) * (missing + LITTLE)).sqrt()
-        shares = balanced(both, likely(*pair, source, target))
-        shares = balanced(shares, 1 + BESIDE * beside(shares)) ** SURE
+        shares = balanced((both + LEAST) * likely(*pair, source, target))
+        shares = balanced(shares * (1 + BESIDE * beside(shares))) ** SURE
         shares = shares / shares.sum(1, keepdim=True).clamp(min=LEAST**SURE)
         rows = [{i: one for i, one in enumerate(row) if one} for row in shares.tolist()]
         made.append(Alignment(source, target, rows))
@@ -82,9 +82,8 @@ def owners(tokens: Sequence[Span], words: Sequence[Span]) -> list[int | None]:
     ]
 
 
-def balanced(shares: Float[Tensor, "J I"], likely: Float[Tensor, "J I"]) -> Float[Tensor, "J I"]:
+def balanced(shares: Float[Tensor, "J I"]) -> Float[Tensor, "J I"]:
     """Rows that sum up to 1, or to nothing, of columns that sum up to about the same each."""
-    shares = (shares + LEAST) * likely
     for _ in range(TURNS):
         shares = shares / shares.sum(0, keepdim=True).clamp(min=LEAST**2)
         shares = shares / shares.sum(1, keepdim=True).clamp(min=LEAST**2)
