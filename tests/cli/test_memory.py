@@ -23,8 +23,8 @@ def step():
         libc.memset(block, 0, ctypes.c_size_t(1 << 26))
     for block in blocks:
         libc.free(block)
-step()
-step()  # by then the heap has the size that it needs
+for _ in range(4):
+    step()  # until the heap has the size that it needs
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(5):
     step()
