@@ -74,24 +74,23 @@ class PackedLinear(Float32Linear):
         self.twice = (
             not tied and linear.weight.numel() < MOST_WEIGHTS_KEPT_TWICE and linear.weight.dtype == torch.float32
         )
-        self.for_one_row: Tensor | None = None
+        self.tied_for_one_row: Tensor | None = None
         if self.twice:
             _by_inputs(self)
-            self.for_one_row = self.weight
         elif tied:
             if AVX2 and linear.weight.numel() < MOST_TIED_KEPT and linear.weight.dtype == torch.float32:
-                self.for_one_row = linear.weight.detach().t().contiguous().t()
+                self.tied_for_one_row = linear.weight.detach().t().contiguous().t()
             del self.weight
             self.weight = self.packed
         else:
             self.weight = nn.Parameter(self.packed, requires_grad=False)
 
     def forward(self, x: Float[Tensor, "*B K"]) -> Float[Tensor, "*B N"]:
-        many = _for_mkl(x)
-        if self.for_one_row is not None and x.numel() == self.in_features:
-            return F.linear(x, self.for_one_row, self.bias)
-        if many and self.twice:
+        many, one = _for_mkl(x), x.numel() == self.in_features
+        if self.twice and (many or one):
             return F.linear(x, self.weight, self.bias)
+        if one and self.tied_for_one_row is not None:
+            return F.linear(x, self.tied_for_one_row, self.bias)
         if many or torch.is_grad_enabled() or x.numel() == 0:
             return F.linear(x, self.weight.to_dense(), self.bias)
         return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
