@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from heedful.serve.server import Server, make_server
 from waiting import PATIENCE
@@ -54,7 +54,7 @@ class Answering:
 
 
 @contextmanager
-def answering(app: FastAPI, **how: Any) -> Iterator[Answering]:
+def answering(app: ASGIApp, **how: Any) -> Iterator[Answering]:
     """A server of the application, for which no time passes; it ends with the block."""
     listening, ready, clock = socket.socket(), threading.Event(), Clock()
     listening.bind(("127.0.0.1", 0))

@@ -23,10 +23,13 @@ class Lingering:
         self._transport, self._comes = transport, comes
 
     def close(self) -> None:
-        if self._comes():
-            self._transport.write_eof()
-        else:
+        if not self._comes():
             self._transport.close()
+            return
+        try:
+            self._transport.write_eof()
+        except OSError:  # who is refused has left already
+            self._transport.abort()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

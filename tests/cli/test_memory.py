@@ -9,7 +9,7 @@ import pytest
 from heedful.cli.memory import SETTINGS
 
 FAULTS = """
-import ctypes, resource, sys
+import ctypes, resource, statistics, sys
 from heedful.cli.memory import keep_freed_memory
 
 libc = ctypes.CDLL(None)
@@ -23,12 +23,11 @@ def step():
         libc.memset(block, 0, ctypes.c_size_t(1 << 26))
     for block in blocks:
         libc.free(block)
-for _ in range(4):
-    step()  # until the heap has the size that it needs
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(5):
+def faulted_in():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     step()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(statistics.median(faulted_in() for _ in range(15)))  # in a few steps the heap still grows
 """
 
 
@@ -41,6 +40,6 @@ def test_no_page_is_faulted_in_again():
         done = subprocess.run(words, env=bare | settings, capture_output=True, text=True, check=True)
         return int(done.stdout)
 
-    assert faults("given back") > 100_000, "5 steps of 128 MiB, 4 KiB at a time"
-    assert faults("kept") < 20_000
-    assert faults("kept", **dict.fromkeys(SETTINGS, "65536")) > 100_000, "what the environment says goes first"
+    assert faults("given back") > 30_000, "a step of 128 MiB, 4 KiB at a time"
+    assert faults("kept") < 100
+    assert faults("kept", **dict.fromkeys(SETTINGS, "65536")) > 30_000, "what the environment says goes first"

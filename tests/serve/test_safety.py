@@ -6,6 +6,7 @@ import json
 import random
 import select
 import socket
+import struct
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from answering import Answering, answering
 from heedful.errors import InputError
@@ -155,6 +157,36 @@ def test_who_sends_a_whole_request_first_reads_why_it_is_refused(served: Answeri
         one.sendall(b" " * size)
         assert rest_of(one).split(b" ")[1] == status
     assert becomes(lambda: not served.connections)
+
+
+def test_who_is_refused_and_leaves_at_once_is_forgotten(capsys) -> None:
+    """While the answer is written: there is no connection any more whose half could be closed."""
+    refused, left = threading.Event(), threading.Event()
+
+    async def refusing(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await idle(scope, receive, send)
+            return
+        length = [(b"content-length", b"1"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 413, "headers": length})
+        await send({"type": "http.response.body", "body": b"x", "more_body": True})
+        (connection,) = answers.server.server_state.connections
+        while not connection.flow.read_paused:
+            await asyncio.sleep(0)
+        refused.set()
+        assert left.wait(PATIENCE)  # the server does nothing else
+        await send({"type": "http.response.body", "body": b""})
+
+    idle = FastAPI()
+    with answering(refusing) as answers:
+        size = 200_000  # of which more than the server reads ahead comes
+        one = raw(answers.port, b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (2 * size) + b" " * size)
+        assert refused.wait(PATIENCE)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed by a reset
+        one.close()
+        left.set()
+        assert becomes(lambda: not answers.connections)
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_streams_that_are_left_stop(port: int, engines: dict[str, Engine], full: bool, tally: Tally) -> None:
