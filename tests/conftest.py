@@ -1,12 +1,14 @@
 """What every test shares: shape annotations are executed, seeds are set, and nothing reaches the network."""
 
 import fcntl
+import functools
 import gc
 import ipaddress
 import json
 import os
 import random
 import socket
+import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -107,6 +109,8 @@ def little_to_show() -> Iterator[None]:
         patch.setattr("heedful.tasks.generate.train.SHOWN", 3)
         patch.setattr("heedful.tasks.paint.train.SHOWN", 1)
         patch.setattr("heedful.store.files.Disk.fsync", lambda disk, descriptor: None)
+        # Each client of HTTP reads all certificates of the world when it is made, and no test asks for any.
+        patch.setattr("ssl.create_default_context", functools.cache(ssl.create_default_context))
         yield
 
 

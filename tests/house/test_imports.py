@@ -1,6 +1,7 @@
 """Imports go down: which room of the house may use which, checked over the source of all of them."""
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -94,13 +95,18 @@ HOMONYMS = {
 }
 
 
-def imports(source: str, package: str) -> Iterator[tuple[int, str]]:
+@functools.cache
+def imports(source: str, package: str) -> list[tuple[int, str]]:
     """Line and full dotted name of all that `source`, a module of `package`, imports, wherever in it.
 
     `from a import b` gives a.b. A use of `torch.nn` counts as its import, and so does a name that is given to
     `import_module` or `Lazy`; a name that is computed there gives "?".
     """
-    for node in ast.walk(ast.parse(source)):
+    return [*_imports(ast.parse(source), package)]
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from heedful.core.init import uninitialised
 from heedful.models import KINDS, kind_of_config, make_model
 from heedful.models.actor_critic import ActorCriticConfig
 from heedful.models.classifier import ClassifierConfig
@@ -74,7 +75,7 @@ def translate(row: Any, vocabulary: int = V) -> Any:
 
 
 def count(config: Any) -> int:
-    with torch.device("meta"):
+    with torch.device("meta"), uninitialised():
         return sum(weight.numel() for weight in make_model(config).parameters())
 
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from heedful.core.init import uninitialised
 from heedful.errors import InputError
 from heedful.models import DETR, PRESETS, make_model, preset
 from heedful.models.counts import PARAMETERS
@@ -10,7 +11,7 @@ from heedful.models.counts import PARAMETERS
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_the_model_that_info_tells_of(name: str) -> None:
-    with torch.device("meta"):
+    with torch.device("meta"), uninitialised():
         model = make_model(name)
     standing_still = [*model.buffers()] if isinstance(model, DETR) else []
     sizes = [tensor.numel() for tensor in (*model.parameters(), *standing_still)]

@@ -16,6 +16,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from heedful.core.init import uninitialised
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import (
@@ -68,7 +69,7 @@ def of_recurrent(*, e: int, n: int, a: int, r: int, source: int, target: int, ma
 
 
 def count(name: str, source: int, target: int, *, joint: bool) -> int:
-    with torch.device("meta"):
+    with torch.device("meta"), uninitialised():
         model = make_model(translator_config(TRANSLATORS[name], source_vocab=source, target_vocab=target, joint=joint))
     return sum(weight.numel() for weight in model.parameters())
 
@@ -182,7 +183,7 @@ NEWER = {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}
 
 
 def theirs_of(family: str, sizes: dict[str, Any], *, newer: bool) -> nn.Module:
-    with torch.device("meta"):
+    with torch.device("meta"), uninitialised():
         match family:
             case "marian":
                 return MarianMTModel(MarianConfig(**sizes, vocab_size=58101, pad_token_id=58100))
@@ -336,7 +337,7 @@ LLAMA = {"llama-nano": 771_200, "tinyllama-1.1b": 1_100_048_384}  # the second a
 
 @pytest.mark.parametrize("name", sorted(LANGUAGE_MODELS | PAINTERS))
 def test_language_models(name: str) -> None:
-    with torch.device("meta"):
+    with torch.device("meta"), uninitialised():
         model = make_model(lm_config((LANGUAGE_MODELS | PAINTERS)[name]))
     total = sum(weight.numel() for weight in model.parameters())
     if name in LLAMA:
@@ -373,7 +374,7 @@ def test_encoders(name: str) -> None:
         ({"pooler"}, pooled),
         ({"mlm_head", "pooler", "nsp_head"}, sum(parts.values())),
     ):
-        with torch.device("meta"):
+        with torch.device("meta"), uninitialised():
             flags = {head: head in heads for head in ("mlm_head", "pooler", "nsp_head")}
             model = make_model(encoder_config(ENCODERS[name], **flags))
         assert sum(weight.numel() for weight in model.parameters()) == expected
@@ -386,7 +387,7 @@ def test_encoders(name: str) -> None:
 def test_modern_encoders(name: str, width: int, layers: int, inner: int) -> None:
     """No biases but those of norms and heads, no table of places; and no other encoder is without a test."""
     assert ENCODERS.keys() == BERT.keys() | {"modern-tiny", "modern-small"}
-    with torch.device("meta"):
+    with torch.device("meta"), uninitialised():
         model = make_model(encoder_config(ENCODERS[name], mlm_head=False))
     layer = 4 * width**2 + 3 * width * inner + 4 * width
     expected = (8000 + 2) * width + 2 * width + layers * layer + 2 * width

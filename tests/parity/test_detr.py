@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from transformers import DetrConfig, DetrForObjectDetection, ResNetConfig
 from transformers.loss.loss_for_object_detection import ForObjectDetectionLoss
 
+from heedful.core.init import uninitialised
 from heedful.errors import InputError
 from heedful.exchange.hf import detr
 from heedful.exchange.hf.detr import config_from_hf, config_to_hf, rules
@@ -259,7 +260,7 @@ def test_the_authors_weights_have_timm_s_names() -> None:
     )
     newer = {"model_type": "timm_backbone", "backbone": "resnet50", "out_indices": [1, 2, 3, 4], "features_only": True}
     assert config_from_hf(OLD | {"backbone_config": newer}) == config
-    with torch.device("meta"):
+    with torch.device("meta"), uninitialised():
         own = {name: weight.detach() for name, weight in DETR(config).named_parameters()}
     theirs, timm = to_theirs(rules(config), own), to_theirs(by_timm(config), own)
     assert len(theirs) == len(timm) == len(own)
@@ -284,7 +285,7 @@ def test_timm_s_residual_networks(name: str, layers: int) -> None:
     config = config_from_hf(OLD | {"backbone": name, "backbone_kwargs": {"in_chans": 1}})
     assert sum(config.backbone.depths) == layers
     assert config.backbone.channels == 1
-    with torch.device("meta"):
+    with torch.device("meta"), uninitialised():
         own = {name: weight.detach() for name, weight in DETR(config).named_parameters()}
     shortcut = "model.backbone.conv_encoder.model.layer1.0.downsample.0.weight" in to_theirs(by_timm(config), own)
     assert shortcut == (config.backbone.kind == "bottleneck")

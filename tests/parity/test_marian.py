@@ -24,6 +24,7 @@ from compared import (
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
+from heedful.core.init import uninitialised
 from heedful.errors import InputError
 from heedful.exchange.hf.marian import FAMILY, RULES, TABLE, config_from_hf, rules
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
@@ -202,7 +203,7 @@ def test_the_configuration_of_a_published_model() -> None:
         output_bias=True,
     )
     assert config_from_hf(OPUS) == config
-    with torch.device("meta"):
+    with torch.device("meta"), uninitialised():
         model = Seq2Seq(config)
     attention, mlp, norm = 4 * (512 * 512 + 512), 2 * 512 * 2048 + 2048 + 512, 2 * 512
     layers = 6 * (attention + mlp + 2 * norm) + 6 * (2 * attention + mlp + 3 * norm)

@@ -4,6 +4,7 @@ Every tensor on both sides must be accounted for. A name that no rule knows, or 
 error and never passed over: a layer that keeps its random weights is found months later, or not at all.
 """
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,8 +127,13 @@ def to_theirs(rules: Iterable[Rule], ours: Mapping[str, Tensor], *, where: str =
 
 def layer_of(pattern: str, name: str) -> str | None:
     """The layer's number in `name`, "" where the pattern has none; None where the name is another."""
-    match = re.fullmatch(re.escape(pattern).replace(r"\{i\}", r"(\d+)"), name)
+    match = _pattern(pattern).fullmatch(name)
     return None if match is None else "".join(match.groups())
+
+
+@functools.cache
+def _pattern(written: str) -> re.Pattern[str]:
+    return re.compile(re.escape(written).replace(r"\{i\}", r"(\d+)"))
 
 
 def _turn(rule: Rule, tensor: Tensor, *, back: bool) -> Tensor:
