@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import groupby
+from itertools import chain, compress, groupby
 from pathlib import Path
 
 import tokenizers
@@ -24,6 +24,7 @@ from heedful.errors import InputError, StorageError
 
 Ids = list[int]  # of tokens
 MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that is made to have them
+MANY = 1000  # texts at once, of which each word is encoded once
 # What else may be asked for, after them. Text is cut between "<" or "<|" and a letter before pieces are learnt, so that
 # none is spelled like this.
 EXTRA = re.compile(r"<\|[A-Za-z][A-Za-z0-9_]*\|>|<[A-Z]+>")
@@ -342,9 +343,28 @@ class Tokenizer:
             raise StorageError("a tokenizer of another make", where=str(path), fix=FIX)
 
     def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        if self.ours and len(texts) > MANY:
+            known: dict[str, list[int]] = {}
+            return [ids for at in range(0, len(texts), MANY) for ids in self._by_words(texts[at : at + MANY], known)]
         if self.numbers is None:
-            return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
+            return self._ids_of(texts)
         return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
+
+    def _by_words(self, texts: Sequence[str], known: dict[str, list[int]]) -> list[list[int]]:
+        """The same, but a word that comes often is encoded once: no token of ours reaches over the blank that begins a
+        word. `known` holds the words that came. A text that has other blanks is encoded as a whole."""
+        words = [text.split() for text in texts]
+        plain = [bool(own) and " " + " ".join(own) == text for own, text in zip(words, texts, strict=True)]
+        new = sorted(set(chain.from_iterable(compress(words, plain))) - known.keys())
+        known.update(zip(new, self._ids_of([f" {word}" for word in new]), strict=True))
+        whole = iter(self._ids_of([text for text, is_plain in zip(texts, plain, strict=True) if not is_plain]))
+        return [
+            [*chain.from_iterable(map(known.__getitem__, own))] if is_plain else next(whole)
+            for own, is_plain in zip(words, plain, strict=True)
+        ]
+
+    def _ids_of(self, texts: Sequence[str]) -> list[list[int]]:
+        return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
 
     def _numbered(self, found: tokenizers.Encoding) -> list[int]:
         if self.numbers is None:

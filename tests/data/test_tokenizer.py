@@ -121,6 +121,21 @@ def test_a_batch_is_each_text_by_itself(texts: list[str]) -> None:
 
 
 @BOTH
+def test_words_of_many_texts_are_encoded_once_and_make_the_same_ids(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heedful.data.tokenizer.MANY", 3)
+    words = st.sampled_from([*NASTY, "it's", "'s", "we'LL", "12", "a1b", "½x", "x▁y", "near", "Büsche.", "a<b"])
+
+    @given(st.lists(st.lists(words, max_size=6).map(" ".join) | ANY_TEXT, min_size=4, max_size=12))
+    def whatever_they_are(texts: list[str]) -> None:
+        for encode in (tokenizer.encode, tokenizer.encode_whole):
+            assert encode(texts) == [encode([text])[0] for text in texts]
+
+    whatever_they_are()
+
+
+@BOTH
 def test_control_ids_are_where_everybody_expects_them(tokenizer: Tokenizer) -> None:
     assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3) == (tokenizer.pad, tokenizer.unk, tokenizer.bos, tokenizer.eos)
     assert tokenizer.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
