@@ -219,10 +219,11 @@ class _Reader:
 
     def voc(self, files: Iterable[Path]) -> list[_Row]:
         files = [*files]
-        find = _Finder(files[0].parent, "") if files else None
+        if not files:
+            return []
+        find = _Finder(files[0].parent, "")
         rows = []
         for file in files:
-            assert find is not None
             self.files.append(file)
             root = _xml(file)
             name = root.findtext("filename") or f"{file.stem}.jpg"
