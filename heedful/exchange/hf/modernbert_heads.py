@@ -8,7 +8,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import bert, keys, modernbert
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.rules import Rule, always
+from heedful.exchange.hf.rules import Rule, always, within
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.token_classifier import TokenClassifierConfig
@@ -48,8 +48,7 @@ def _above(encoder: EncoderConfig, kind: str, ids: Mapping[str, int], dropout: f
 
 def _rules(encoder: EncoderConfig | None) -> Iterator[Rule]:
     assert encoder is not None
-    for rule in modernbert.rules(encoder):
-        yield rule if rule.ours is None else replace(rule, ours=f"encoder.{rule.ours}")
+    yield from within("encoder", modernbert.rules(encoder))
     yield from bert.modules({"head.dense": "encoder.pooler.dense", "head.norm": "encoder.pooler.norm", HEAD: "out"})
 
 

@@ -15,7 +15,7 @@ import torch
 from heedful.errors import InputError
 from heedful.exchange.hf import bert, distilbert, keys, roberta, xlm_roberta
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.rules import Recast, Rule, always
+from heedful.exchange.hf.rules import Recast, Rule, always, within
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.encoder import EncoderConfig
 
@@ -106,11 +106,8 @@ def trunk(encoder: EncoderConfig, body: Body) -> Iterator[Rule]:
     """The rules of the encoder below a head."""
     prefix, unused = TRUNKS[body]
     if body == "distilbert":
-        found = distilbert.trunk(prefix, written=True)
-    else:
-        found = bert.trunk(encoder, prefix, written=True, unused=unused)
-    for rule in found:
-        yield rule if rule.ours is None else replace(rule, ours=f"encoder.{rule.ours}")
+        return within("encoder", distilbert.trunk(prefix, written=True))
+    return within("encoder", bert.trunk(encoder, prefix, written=True, unused=unused))
 
 
 def dropout_key(body: Body, kind: str) -> str:
