@@ -381,7 +381,7 @@ def _end_of(tokens: Sequence[Token], number: int) -> int:
     depth = 0
     for end in range(number, len(tokens)):
         if tokens[end].name == tokens[number].name:
-            depth += (tokens[end].kind == "opens") - (tokens[end].kind == "closes")
+            depth += tokens[end].deeper
             if not depth:
                 return end + 1
     return len(tokens)
