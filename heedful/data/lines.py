@@ -300,6 +300,11 @@ def listed(names: Iterable[object]) -> str:
     return ", ".join(map(repr, islice(names, 8))) or "none"
 
 
+def first_few(names: Sequence[str], most: int = 3) -> str:
+    """For a message: so many of them, and "..." for the others."""
+    return ", ".join(names[:most]) + ", ..." * (len(names) > most)
+
+
 def quoted(text: str) -> str:
     """For a message, as Python writes a text, but that spaces are spaces: French has narrow ones before its marks."""
     mark = '"' if "'" in text and '"' not in text else "'"
