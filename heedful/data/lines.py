@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from heedful.errors import HeedError, InputError, MissingError
 
@@ -293,6 +294,13 @@ def json_type(value: object) -> str:
     """What a JSON value is, in words."""
     kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
     return kinds.get(type(value), "null" if value is None else "an object")
+
+
+def json_object(value: object, where: str, fix: str) -> dict[str, Any]:
+    """What is one. Raises InputError for another JSON value."""
+    if not isinstance(value, dict):
+        raise InputError(f"{json_type(value)}, expected an object", where=where, fix=fix)
+    return value
 
 
 def listed(names: Iterable[object]) -> str:

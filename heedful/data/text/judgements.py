@@ -16,7 +16,7 @@ from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any
 
-from heedful.data.lines import json_items, json_lines, json_type, listed, read_lines, sanitise
+from heedful.data.lines import json_items, json_lines, json_object, json_type, listed, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, read_parts, read_tests
 from heedful.errors import InputError
 
@@ -123,8 +123,7 @@ def _deciding(path: Path, notes: list[str]) -> list[Judgement]:
 
 
 def _judgement(row: object, where: str) -> Judgement:
-    if not isinstance(row, dict):
-        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=EXAMPLE)
+    row = json_object(row, where, EXAMPLE)
     if "candidates" in row:
         return _ranked(row, where)
     if "chosen" in row and "rejected" in row:

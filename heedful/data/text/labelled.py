@@ -240,8 +240,7 @@ def _beginning_with_labels(path: Path, lines: list[str]) -> tuple[list[tuple[str
         if line.strip():
             label, text = line.split(maxsplit=1)
             rows.append((f"{path}:{number}", {"label": label, "text": text}))
-    shown = ", ".join([*sorted(labels)[:6], *["..."] * (len(labels) > 6)])
-    return rows, f"each line is read as a label and a text: {len(labels)} labels ({shown})"
+    return rows, f"each line is read as a label and a text: {len(labels)} labels ({first_few(sorted(labels), 6)})"
 
 
 def _fasttext(numbered: list[tuple[str, list[str]]]) -> tuple[list[tuple[str, dict[str, object]]], str]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from heedful.data.lines import json_items, json_lines, json_type, read_lines, sanitise
+from heedful.data.lines import json_items, json_lines, json_object, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, read_parts
 from heedful.data.text.judgements import conversation, is_message
 from heedful.errors import InputError
@@ -32,8 +32,7 @@ def prompts_in(path: Path) -> list[str]:
 def _prompt(row: object, where: str) -> str:
     if isinstance(row, str):
         return sanitise(row)
-    if not isinstance(row, dict):
-        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=EXAMPLE)
+    row = json_object(row, where, EXAMPLE)
     value = row.get("prompt", row.get("messages"))
     if isinstance(value, str):
         return sanitise(value)
