@@ -22,9 +22,7 @@ def _below(
 ) -> tuple[EncoderConfig, int, float]:
     """The encoder, how many answers there are, and the dropout before they are told. Raises InputError for a head that
     is for something else."""
-    for name in theirs.get("architectures") or ():
-        if not str(name).endswith(kind):
-            raise InputError(f"architectures is {name!r}: its `{HEAD}` is for something else", where=where)
+    keys.refuse_other_head(theirs, HEAD, kind, where)
     own = {name for name in names if name.startswith("model.")}
     encoder = modernbert.config_from_hf({**theirs}, own, where=where)
     function = keys.activation("classifier_activation", theirs.get("classifier_activation", "gelu"), where)

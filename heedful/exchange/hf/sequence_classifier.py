@@ -121,9 +121,7 @@ def below_head(
     """The encoder, how many answers there are, and the dropout before they are told. `kind` is how the class of a model
     with this head ends. Raises InputError for a key that is not known, a value that we cannot build, or a head that is
     for something else."""
-    for name in theirs.get("architectures") or ():
-        if not str(name).endswith(kind):
-            raise InputError(f"architectures is {name!r}: its `{head}` is for something else", where=where)
+    keys.refuse_other_head(theirs, head, kind, where)
     encoder = FAMILIES[body].config_from_hf(theirs, (), where=where)
     key = dropout_key(body, kind)
     given = theirs.get(key, DROPOUTS[kind][1] if body == "distilbert" else None)
