@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from heedful.errors import HeedError, InputError, MissingError
 
@@ -295,9 +296,21 @@ def json_type(value: object) -> str:
     return kinds.get(type(value), "null" if value is None else "an object")
 
 
+def json_object(value: object, where: str, fix: str) -> dict[str, Any]:
+    """What is one. Raises InputError for another JSON value."""
+    if not isinstance(value, dict):
+        raise InputError(f"{json_type(value)}, expected an object", where=where, fix=fix)
+    return value
+
+
 def listed(names: Iterable[object]) -> str:
     """The first eight of some names, for a message."""
     return ", ".join(map(repr, islice(names, 8))) or "none"
+
+
+def first_few(names: Sequence[str], most: int = 3) -> str:
+    """For a message: so many of them, and "..." for the others."""
+    return ", ".join(names[:most]) + ", ..." * (len(names) > most)
 
 
 def quoted(text: str) -> str:

@@ -195,16 +195,8 @@ class Tokenizer:
             raise InputError(f"a vocabulary without {MASK}", fix="use a model of heed train fill")
         if self.special.spelled:
             return self.encode_whole([text.replace(MASK, self._token(mask)) for text in texts])
-        parts = [text.split(MASK) for text in texts]
-        if self.carries_spaces:
-            parts = [[*(part.removesuffix(" ") for part in own[:-1]), own[-1]] for own in parts]
-        encoded = iter(self.encode_whole([part for own in parts for part in own]))
-        rows = []
-        for own in parts:
-            rows.append(next(encoded))
-            for _ in own[1:]:
-                rows[-1] = [*rows[-1], mask, *next(encoded)]
-        return rows
+        split = re.compile(f" ?({MASK})" if self.carries_spaces else f"({MASK})")
+        return self._joined([split.split(text) for text in texts], {MASK: mask})
 
     def encode_marked(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode`, but "<mask>" and "<extra_id_0>", ... are the marks that they name, where the vocabulary has
@@ -214,16 +206,19 @@ class Tokenizer:
             return self.encode(texts)
         marks = {mark: index for index, mark in self._marks().items()}
         split = re.compile(f" ?({'|'.join(marks)})") if marks else re.compile("(?!)")
-        parts = [
-            split.split(self._space + sanitise(text)) if text else [""] for text in texts
-        ]  # text, mark, text, ..., text
-        encoded = iter(self.encode_whole([part for own in parts for part in own[::2]]))
-        rows = []
-        for own in parts:
-            rows.append(next(encoded))
-            for mark in own[1::2]:
-                rows[-1] = [*rows[-1], marks[mark], *next(encoded)]
-        return rows
+        parts = [split.split(self._space + sanitise(text)) if text else [""] for text in texts]
+        return self._joined(parts, marks)
+
+    def _joined(self, rows: Sequence[Sequence[str]], marks: Mapping[str, int]) -> list[list[int]]:
+        """The ids of each row of a text, a mark, a text, ..., a text."""
+        encoded = iter(self.encode_whole([text for row in rows for text in row[::2]]))
+        made = []
+        for row in rows:
+            ids = [*next(encoded)]
+            for mark in row[1::2]:
+                ids += [marks[mark], *next(encoded)]
+            made.append(ids)
+        return made
 
     def decode_marked(self, ids: Sequence[int]) -> str:
         """As `decode`, with the marks that `encode_marked` reads."""
@@ -231,11 +226,7 @@ class Tokenizer:
         if not self.ours and self._names is None:
             kept = [index for index in ids if index in marks or index not in self._controls]
             return self._inner.decode(kept, skip_special_tokens=False)
-        parts = (
-            "".join(f" {marks[index]}" for index in own) if marked else self.decode_whole(list(own))
-            for marked, own in groupby(ids, key=marks.__contains__)
-        )
-        return "".join(parts).removeprefix(self._space)
+        return self._decode_named(ids, {index: f" {mark}" for index, mark in marks.items()})
 
     def _marks(self) -> dict[int, str]:
         masks = {} if self.mask is None else {self.mask: MASK}
@@ -279,6 +270,10 @@ class Tokenizer:
         """The text of the ids; control ids are left out, with `extra` those in `extra` are not, and bytes that are no
         UTF-8 read as U+FFFD."""
         names = {index: name for name, index in self.extra.items()} if extra else {}
+        return self._decode_named(ids, names)
+
+    def _decode_named(self, ids: Sequence[int], names: Mapping[int, str]) -> str:
+        """The text of the ids, of which some read as these names."""
         parts = (
             "".join(names[index] for index in own) if named else self.decode_whole(list(own))
             for named, own in groupby(ids, key=names.__contains__)

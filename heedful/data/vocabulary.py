@@ -8,7 +8,7 @@ from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
 
 def word_pieces(
-    numbers: Mapping[str, int], *, lower: bool, unknown: str, chinese: bool = True, accents: bool | None = None
+    numbers: Mapping[str, int], *, lower: bool, unknown: str, chinese: bool, accents: bool | None
 ) -> tokenizers.Tokenizer:
     """Words are split into the longest pieces that there are; "##" begins one that continues a word (Devlin et al.
     2019, their code). `accents`: whether to strip them; None: where text is set in lower case."""

@@ -313,18 +313,18 @@ def hub_tokenizer(
 
 def read_chat(folder: Path) -> Files:
     """The files of a run that keep how a folder of the Hub writes a chat: a program, which nothing here runs."""
-    found: Files = {}
-    if (folder / CHAT).is_file():
-        found[CHAT] = files.read_bytes(folder / CHAT, limit=SPM_LIMIT)
     said = optional(folder / TOKENIZER_CONFIG).get("chat_template")
-    return found | ({} if said is None else {CHAT_SAID: said})
+    return _chat_program(folder) | ({} if said is None else {CHAT_SAID: said})
+
+
+def _chat_program(folder: Path) -> Files:
+    file = folder / CHAT
+    return {CHAT: files.read_bytes(file, limit=SPM_LIMIT)} if file.is_file() else {}
 
 
 def chat_files(run: Path) -> Files:
     """What a run keeps of a chat template."""
-    found: Files = {}
-    if (run / CHAT).is_file():
-        found[CHAT] = files.read_bytes(run / CHAT, limit=SPM_LIMIT)
+    found = _chat_program(run)
     if (run / CHAT_SAID).is_file():
         found[CHAT_SAID] = files.read_json(run / CHAT_SAID)
     return found

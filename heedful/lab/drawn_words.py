@@ -56,21 +56,13 @@ def links(weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[
     def fill(figure: "Figure") -> None:
         panels = figure.subplots(down, across, squeeze=False).flatten()
         for number, (axes, (name, each)) in enumerate(zip(panels, weights.items(), strict=True)):
-            for side, words, place, align in (("left", rows, 0.0, "right"), ("right", columns, 1.0, "left")):
-                looks = each.sum(1) > 0 if side == "left" else each.sum(0) > 0.15
+            some = bool((each.sum(1) == 0).any())  # look: they, and what they look at, are bold
+            left, right = (rows, each.sum(1) > 0, -0.03, "right"), (columns, each.sum(0) > 0.15, 1.03, "left")
+            for words, looks, x, align in (left, right):
+                bold = looks & (some and len(looks) == len(rows))
                 for at, word in enumerate(words):
-                    weight = (
-                        "bold" if len(rows) == len(looks) and bool(looks[at]) and (each.sum(1) == 0).any() else "normal"
-                    )
-                    axes.text(
-                        place + (-0.03 if side == "left" else 0.03),
-                        -at,
-                        word,
-                        ha=align,
-                        va="center",
-                        weight=weight,
-                        fontsize=9,
-                    )
+                    weight = "bold" if bold[at] else "normal"
+                    axes.text(x, -at, word, ha=align, va="center", weight=weight, fontsize=9)
             for query in range(len(rows)):
                 for key in range(len(columns)):
                     share = float(each[query, key])

@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from heedful.decode.search import greedy
 from heedful.lab.learning import learn
+from heedful.look.record import record
 from heedful.models import make_model
 from heedful.models.presets import TransformerSize, TranslatorSize, translator_config
 
@@ -51,11 +52,10 @@ class WordVocabulary:
 
 @dataclass(frozen=True)
 class Learnt:
-    """A translator of whole words, its vocabulary, and the losses of its training."""
+    """A translator of whole words, and its vocabulary."""
 
     model: Any  # a TranslationModel
     words: WordVocabulary
-    losses: list[float]
 
     def translate(self, texts: Sequence[str], longest: int = 40) -> list[str]:
         """The likeliest word again and again, until the end."""
@@ -73,6 +73,12 @@ class Learnt:
         """Runs the model over both: for a recording."""
         return self.model(*self.words.rows([source], end=True)[:1], *self.words.rows([target], begin=True)[:1])
 
+    def cross_attention(self, source: str, target: str) -> list[Tensor]:
+        """By layer, of each head (H, T, S): what each word of the target and its end look at in the source."""
+        with record(self.model, "decoder*cross_attention") as recording:
+            self.given(source, target)
+        return [recording.weights(name)[0] for name in recording.names]
+
 
 def translator(
     size: TranslatorSize, make: Maker, words: WordVocabulary, *, steps: int, lr: float, batch: int = 64, seed: int = 0
@@ -89,7 +95,8 @@ def translator(
         logits = model(source, target[:, :-1], segments, seen[:, 1:])
         return cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
 
-    return Learnt(model, words, learn(model, loss, steps=steps, lr=lr))
+    learn(model, loss, steps=steps, lr=lr)
+    return Learnt(model, words)
 
 
 def small(width: int = 64, layers: int = 2, heads: int = 4) -> TransformerSize:

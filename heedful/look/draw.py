@@ -127,11 +127,7 @@ def curves(
     with in_style():
         figure = Figure(figsize=(4.6 * len(panels), 3.4), layout="constrained")
         for axes, (label, keys) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-            for key in keys:
-                points = [(row["step"], row[key]) for row in metrics if key in row]
-                few = "o" if len(points) <= 40 else ""
-                axes.plot(*zip(*points, strict=True), label=key.replace("_", " "), marker=few, markersize=3)
-            _plain(axes, "step", label)
+            _over_steps(axes, metrics, keys, label)
         figure.suptitle(title, parse_math=False)
     return figure
 
@@ -150,14 +146,18 @@ def panels(metrics: Sequence[Mapping[str, float | int]], keys: Mapping[str, Sequ
         figure = Figure(figsize=(3.6 * columns, 2.6 * rows), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False).flat
         for axes, (heading, own) in zip(grid, shown.items(), strict=False):
-            for key in own:
-                points = [(row["step"], row[key]) for row in metrics if key in row]
-                few = "o" if len(points) <= 40 else ""
-                axes.plot(*zip(*points, strict=True), label=key.replace("_", " "), marker=few, markersize=3)
-            _plain(axes, "step", heading)
+            _over_steps(axes, metrics, own, heading)
         for axes in grid[len(shown) :]:
             axes.set_axis_off()
     return figure
+
+
+def _over_steps(axes: Axes, metrics: Sequence[Mapping[str, float | int]], keys: Sequence[str], label: str) -> None:
+    for key in keys:
+        points = [(row["step"], row[key]) for row in metrics if key in row]
+        few = "o" if len(points) <= 40 else ""
+        axes.plot(*zip(*points, strict=True), label=key.replace("_", " "), marker=few, markersize=3)
+    _plain(axes, "step", label)
 
 
 def score_by_length(

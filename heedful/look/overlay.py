@@ -4,8 +4,6 @@ L layers, H heads, T tokens, of which the last P are the picture's patches, R ro
 h x w pixels.
 """
 
-import base64
-import hashlib
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from PIL import Image
 from torch import Tensor
 
 from heedful.look.labels import token_label
+from heedful.look.page import packed, policy_hash
 from heedful.look.sheet import data_url
 
 HEAT, STRENGTH = "inferno", 0.65  # colours from little to much, and how much of the picture the most of it hides
@@ -63,9 +62,8 @@ class PictureView(TypedDict):
 
 
 def map_view(group: str, name: str, weights: Float[Tensor, "R C"], box: Sequence[float] | None = None) -> MapView:
-    half = weights.to("cpu", torch.float16).contiguous().numpy().astype("<f2").tobytes()
     rows, columns = weights.shape
-    made = MapView(group=group, name=name, rows=rows, columns=columns, weights=base64.b64encode(half).decode())
+    made = MapView(group=group, name=name, rows=rows, columns=columns, weights=packed(weights))
     return made if box is None else made | {"box": [float(edge) for edge in box]}
 
 
@@ -206,8 +204,7 @@ def each_page(
 
 
 def _page(title: str, told: str, parts: Sequence[str]) -> str:
-    allowed = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{allowed}'"
+    policy = f"default-src 'none'; img-src data:; style-src '{policy_hash(STYLE)}'"
     name = html.escape(token_label(title, limit=200))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>'

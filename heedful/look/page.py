@@ -23,13 +23,7 @@ from heedful.errors import InputError, NonFiniteError
 from heedful.look.labels import is_causal, summary, token_label
 
 LONGEST = 256  # tokens a side
-SCRIPTS = (
-    "page_state.js",
-    "page_maps.js",
-    "page_views.js",
-    "page_steps.js",
-    "page.js",
-)  # one program, in this order
+SCRIPTS = ("page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page.js")  # one program, in this order
 
 
 class Label(TypedDict):
@@ -121,7 +115,6 @@ def _page_layer(name: str, weights: Float[Tensor, "H T S"], texts: Mapping[str, 
         )
     if not weights.isfinite().all():
         raise NonFiniteError("some attention weights are NaN", where=name, fix="look at an earlier checkpoint")
-    half = weights.detach().to("cpu", torch.float16)
     return Layer(
         name=name,
         kind=kind,
@@ -131,7 +124,7 @@ def _page_layer(name: str, weights: Float[Tensor, "H T S"], texts: Mapping[str, 
         T=T,
         S=S,
         causal=rows == columns and is_causal(weights),
-        weights=base64.b64encode(half.contiguous().numpy().astype("<f2").tobytes()).decode(),
+        weights=packed(weights),
         labels=[
             Label(name=label.name, score=round(label.score, 3)) for label in summary(weights, same=rows == columns)
         ],
@@ -153,9 +146,9 @@ def page(view: PageView) -> str:
         "about": html.escape(view.get("about", "")),
         "body": here.joinpath("page_body.html").read_text(encoding="utf-8"),
         "style": style,
-        "style_hash": _hash(style),
+        "style_hash": policy_hash(style),
         "script": script,
-        "script_hash": _hash(script),
+        "script_hash": policy_hash(script),
         "data": data,
     }
     template = here.joinpath("page.html").read_text(encoding="utf-8")
@@ -163,5 +156,12 @@ def page(view: PageView) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
 
 
-def _hash(text: str) -> str:
+def packed(weights: Float[Tensor, "..."]) -> str:
+    """Weights as a page holds them: base64 of little-endian float16, row by row."""
+    half = weights.detach().to("cpu", torch.float16)
+    return base64.b64encode(half.contiguous().numpy().astype("<f2").tobytes()).decode()
+
+
+def policy_hash(text: str) -> str:
+    """How a Content-Security-Policy names a script or style that it lets in."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import torch
 
 from heedful.serve.hosted import StreamedPiece
+from heedful.serve.jobs import given_up
 
 Ids = list[int]
 AT_ONCE = 16  # texts of one request that are being continued
@@ -98,9 +99,7 @@ async def together(streams: Sequence[AsyncIterator[StreamedPiece]]) -> AsyncGene
             else:
                 yield number, found
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await given_up(tasks)
 
 
 def echoed(served: ContinuesTexts, prompt: Ids, top: int) -> list[TokenScore]:

@@ -31,7 +31,7 @@ from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, InputError, LateError, TextError
 from heedful.run.task import Served, Task
 from heedful.serve.hosted import TOGETHER, Record, StreamedPiece, TextSide, Writing
-from heedful.serve.jobs import QuestionJob, WorkJob, WritingJob, found_by, gathers, hand_over, key_of
+from heedful.serve.jobs import QuestionJob, WorkJob, WritingJob, found_by, gathers, given_up, hand_over, key_of
 from heedful.serve.meters import Meters
 from heedful.tasks.load import row_of_model
 from heedful.tasks.shared.served import by_library
@@ -240,9 +240,7 @@ class Engine:
         try:
             made = await asyncio.gather(*tasks)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await given_up(tasks)
         return [made[i : i + count] for i in range(0, len(made), count)]
 
     async def _write(

@@ -79,3 +79,7 @@ class Hosted(Protocol):
 
 
 Models = Mapping[str, Hosted]  # by their names
+
+
+def reads_pictures(model: Hosted) -> bool:
+    return any(part().reads == "pictures" for part in model.row.asks.values())

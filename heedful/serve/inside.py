@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, create_model
 
 from heedful.core.config import from_json
 from heedful.run.task import Looked, NamedWeights
-from heedful.serve.hosted import Hosted, Models
+from heedful.serve.hosted import Hosted, Models, reads_pictures
 from heedful.serve.own import (
     Name,
     Sent,
@@ -84,10 +84,9 @@ async def _asked(
     if given["stream"]:
         refuse_stream(LOOK)
     model = model_for(models, "look", able, given["model"])
-    pictures = any(part().reads == "pictures" for part in model.row.asks.values())
-    if pictures != bool(sent):
+    if (pictures := reads_pictures(model)) != bool(sent):
         raise Refused(415, f"{model.name} reads {'pictures' if pictures else 'texts'}", "send one of those")
-    chosen = _chosen(given)
+    chosen = {key: value for key, value in settings_of(given).items() if key not in OWN}
     refuse_long([*chosen.items(), ("text", None if sent else _text(given))])
     options = from_json(model.row.inside.options(), chosen, where=LOOK, largest=None)
     if not sent:
@@ -104,10 +103,6 @@ def _text(given: Mapping[str, Any]) -> str:
     if not isinstance(text, str):
         raise Refused(422, "one text is needed", 'give "text"')
     return text
-
-
-def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings_of(given).items() if key not in OWN}
 
 
 def _weights(model: Hosted, what: str, given: Mapping[str, Any], options: Any) -> dict[str, Any]:

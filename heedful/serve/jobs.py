@@ -12,6 +12,13 @@ from heedful.serve.hosted import StreamedPiece, Writing
 Made = TypeVar("Made")
 
 
+async def given_up(tasks: Sequence["asyncio.Future[Any]"]) -> None:
+    """Cancels what is not done, and waits until all are over."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 @dataclass(eq=False, kw_only=True)
 class ModelJob:
     """What somebody waits for in an event loop."""

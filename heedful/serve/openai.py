@@ -25,7 +25,7 @@ from heedful.serve.gate import Rules
 from heedful.serve.hosted import TOGETHER, Hosted, Models, StreamedPiece, TextSide, Writing
 from heedful.serve.languages import pair_of, translated, unique
 from heedful.serve.openai_answers import CompletionChoice, CompletionResponse, ScoredTokens, of_prompt, streamed
-from heedful.serve.openai_requests import MOST_TEXTS, MOST_TOKENS, ChatRequest, CompletionRequest, EmbeddingRequest
+from heedful.serve.openai_requests import MOST_TEXTS, ChatRequest, CompletionRequest, EmbeddingRequest
 from heedful.serve.public import GENERATE, TRANSLATE, body_shown, door, read_body
 from heedful.serve.refusals import Refused
 from heedful.verbs.use import embedder_in
@@ -136,7 +136,7 @@ async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
         raise Refused(400, f"best_of: only {count}, as many as are handed over", param="best_of")
     served = cast(ContinuesTexts, hosted.served)
     prompts = asked.prompts
-    read = await asyncio.to_thread(_tokens, served, prompts, "prompt")
+    read = await asyncio.to_thread(_tokens, served, prompts)
     room = served.context + 1 - len(served.before)
     if asked.echo and asked.logprobs is not None and (longest := max(map(len, read))) > room:
         what = f"prompt: {longest:,} tokens, but with echo and logprobs the model reads at most {room:,}"
@@ -194,12 +194,12 @@ async def _completion_events(
                 yield answer.event(choice.told(number, asked))
 
 
-def _tokens(served: ContinuesTexts, prompts: Sequence[str | list[int]], param: str) -> list[list[int]]:
+def _tokens(served: ContinuesTexts, prompts: Sequence[str | list[int]]) -> list[list[int]]:
     """Of each prompt. Raises Refused for a number that is none of the model's tokens."""
     for prompt in prompts:
         if not isinstance(prompt, str) and max(prompt) >= served.tokenizer.size:
-            what = f"{param}: {max(prompt)} is no token of this model, which has {served.tokenizer.size:,}"
-            raise Refused(400, what, param=param)
+            what = f"prompt: {max(prompt)} is no token of this model, which has {served.tokenizer.size:,}"
+            raise Refused(400, what, param="prompt")
     return [served.tokenizer.encode_whole([each])[0] if isinstance(each, str) else each for each in prompts]
 
 
@@ -216,16 +216,15 @@ async def _converse(hosted: Hosted, asked: ChatRequest) -> Response:
         {"role": "system" if message.role == "developer" else message.role, "content": message.text}
         for message in asked.messages
     ]
-    most = asked.max_completion_tokens or asked.max_tokens or MOST_TOKENS
     try:
-        found = await read(hosted, spoken, most)
+        found = await read(hosted, spoken, asked.most_tokens)
     except TextError as error:
         code = "context_length_exceeded" if isinstance(error, TooLongError) else None
         raise Refused(400, f"messages: {error.what}", param="messages", code=code) from None
     except InputError as error:
         raise Refused(400, f"messages: {error}", param="messages") from None
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
-    answer = CompletionResponse("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
+    answer = _chat_response(hosted, asked)
     answer.read = len(found.ids)
     if found.forgotten:
         answer.head["forgotten_turns"] = found.forgotten
@@ -237,7 +236,6 @@ async def _converse(hosted: Hosted, asked: ChatRequest) -> Response:
     pieces = together([begun(number) for number in range(count)])
     served = cast(ContinuesTexts, hosted.served)
     if asked.stream:
-        answer.kind = "chat.completion.chunk"
         return await streamed(answer, _turn_events(answer, pieces, served, asked))
     made = [Continued() for _ in range(count)]
     async with aclosing(pieces):
@@ -246,6 +244,11 @@ async def _converse(hosted: Hosted, asked: ChatRequest) -> Response:
     answer.made = sum(len(each.tokens) for each in made)
     scores = [_turn_scores(served, each, asked)[0] for each in made]
     return answer.whole([_turn(i, each.text, each.finish, scores[i]) for i, each in enumerate(made)])
+
+
+def _chat_response(hosted: Hosted, asked: ChatRequest) -> CompletionResponse:
+    kind = "chat.completion.chunk" if asked.stream else "chat.completion"
+    return CompletionResponse("chatcmpl", kind, hosted.name, tells_usage=asked.tells_usage)
 
 
 def _turn(number: int, text: str, finish: str | None, scores: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -329,14 +332,12 @@ async def _translate(hosted: Hosted, asked: ChatRequest) -> Response:
         found = unique(each["text"] for each in best["hypotheses"])
     else:
         (found,) = await translated(hosted, [said], n=asked.n or 1, **languages)
-    most = asked.max_completion_tokens or asked.max_tokens or MOST_TOKENS
-    answer = CompletionResponse("chatcmpl", "chat.completion", hosted.name, tells_usage=asked.tells_usage)
+    answer = _chat_response(hosted, asked)
     answer.read = len(served.source.encode([said])[0])
-    cut = [_cut(served, text, most, asked.stops) for text in found]
+    cut = [_cut(served, text, asked.most_tokens, asked.stops) for text in found]
     answer.made = sum(count for *_, count in cut)
     made = [(text, finish) for text, finish, _ in cut]
     if asked.stream:
-        answer.kind = "chat.completion.chunk"
         return await streamed(answer, _chat_events(answer, made))
     return answer.whole([_turn(number, *one) for number, one in enumerate(made)])
 

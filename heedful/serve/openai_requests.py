@@ -141,6 +141,11 @@ class ChatRequest(GenerationRequest):
     to: Name | None = None
     from_language: Name | None = None
 
+    @property
+    def most_tokens(self) -> int:
+        """Of an answer."""
+        return self.max_completion_tokens or self.max_tokens or MOST_TOKENS
+
 
 class EmbeddingRequest(RequestBody):
     """What `/v1/embeddings` is asked. `dimensions` must be what the model has."""

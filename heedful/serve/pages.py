@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from heedful.look import page as look_page
-from heedful.serve.hosted import Hosted, Models
+from heedful.serve.hosted import Hosted, Models, reads_pictures
 from heedful.serve.public import TRANSLATE
 from heedful.serve.refusals import Refused
 
@@ -33,16 +33,12 @@ def _asked(verb: str) -> Callable[[Hosted], bool]:
     return lambda model: verb in model.row.asks
 
 
-def _reads_pictures(model: Hosted) -> bool:
-    return any(part().reads == "pictures" for part in model.row.asks.values())
-
-
 VIEWS = (
     ServedPage("start", "Models"),
     ServedPage(TRANSLATE, "Translate", _asked("align")),
     ServedPage("write", "Write", lambda model: bool(model.row.streams) and not model.row.converses),
     ServedPage("chat", "Chat", lambda model: bool(model.row.converses)),
-    ServedPage("pictures", "Pictures", _reads_pictures),
+    ServedPage("pictures", "Pictures", reads_pictures),
     ServedPage("look", "Look inside", lambda model: model.row.inside.look is not None),
     ServedPage("runs", "Runs"),
 )

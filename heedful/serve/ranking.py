@@ -2,7 +2,7 @@
 
 import threading
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse
@@ -14,11 +14,11 @@ from heedful.serve.app import behind_gate
 from heedful.serve.gate import Rules
 from heedful.serve.meters import Meters
 from heedful.serve.pages import HERE, part_of_page
+from heedful.serve.public import Name
 from heedful.serve.refusals import Refused
 from heedful.tasks.shared.ranking import Item, Ranking
 
 STRICT = ConfigDict(extra="forbid", strict=True)
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Decided(BaseModel):

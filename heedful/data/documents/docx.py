@@ -23,7 +23,7 @@ from heedful.data.documents.markup import Token, tokens_of
 from heedful.data.documents.passages import Document, Mark, Passage, Placed, Role, with_pairs
 from heedful.data.lines import DAMAGED, NOT_READ, quoted
 from heedful.data.xml import elements_of, name_of, root_of
-from heedful.errors import InputError
+from heedful.errors import InputError, are, counted
 
 MOST_UNPACKED = 1 << 28  # bytes of all that is in the file
 PREFIX = "w:"
@@ -98,8 +98,8 @@ def docx_document(data: bytes, where: str) -> Document:
     told = "1 text box is left as it is" if boxes == 1 else f"{boxes:,} text boxes are left as they are"
     notes = [told] if boxes else []
     if deleted:
-        what = "deletion is" if deleted == 1 else "deletions are"
-        notes.append(f"{deleted:,} tracked {what} left as it was written: accept or reject the changes first")
+        what = f"{counted(deleted, 'tracked deletion')} {are(deleted)}"
+        notes.append(f"{what} left as it was written: accept or reject the changes first")
     return Document(parts, finish, tuple(notes))
 
 
@@ -381,7 +381,7 @@ def _end_of(tokens: Sequence[Token], number: int) -> int:
     depth = 0
     for end in range(number, len(tokens)):
         if tokens[end].name == tokens[number].name:
-            depth += (tokens[end].kind == "opens") - (tokens[end].kind == "closes")
+            depth += tokens[end].deeper
             if not depth:
                 return end + 1
     return len(tokens)

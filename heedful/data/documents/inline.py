@@ -3,7 +3,7 @@
 import html
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
 from heedful.data.documents.markup import Token
@@ -13,14 +13,15 @@ BLANK = " \t\r\n\f"  # what markup means as one blank; others, such as one witho
 BLANKS = re.compile(f"[{BLANK}]+")
 
 
+@dataclass
 class Inline:
-    """A part of a run: a text, or a mark with the role and the name that pair it. `beside` is how a mark stands beside
-    other words, where that is not as it stands now."""
+    """A part of a run: a text, or a mark with the role and the name that pair it."""
 
-    def __init__(
-        self, raw: str, text: str | None = None, role: Role = "alone", name: str = "", beside: str = ""
-    ) -> None:
-        self.raw, self.text, self.role, self.name, self.beside = raw, text, role, name, beside
+    raw: str
+    text: str | None = None
+    role: Role = "alone"
+    name: str = ""
+    beside: str = ""  # how a mark stands beside other words, where that is not as it stands now
 
 
 def inline_of(token: Token) -> Inline:

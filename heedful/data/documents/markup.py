@@ -35,6 +35,11 @@ class Token:
         """The name without its namespace."""
         return self.name.rpartition(":")[2]
 
+    @property
+    def deeper(self) -> int:
+        """By how many elements what follows is deeper inside: a start tag's 1, an end tag's -1."""
+        return (self.kind == "opens") - (self.kind == "closes")
+
     def attribute(self, name: str) -> str | None:
         """The value of an attribute, without escapes, "" of one without a value; None where there is none."""
         for found in ATTRIBUTE.finditer(self.raw, len(self.name) + 1):

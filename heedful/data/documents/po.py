@@ -13,7 +13,7 @@ from heedful.data.documents.inline import Inline
 from heedful.data.documents.messages import chooses, passages_of
 from heedful.data.documents.passages import Document, Part, Passage, Placed, SegmentState
 from heedful.data.documents.plain import lines_of
-from heedful.data.text.formats.po import CHARSET, NO_LINE_END
+from heedful.data.text.formats.po import CHARSET, catalogue_of
 from heedful.errors import InputError, counted
 
 FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
@@ -33,15 +33,8 @@ class Entry:
 
 
 def po_document(data: bytes, where: str, target: str) -> Document:
-    import polib
-
     text, encode = decoded(data, where, says=CHARSET)
-    try:
-        language = polib.pofile(NO_LINE_END.sub(" ", f"{text}\n")).metadata.get("Language", "")
-    except (OSError, ValueError) as error:
-        found = re.search(r"line (\d+)", str(error))
-        at = f"{where}:{found[1]}" if found else where
-        raise InputError("not a PO file: its entries do not parse", where=at, fix="try msgfmt --check") from None
+    language = catalogue_of(text, where).metadata.get("Language", "")
     for number, line in enumerate(lines_of(text), 1):
         if not LINE.fullmatch(line):
             what = "neither a comment nor a quoted string"
@@ -111,29 +104,24 @@ def _entries(text: str) -> Iterator[Entry]:
     for number, line in enumerate(lines_of(text), 1):
         bare = line.strip()
         found = FIELD.match(bare)
+        ends = not bare or bare.startswith("#") or (found and found[1] in ("msgctxt", "msgid"))
+        if ends and entry is not None and entry.spans:
+            yield entry
+            entry, fuzzy = None, False
         if bare.startswith("#"):
-            if entry is not None and entry.spans:
-                yield entry
-                entry, fuzzy = None, False
             flagged = bare.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", bare)
             fuzzy = (fuzzy or flagged) and not bare.startswith("#~")
         elif found:
-            if found[1] in ("msgctxt", "msgid") and entry is not None and entry.spans:
-                yield entry
-                entry, fuzzy = None, False
             entry = entry or Entry(number, position, fuzzy)
             name = found[1]
             entry.fields[name] = "".join(own[1] for own in QUOTED.finditer(bare, found.end()))
             if name.startswith("msgstr"):
                 begin = position + line.index("msgstr")
                 entry.spans[name] = (begin, position + len(line.rstrip()))
-        elif bare.startswith('"') and entry is not None and name:
+        elif bare.startswith('"') and entry is not None:
             entry.fields[name] += "".join(own[1] for own in QUOTED.finditer(bare))
             if name in entry.spans:
                 entry.spans[name] = (entry.spans[name][0], position + len(line.rstrip()))
-        elif not bare and entry is not None and entry.spans:
-            yield entry
-            entry, fuzzy, name = None, False, ""
         position += len(line)
     if entry is not None and entry.spans:
         yield entry

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import unescape
+from typing import NamedTuple
 
 from heedful.data.documents.encodings import XML, decoded
 from heedful.data.documents.hypertext import joined
@@ -40,6 +41,15 @@ LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
 CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # what is not content of a code
 ANGULAR = re.compile(r"(START|CLOSE)_(\w+?)(?:_\d+)?")  # how it names the codes of tags
 PHRASE_TAG = re.compile(rf"{{({PHRASE})(?:>|&gt;)|&lt;({PHRASE})}}")
+
+
+class _Open(NamedTuple):
+    """An element that is open, and whether what is inside is kept as it is, or its blanks are."""
+
+    name: str
+    kept: bool
+    preserved: bool
+    at: int  # the number of its token
 
 
 @dataclass
@@ -141,7 +151,7 @@ def _end_of_mark(tokens: Sequence[Token], number: int) -> int:
     """The number after the end of the mark that begins here; 0 where that is inside or outside of other elements."""
     depth = 0
     for end in range(number + 1, len(tokens)):
-        depth += (tokens[end].kind == "opens") - (tokens[end].kind == "closes")
+        depth += tokens[end].deeper
         if depth < 0:
             return 0
         if tokens[end].local == "em" and tokens[end].attribute("startRef") == tokens[number].attribute("id"):
@@ -154,29 +164,29 @@ def _said(token: Token) -> bool:
 
 
 def _units(tokens: Sequence[Token]) -> Iterator[Unit]:
-    stack: list[tuple[str, bool, bool, int]] = []  # names, whether what is inside and its blanks are kept, the tokens
+    stack: list[_Open] = []
     unit: Unit | None = None
     for number, token in enumerate(tokens):
         if unit is not None and token.local == "seg" and token.kind != "closes":
             unit.locked[token.attribute("id")] = token.attribute("locked") == "true"
         if token.kind == "opens":
-            kept, preserved = stack[-1][1:3] if stack else (False, False)
+            outer = stack[-1] if stack else _Open("", kept=False, preserved=False, at=-1)
             said = token.attribute("translate")
-            kept = said == "no" if said is not None else kept
+            kept = said == "no" if said is not None else outer.kept
             kept |= token.attribute("approved") == "yes" or any(token.attribute(name) == word for name, word in LOCKED)
-            preserved = _preserved(token, preserved)
-            stack.append((token.local, kept, preserved, number))
+            preserved = _preserved(token, outer.preserved)
+            stack.append(_Open(token.local, kept, preserved, number))
             if token.local in UNITS:
-                named = ((UNITS.get(name, name), tokens[at].attribute("id")) for name, *_, at in stack)
+                named = ((UNITS.get(each.name, each.name), tokens[each.at].attribute("id")) for each in stack)
                 place = ", ".join(f"{name} {quoted(own)}" for name, own in named if own and name in UNITS.values())
                 unit = Unit(number, kept, preserved, place)
-        elif token.kind == "empty" and unit is not None and stack[-1][0] in UNITS:
+        elif token.kind == "empty" and unit is not None and stack[-1].name in UNITS:
             unit.found.setdefault(token.local, (number, number))
         elif token.kind == "closes" and stack:
-            name, *_, begin = stack.pop()
-            if unit is not None and stack and stack[-1][-1] == unit.opens:
-                unit.found.setdefault(name, (begin, number))
-            if name in UNITS:
+            closed = stack.pop()
+            if unit is not None and stack and stack[-1].at == unit.opens:
+                unit.found.setdefault(closed.name, (closed.at, number))
+            if closed.name in UNITS:
                 if unit is not None and "source" in unit.found:
                     unit.kept |= bool(unit.locked) and all(unit.locked.values())
                     yield unit
@@ -230,7 +240,7 @@ def _inside(tokens: Sequence[Token], number: int) -> Iterator[Token]:
     while depth:
         number += 1
         if tokens[number].local == "mrk":
-            depth += (tokens[number].kind == "opens") - (tokens[number].kind == "closes")
+            depth += tokens[number].deeper
         if depth:
             yield tokens[number]
 
@@ -257,7 +267,7 @@ def _unlocked(tokens: Sequence[Token], unit: Unit) -> Iterator[Token]:
     depth = 0
     for token in tokens:
         if depth and token.local == "mrk":
-            depth += (token.kind == "opens") - (token.kind == "closes")
+            depth += token.deeper
         if not depth:
             yield token
             locked = _is_segment(token) and unit.locked.get(token.attribute("mid"))

@@ -16,14 +16,13 @@ from xml.etree import ElementTree
 import torch
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image
-from heedful.data.lines import read_bytes
+from heedful.data.lines import first_few, read_bytes
 from heedful.data.made import shapes
 from heedful.data.parts import PictureParts, entries, held_out, is_part, sorted_pictures, tests_in
 from heedful.errors import InputError, MissingError
 
 Box = tuple[float, float, float, float]
 
-NAMED = 3  # files that a note names
 BESIDE = ("captions_", "image_info_", "panoptic_", "person_keypoints_", "stuff_")  # COCO's own, beside instances_*.json
 EXAMPLE = "give a COCO .json file, a folder with train.json and valid.json, or one with Pascal VOC's .xml files"
 
@@ -168,7 +167,7 @@ class _Reader:
             (self.beside, "file beside instances_*.json is not read", "files beside instances_*.json are not read"),
         ]
         return [
-            f"{path}: {len(names):,} {one if len(names) == 1 else several}: {_listed(names)}"
+            f"{path}: {len(names):,} {one if len(names) == 1 else several}: {first_few([*dict.fromkeys(names)])}"
             for names, one, several in told
             if names
         ]
@@ -219,10 +218,11 @@ class _Reader:
 
     def voc(self, files: Iterable[Path]) -> list[_Row]:
         files = [*files]
-        find = _Finder(files[0].parent, "") if files else None
+        if not files:
+            return []
+        find = _Finder(files[0].parent, "")
         rows = []
         for file in files:
-            assert find is not None
             self.files.append(file)
             root = _xml(file)
             name = root.findtext("filename") or f"{file.stem}.jpg"
@@ -397,8 +397,3 @@ def _annotated(folder: Path) -> bool:
     """Whether there are boxes in this folder, or in its annotations/."""
     found = [folder, *(entry for entry in entries(folder) if entry.is_dir() and entry.name.lower() == "annotations")]
     return any(file.suffix in (".json", ".xml") for one in found for file in entries(one))
-
-
-def _listed(names: Sequence[str]) -> str:
-    once = [*dict.fromkeys(names)]
-    return ", ".join(once[:NAMED]) + (", ..." if len(once) > NAMED else "")

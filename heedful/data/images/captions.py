@@ -2,13 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import numpy
 import torch
 
-from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
+from heedful.data.images.files import (
+    ImageFile,
+    ImageFiles,
+    Images,
+    common_shape,
+    each_of,
+    image_header,
+    is_image,
+    members,
+)
 from heedful.data.images.tables import Finder, PictureColumns, picture_rows, plain
 from heedful.data.lines import read_lines
 from heedful.data.made import shapes
@@ -96,10 +104,7 @@ def pictures_in(path: str | Path) -> list[ImageFile]:
 def same_pictures(images: Images) -> list[int]:
     """Of each picture the number of the first that has the same pixels."""
     first: dict[str, int] = {}
-    return [
-        first.setdefault(sha256(repr(tuple(images[i].shape)).encode() + images[i].numpy().tobytes()).hexdigest(), i)
-        for i in range(len(images))
-    ]
+    return [first.setdefault(told, i) for i, told in enumerate(each_of(images))]
 
 
 def _drawn(scenes: Sequence[shapes.Scene]) -> Captioned:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shape, image_header, is_image, members
 from heedful.data.images.tables import Finder, PictureColumns, picture_rows
-from heedful.data.lines import read_bytes, read_lines
+from heedful.data.lines import first_few, read_bytes, read_lines
 from heedful.data.parts import (
     PictureParts,
     are_parts,
@@ -24,11 +24,10 @@ from heedful.data.parts import (
     tests_in,
 )
 from heedful.data.tables import IMAGE_COLUMNS
-from heedful.errors import InputError, MissingError, counted
+from heedful.errors import InputError, MissingError, are, counted
 
 TABLES = (".csv", ".tsv", ".jsonl")
 HIDDEN = (".", "__")  # names of what is a system's own begin so
-NAMED = 3  # files that a note names
 IDX_SHARE = 6  # of idx files the last: 10,000 of 60,000
 EXAMPLE = "give a folder with a folder of pictures for each label, a .csv with columns image,label, or idx files"
 
@@ -94,9 +93,8 @@ def _from_files(path: Path, channels: int | None, labelled: bool) -> LabelledIma
         train, valid, lambda row: _name(row[0], path), noun="picture", where=path, within=lambda row: row[1]
     )
     if beside:
-        left = "1 file is" if len(beside) == 1 else f"{len(beside):,} files are"
-        named = ", ".join(str(file.relative_to(path)) for file in beside[:NAMED])
-        notes = (f"{path}: {left} not read: {named}{', ...' if len(beside) > NAMED else ''}", *notes)
+        left = f"{counted(len(beside), 'file')} {are(len(beside))} not read"
+        notes = (f"{path}: {left}: {first_few([str(file.relative_to(path)) for file in beside])}", *notes)
     channels, size = common_shape([image_header(file) for file, _ in train], channels)
     own, other = (_part(rows, channels) for rows in (train, valid))
     tested = {name: _part(rows, channels) for name, rows in tests.items()}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
-from heedful.data.lines import json_items, json_lines, json_type, listed, read_lines, sanitise
+from heedful.data.lines import json_items, json_lines, json_object, json_type, listed, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, read_parts, read_tests
 from heedful.data.tables import tab_cells
 from heedful.errors import InputError, are, counted
@@ -86,7 +86,7 @@ def read_asked(path: str | Path) -> dict[str, list[Conversation]]:
 def messages_of(value: object) -> list[dict[str, Any]]:
     """Messages that are to be answered, as they come: each has a role, whatever a template knows of, and a text, or
     calls of tools. Texts in parts become one. Raises InputError."""
-    return [_spoken(_object(one, "")) for one in _list(value, "")]
+    return [_spoken(json_object(one, "", TURN)) for one in _list(value, "")]
 
 
 def _spoken(one: dict[str, Any]) -> dict[str, Any]:
@@ -143,8 +143,7 @@ def _table(path: Path, lines: list[str]) -> Iterator[tuple[str, Sequence[Message
 
 def _objects(row: object, where: str) -> Iterator[tuple[str, Sequence[Message | None]]]:
     """The conversations of one object: of self-instruct's, one an instance."""
-    if not isinstance(row, dict):
-        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=FIX)
+    row = json_object(row, where, FIX)
     for key in ("messages", "conversations"):
         if key in row:
             turns = [_turn(one, where) for one in _list(row[key], where)]
@@ -153,7 +152,10 @@ def _objects(row: object, where: str) -> Iterator[tuple[str, Sequence[Message | 
             return
     if isinstance(row.get("instances"), list) and "instruction" in row:
         for one in row["instances"]:
-            yield "self-instruct", _instructed({"instruction": row["instruction"], **_object(one, where)}, where)
+            yield (
+                "self-instruct",
+                _instructed({"instruction": row["instruction"], **json_object(one, where, TURN)}, where),
+            )
         return
     if "instruction" in row and "output" in row:
         yield "Alpaca", [*_system(row), *_history(row, where), *_instructed(row, where)]
@@ -189,7 +191,7 @@ def _kept(turns: Sequence[Message | None], layout: str, taken: _Taken) -> Conver
 
 def _turn(value: object, where: str) -> Message | None:
     """A message, by either pair of names; None of one that a tool has part in. Raises InputError."""
-    one = _object(value, where)
+    one = json_object(value, where, TURN)
     name = one.get("role", one.get("from"))
     if name in TOOLS or one.get("tool_calls") or one.get("function_call"):
         return None
@@ -242,12 +244,6 @@ def _history(row: Mapping[str, Any], where: str) -> Iterator[Message]:
 def _system(row: Mapping[str, Any]) -> list[Message]:
     said = row.get("system", row.get("system_prompt"))
     return [{"role": "system", "content": sanitise(said)}] if isinstance(said, str) else []
-
-
-def _object(value: object, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(f"{json_type(value)}, expected an object", where=where, fix=TURN)
-    return value
 
 
 def _list(value: object, where: str) -> list[Any]:

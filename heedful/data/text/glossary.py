@@ -24,7 +24,7 @@ from heedful.data.text.formats import first_element
 from heedful.data.text.formats.tbx import ROOTS, read_tbx
 from heedful.data.text.headers import meaning
 from heedful.data.text.rows import read_rows
-from heedful.data.text.term_tables import table_of, table_terms
+from heedful.data.text.term_tables import FIX, table_of, table_terms
 from heedful.errors import InputError, counted
 
 OR = "|"  # parts forms of a target
@@ -150,11 +150,11 @@ def glossary_of(
             continue
         if not WORD.search(source) or not each:
             what = f"a term without {'a translation' if WORD.search(source) else 'a word'}: {source or each[0]!r}"
-            raise InputError(what, where=where, fix="each line: a term, a TAB and its translation")
+            raise InputError(what, where=where, fix=FIX)
         own = forms.setdefault(source, [])
         own += [form for form in each if form not in own]
     if not forms:
-        raise InputError("no term", where=where, fix="each line: a term, a TAB and its translation")
+        raise InputError("no term", where=where, fix=FIX)
     return Glossary(tuple(Term(source, tuple(own)) for source, own in forms.items()), language)
 
 
@@ -166,7 +166,7 @@ def entries_in(text: str, *, where: str = "") -> list[tuple[str, str]]:
             cells = [" ".join(cell.split()) for cell in line.split("\t")]
             if len(cells) != 2:
                 what = f"line {number} has {counted(len(cells), 'column')}"
-                raise InputError(what, where=where, fix="each line: a term, a TAB and its translation")
+                raise InputError(what, where=where, fix=FIX)
             made.append((cells[0], cells[1]))
     return made
 

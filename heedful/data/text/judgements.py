@@ -16,7 +16,7 @@ from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any
 
-from heedful.data.lines import json_items, json_lines, json_type, listed, read_lines, sanitise
+from heedful.data.lines import json_items, json_lines, json_object, json_type, listed, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, read_parts, read_tests
 from heedful.errors import InputError
 
@@ -123,8 +123,7 @@ def _deciding(path: Path, notes: list[str]) -> list[Judgement]:
 
 
 def _judgement(row: object, where: str) -> Judgement:
-    if not isinstance(row, dict):
-        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=EXAMPLE)
+    row = json_object(row, where, EXAMPLE)
     if "candidates" in row:
         return _ranked(row, where)
     if "chosen" in row and "rejected" in row:
@@ -209,7 +208,7 @@ def _is_number(value: object) -> bool:
 def _prompt(value: object, where: str) -> str:
     if isinstance(value, str):
         return sanitise(value)
-    if not isinstance(value, list) or not value or not all(_is_message(one) for one in value):
+    if not isinstance(value, list) or not value or not all(map(is_message, value)):
         what = f"the prompt is {json_type(value)}, expected a text or a list of messages"
         raise InputError(what, where=where, fix=MESSAGES)
     return conversation([(one["role"], one["content"]) for one in value])
@@ -221,7 +220,8 @@ def conversation(messages: Iterable[tuple[str, str]]) -> str:
     return json.dumps(turns, ensure_ascii=False)
 
 
-def _is_message(value: object) -> bool:
+def is_message(value: object) -> bool:
+    """Whether it has a role and a content that are texts."""
     return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("role", "content"))
 
 
@@ -231,7 +231,7 @@ def _turn(role: str, content: object) -> dict[str, object]:
 
 def _last(messages: Sequence[object], where: str) -> str:
     """What the one message left of a side says."""
-    if len(messages) != 1 or not isinstance(one := messages[0], dict) or not _is_message(one):
+    if len(messages) != 1 or not isinstance(one := messages[0], dict) or not is_message(one):
         what = f"{len(messages)} messages of a side are no part of the prompt, expected one answer"
         raise InputError(what, where=where, fix=MESSAGES)
     return sanitise(one["content"])

@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Literal
 
-from heedful.data.lines import json_lines, json_type, listed, named_cells, read_lines, sanitise
+from heedful.data.lines import first_few, json_lines, json_type, listed, named_cells, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, part_of, read_parts
 from heedful.data.tables import table_cells
 from heedful.errors import InputError, counted
@@ -79,7 +79,7 @@ def read_labelled(path: str | Path) -> Labelled:
     parts = read_parts(path, read, kinds=TABLES, key=lambda one: one.text)
     answer = next(iter(answers.values()))
     if len({*map(tuple, labels.values())}) > 1:
-        each = "; ".join(f"{name}: {', '.join(own[:6])}{', ...' * (len(own) > 6)}" for name, own in labels.items())
+        each = "; ".join(f"{name}: {first_few(own, 6)}" for name, own in labels.items())
         notes.append(f"{path}: the training files have different labels, and all are learnt ({each})")
     notes.extend(parts.notes)
     given = Path(path).is_dir() and any(part_of(file) == "valid" for file in parts.files)
@@ -240,8 +240,7 @@ def _beginning_with_labels(path: Path, lines: list[str]) -> tuple[list[tuple[str
         if line.strip():
             label, text = line.split(maxsplit=1)
             rows.append((f"{path}:{number}", {"label": label, "text": text}))
-    shown = ", ".join([*sorted(labels)[:6], *["..."] * (len(labels) > 6)])
-    return rows, f"each line is read as a label and a text: {len(labels)} labels ({shown})"
+    return rows, f"each line is read as a label and a text: {len(labels)} labels ({first_few(sorted(labels), 6)})"
 
 
 def _fasttext(numbered: list[tuple[str, list[str]]]) -> tuple[list[tuple[str, dict[str, object]]], str]:

@@ -53,20 +53,18 @@ def hide_spans(
     return [*source, *ids[place:]], [*target, sentinels[spans]]
 
 
-def infill(
-    words: Sequence[Ids], mask: int, draw: random.Random, *, share: float = INFILL_SHARE, mean: float = INFILL_MEAN
-) -> Ids:
+def infill(words: Sequence[Ids], mask: int, draw: random.Random) -> Ids:
     """The text with spans of words replaced by a mask each, whatever their length (Lewis et al. 2020, section 2.2).
 
-    Lengths are drawn from a Poisson distribution until `share` of the words, at least one, are hidden; one of 0 puts a
-    mask between two words. Of these there are at most as many as leave the text no longer than it was. Every order of
-    spans and words that are kept is equally likely.
+    Lengths are drawn from a Poisson distribution until INFILL_SHARE of the words, at least one, are hidden; one of 0
+    puts a mask between two words. Of these there are at most as many as leave the text no longer than it was. Every
+    order of spans and words that are kept is equally likely.
     """
-    hidden = min(len(words), max(1, round(share * len(words))))
+    hidden = min(len(words), max(1, round(INFILL_SHARE * len(words))))
     lengths: list[int] = []
     left = hidden
     while left:
-        lengths.append(min(left, poisson(mean, draw)))
+        lengths.append(min(left, poisson(INFILL_MEAN, draw)))
         left -= lengths[-1]
     filled = [length for length in lengths if length]
     empty = min(len(lengths) - len(filled), hidden - len(filled))

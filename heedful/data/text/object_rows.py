@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from itertools import chain, islice
 
-from heedful.data.lines import json_type, listed, sanitise
+from heedful.data.lines import json_object, json_type, listed, sanitise
 from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
 from heedful.data.text.directions import LanguageColumns, OneDirection, language_columns
 from heedful.data.text.headers import two_of
@@ -94,9 +94,7 @@ def sides_of(row: object, where: str, source: str, target: str) -> tuple[str, ..
     whole, row = row, _translation(row)
     if isinstance(row, dict) and isinstance(whole, dict):
         row = {**{name: whole[name] for name in (source, target) if name in whole}, **row}
-    if not isinstance(row, dict):
-        fix = f'one object a line: {{"{source}": "...", "{target}": "..."}}'
-        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=fix)
+    row = json_object(row, where, f'one object a line: {{"{source}": "...", "{target}": "..."}}')
     numbered = [key for key in row if re.sub(NUMBERED, "", key) == target != key]
     if target not in row and numbered:  # summary1, summary2
         row = {**row, target: [text for key in numbered for text in _texts(row, key, where)]}

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from heedful.data.lines import json_items, json_lines, json_type, read_lines, sanitise
+from heedful.data.lines import json_items, json_lines, json_object, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, read_parts
-from heedful.data.text.judgements import conversation
+from heedful.data.text.judgements import conversation, is_message
 from heedful.errors import InputError
 
 KINDS = (".txt", ".jsonl", ".json")
@@ -32,20 +32,15 @@ def prompts_in(path: Path) -> list[str]:
 def _prompt(row: object, where: str) -> str:
     if isinstance(row, str):
         return sanitise(row)
-    if not isinstance(row, dict):
-        raise InputError(f"{json_type(row)}, expected an object", where=where, fix=EXAMPLE)
+    row = json_object(row, where, EXAMPLE)
     value = row.get("prompt", row.get("messages"))
     if isinstance(value, str):
         return sanitise(value)
     turns = value if isinstance(value, list) else []
-    if not turns or not all(isinstance(one, dict) and _is_turn(one) for one in turns):
+    if not turns or not all(map(is_message, turns)):
         raise InputError('no "prompt" that is a text or a list of messages', where=where, fix=EXAMPLE)
     while turns and turns[-1]["role"] == "assistant":
         turns = turns[:-1]
     if not turns:
         raise InputError("a conversation in which only the assistant speaks", where=where, fix=EXAMPLE)
     return conversation((one["role"], one["content"]) for one in turns)
-
-
-def _is_turn(one: dict[str, object]) -> bool:
-    return isinstance(one.get("role"), str) and isinstance(one.get("content"), str)

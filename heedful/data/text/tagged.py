@@ -35,11 +35,8 @@ def read_sentences(path: str | Path) -> list[Sentence]:
     """
     path = Path(path)
     if kind_of(path) not in KINDS:
-        raise InputError(
-            "not a kind of file that tagged words are read from",
-            where=str(path),
-            fix="give .tsv, or from Python (words, labels) of each sentence",
-        )
+        fix = "give .tsv, or from Python (words, labels) of each sentence"
+        raise InputError("not a kind of file that tagged words are read from", where=str(path), fix=fix)
     treebank = kind_of(path) == ".conllu"
     sentences: list[Sentence] = []
     rows: list[tuple[str, str]] = []

@@ -7,7 +7,7 @@ that stands for any word. Tags of words are not said.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -162,9 +162,7 @@ class _Open:
     where: str
     label: str | None = None
     word: str | None = None
-
-    def __post_init__(self) -> None:
-        self.children: list[Tree | Leaf] = []
+    children: list[Tree | Leaf] = field(default_factory=list)
 
     def add(self, token: str, where: str) -> None:
         if self.label is None:

@@ -144,6 +144,14 @@ def written_rope(got: Mapping[str, Any]) -> Any:
     return got["rope_parameters"] or got["rope_scaling"] or {}
 
 
+def ropes_of_layers(rope: object, where: str) -> tuple[Any, Any]:
+    """Their rotary positions of the layers that see all, and of those that see a window; {} where a file does not say.
+    Raises InputError for those of other layers."""
+    if not isinstance(rope, dict) or not rope.keys() <= {FULL, SLIDING}:
+        raise InputError(f"rope_parameters is {rope!r}: those of {FULL} and of {SLIDING} can be read", where=where)
+    return rope.get(FULL) or {}, rope.get(SLIDING) or {}
+
+
 def with_block(config: LMConfig, block: BlockConfig) -> LMConfig:
     return replace(config, stack=replace(config.stack, block=block))
 

@@ -36,19 +36,15 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     got = causal.understood(theirs, TABLE, where)
     if got["attn_logit_softcapping"] is not None:
         raise InputError("attn_logit_softcapping: no model of this kind has such a cap", where=where)
-    rope = got["rope_parameters"] or {FULL: got["rope_scaling"] or {}}
-    if not isinstance(rope, dict) or not rope.keys() <= {FULL, SLIDING}:
-        raise InputError(f"rope_parameters is {rope!r}: those of {FULL} and of {SLIDING} can be read", where=where)
-    config = causal.built(got, TABLE, where, rope=rope.get(FULL) or {})
+    whole, near = causal.ropes_of_layers(got["rope_parameters"] or {FULL: got["rope_scaling"] or {}}, where)
+    config = causal.built(got, TABLE, where, rope=whole)
     every = got["_sliding_window_pattern"] or got["sliding_window_pattern"]
     if type(every) is not int or every < 1:
         raise InputError(f"sliding_window_pattern is {every!r}, which is no number above 0", where=where)
     types = causal.layer_types(got, [SLIDING if (i + 1) % every else FULL for i in range(config.stack.n_layers)], where)
     if SLIDING not in types:
         return config
-    local = causal.rope_from_hf(
-        rope.get(SLIDING) or {}, got["rope_local_base_freq"], config.embed.context_length, where=where
-    )
+    local = causal.rope_from_hf(near, got["rope_local_base_freq"], config.embed.context_length, where=where)
     block = causal.windowed_block(causal.turned(config.stack.block, local), got["sliding_window"], where)
     return causal.with_layers(config, [block if kind == SLIDING else config.stack.block for kind in types])
 

@@ -11,7 +11,7 @@ from torch.linalg import pinv
 from heedful.errors import InputError
 from heedful.exchange.hf import gpt2, keys
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.rules import Recast, Rule, always
+from heedful.exchange.hf.rules import Recast, Rule, always, within
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.lm import LMConfig
 
@@ -20,8 +20,7 @@ EXACT = 1e-5  # of the largest bias
 
 def rules(config: ClassifierConfig) -> tuple[Rule, ...]:
     """The table, which is one for all of them."""
-    body = (replace(rule, ours=rule.ours and f"lm.{rule.ours}") for rule in gpt2.RULES)
-    return (*body, Rule("score.weight", "out.weight"))
+    return (*within("lm", gpt2.RULES), Rule("score.weight", "out.weight"))
 
 
 def config_from_hf(

@@ -181,6 +181,13 @@ def n_labels(key: str, names: Any, where: str) -> int:
     return len(names)
 
 
+def refuse_other_head(theirs: Mapping[str, Any], head: str, kind: str, where: str) -> None:
+    """Raises InputError where a model's class does not end like those (`kind`) whose head of this name is read."""
+    for name in theirs.get("architectures") or ():
+        if not str(name).endswith(kind):
+            raise InputError(f"architectures is {name!r}: its `{head}` is for something else", where=where)
+
+
 ACTIVATION = How(activation, activation_to_hf)
 LABELS = How(n_labels, None)
 PICTURE = How(  # rows and columns of pixels, which they write once where they are as many

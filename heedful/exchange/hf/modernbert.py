@@ -165,20 +165,16 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     if head and got["classifier_activation"] != got["hidden_activation"]:
         raise InputError(f"classifier_activation is {got['classifier_activation']!r}, unlike the layers'", where=where)
     kinds = _kinds(got, where)
-    rope = got["rope_parameters"] or {}
-    if not isinstance(rope, dict) or not rope.keys() <= {FULL, SLIDING}:
-        raise InputError(f"rope_parameters is {rope!r}: those of {FULL} and of {SLIDING} can be read", where=where)
+    rope, near_rope = causal.ropes_of_layers(got["rope_parameters"] or {}, where)
     real = any(name.startswith(_FIRST) for name in names)
     got["num_hidden_layers"] -= not real
     config = keys.built(EncoderConfig, TABLE.in_ours(got, where) | {"mlm_head": head}, where)
     context, block = config.embed.context_length, config.stack.block
     near = got["global_rope_theta"] if got["local_rope_theta"] is None else got["local_rope_theta"]
-    whole = causal.turned(
-        block, causal.rope_from_hf(rope.get(FULL) or {}, got["global_rope_theta"], context, where=where)
-    )
+    whole = causal.turned(block, causal.rope_from_hf(rope, got["global_rope_theta"], context, where=where))
     blocks = {FULL: whole}
     if SLIDING in kinds:
-        local = causal.turned(block, causal.rope_from_hf(rope.get(SLIDING) or {}, near, context, where=where))
+        local = causal.turned(block, causal.rope_from_hf(near_rope, near, context, where=where))
         blocks[SLIDING] = causal.windowed_block(local, _window(got["local_attention"], where), where)
     layers = [blocks[kind] for kind in kinds]
     layers = [replace(layers[0], kind=UNNORMED), *layers[1:]] if real else layers[1:]

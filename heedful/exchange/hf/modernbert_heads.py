@@ -8,7 +8,7 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hf import bert, keys, modernbert
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.rules import Rule, always
+from heedful.exchange.hf.rules import Rule, always, within
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.token_classifier import TokenClassifierConfig
@@ -22,9 +22,7 @@ def _below(
 ) -> tuple[EncoderConfig, int, float]:
     """The encoder, how many answers there are, and the dropout before they are told. Raises InputError for a head that
     is for something else."""
-    for name in theirs.get("architectures") or ():
-        if not str(name).endswith(kind):
-            raise InputError(f"architectures is {name!r}: its `{HEAD}` is for something else", where=where)
+    keys.refuse_other_head(theirs, HEAD, kind, where)
     own = {name for name in names if name.startswith("model.")}
     encoder = modernbert.config_from_hf({**theirs}, own, where=where)
     function = keys.activation("classifier_activation", theirs.get("classifier_activation", "gelu"), where)
@@ -48,8 +46,7 @@ def _above(encoder: EncoderConfig, kind: str, ids: Mapping[str, int], dropout: f
 
 def _rules(encoder: EncoderConfig | None) -> Iterator[Rule]:
     assert encoder is not None
-    for rule in modernbert.rules(encoder):
-        yield rule if rule.ours is None else replace(rule, ours=f"encoder.{rule.ours}")
+    yield from within("encoder", modernbert.rules(encoder))
     yield from bert.modules({"head.dense": "encoder.pooler.dense", "head.norm": "encoder.pooler.norm", HEAD: "out"})
 
 

@@ -7,7 +7,7 @@ error and never passed over: a layer that keeps its random weights is found mont
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar
 
 import torch
@@ -58,6 +58,11 @@ def modules(
 ) -> Iterator[Rule]:
     """The weights and biases of linear maps and norms."""
     return (Rule(f"{theirs}.{kind}", f"{ours}.{kind}", how) for theirs, ours in names.items() for kind in kinds)
+
+
+def within(part: str, rules: Iterable[Rule]) -> Iterator[Rule]:
+    """The rules of a model that is this part of ours."""
+    return (rule if rule.ours is None else replace(rule, ours=f"{part}.{rule.ours}") for rule in rules)
 
 
 def always(value: T) -> Callable[[object], T]:

@@ -15,7 +15,7 @@ import torch
 from heedful.errors import InputError
 from heedful.exchange.hf import bert, distilbert, keys, roberta, xlm_roberta
 from heedful.exchange.hf.family import Family
-from heedful.exchange.hf.rules import Recast, Rule, always
+from heedful.exchange.hf.rules import Recast, Rule, always, within
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.encoder import EncoderConfig
 
@@ -106,11 +106,8 @@ def trunk(encoder: EncoderConfig, body: Body) -> Iterator[Rule]:
     """The rules of the encoder below a head."""
     prefix, unused = TRUNKS[body]
     if body == "distilbert":
-        found = distilbert.trunk(prefix, written=True)
-    else:
-        found = bert.trunk(encoder, prefix, written=True, unused=unused)
-    for rule in found:
-        yield rule if rule.ours is None else replace(rule, ours=f"encoder.{rule.ours}")
+        return within("encoder", distilbert.trunk(prefix, written=True))
+    return within("encoder", bert.trunk(encoder, prefix, written=True, unused=unused))
 
 
 def dropout_key(body: Body, kind: str) -> str:
@@ -124,9 +121,7 @@ def below_head(
     """The encoder, how many answers there are, and the dropout before they are told. `kind` is how the class of a model
     with this head ends. Raises InputError for a key that is not known, a value that we cannot build, or a head that is
     for something else."""
-    for name in theirs.get("architectures") or ():
-        if not str(name).endswith(kind):
-            raise InputError(f"architectures is {name!r}: its `{head}` is for something else", where=where)
+    keys.refuse_other_head(theirs, head, kind, where)
     encoder = FAMILIES[body].config_from_hf(theirs, (), where=where)
     key = dropout_key(body, kind)
     given = theirs.get(key, DROPOUTS[kind][1] if body == "distilbert" else None)

@@ -9,7 +9,7 @@ from heedful.lab.drawn import named, one_panel
 from heedful.lab.drawn_words import maps
 from heedful.lab.exhibit import Says, Shown, beside, table
 from heedful.lab.numbers.five_queries import KEYS, QUERIES
-from heedful.lab.numbers.fruit_and_tech import WORDS
+from heedful.lab.numbers.fruit_and_tech import WORDS, cosines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +54,7 @@ def matrix_of_scores(says: Says) -> Shown:
     """Every query by every key: of five queries by hand, and of the words of fruit and tech with each other."""
     scores = QUERIES @ KEYS.T
     words = torch.tensor([*WORDS.values()], dtype=torch.float64)
-    alike = torch.nn.functional.normalize(words, dim=-1) @ torch.nn.functional.normalize(words, dim=-1).T
+    alike = cosines(words, words)
     computed = {
         "scores of five queries": scores,
         "cosines of words are the same both ways": bool(torch.allclose(alike, alike.T)),

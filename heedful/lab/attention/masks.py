@@ -1,5 +1,7 @@
 """Who may look at whom: where a mask is added, any pattern, and those that make long sequences cheaper."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -74,9 +76,14 @@ def sparse(says: Says, *, tokens: Rows = 24, window: int = 4, stride: int = 6) -
         "strided": Mask(allowed=strided),
         "global and local": Mask(allowed=everywhere),
     }
+    return shares_of_pairs(says, masks, tokens, columns=3)
+
+
+def shares_of_pairs(says: Says, masks: Mapping[str, Mask], tokens: int, *, columns: int) -> Shown:
+    """Each mask as a grid, and how many of all pairs of tokens it leaves."""
     grid = {name: seen(mask, tokens, tokens) for name, mask in masks.items()}
     shares = {f"{name}: share of all pairs": round(float(each.float().mean()), 4) for name, each in grid.items()}
-    return Shown(beside(says, shares), grids(grid, columns=3))
+    return Shown(beside(says, shares), grids(grid, columns=columns))
 
 
 def mask_grids(says: Says, *, tokens: Rows = 10) -> Shown:

@@ -93,18 +93,22 @@ def two_layers(says: Says, *, tokens: Rows = 24) -> Shown:
 
 def chain(layer: Layer, tokens: int) -> int:
     """The longest chain of dependent tanh in the graph of the last output."""
-    node, steps = layer(torch.randn(1, tokens, 4, requires_grad=True))[0, -1].sum().grad_fn, 0
-    waiting = [(node, 0)]
-    deepest: dict[object, int] = {}
+    last = layer(torch.randn(1, tokens, 4, requires_grad=True))[0, -1].sum()
+    return longest_chain(last, lambda node: type(node).__name__ == "TanhBackward0")
+
+
+def longest_chain(out: Tensor, counts: Callable[[object], bool] = lambda node: True) -> int:
+    """Of the operations behind a result that wait for each other, as many as count of the longest chain."""
+    longest: dict[object, int] = {}
+    waiting = [(out.grad_fn, 0)]
     while waiting:
-        node, depth = waiting.pop()
-        if node is None or deepest.get(node, -1) >= depth:
+        node, before = waiting.pop()
+        here = before + (node is not None and counts(node))
+        if node is None or longest.get(node, -1) >= here:
             continue
-        deepest[node] = depth
-        here = depth + (type(node).__name__ == "TanhBackward0")
-        steps = max(steps, here)
+        longest[node] = here
         waiting += [(below, here) for below, _ in node.next_functions]
-    return steps
+    return max(longest.values())
 
 
 def three_layers(says: Says, *, tokens: Rows = 24, kernel: Rows = 3) -> Shown:

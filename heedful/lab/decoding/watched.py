@@ -12,7 +12,6 @@ from heedful.lab.drawn import Drawing, panels_of
 from heedful.lab.drawn_words import Branch, tree
 from heedful.lab.exhibit import NOTHING_SAID, Rows, Says, Shown, Steps, beside, holds, unsaid
 from heedful.lab.whole_words import BEGIN, END, Learnt
-from heedful.look.record import record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,9 +79,7 @@ def frames(says: Says, *, sentence: str = STUDENT[0], steps: Steps = STEPS) -> S
     """What each word that is said looks at in the source, one row more a frame."""
     found = learnt(steps)
     said = [each[0][0] for each in passes(found, sentence)]
-    with record(found.model, "decoder*cross_attention") as recording:
-        found.given(sentence, " ".join(said[:-1]))
-    weights = recording.weights(recording.names[-1])[0].mean(0)
+    weights = found.cross_attention(sentence, " ".join(said[:-1]))[-1].mean(0)
     columns = [*sentence.split(), "<end>"]
 
     def make() -> "Figure":

@@ -65,7 +65,6 @@ def any_text(draw: Random) -> str:
 class Book:
     model: LM
     words: WordVocabulary
-    losses: list[float]
 
     def continued(self, prompt: str, longest: int = 24) -> str:
         """The likeliest words until the end."""
@@ -96,4 +95,5 @@ def book(steps: int, seed: int = 0) -> Book:
         tokens, _ = words.rows([any_text(draw) for _ in range(32)], end=True)
         return cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten(), ignore_index=PAD)
 
-    return Book(model, words, learn(model, loss, steps=steps, lr=4e-3))
+    learn(model, loss, steps=steps, lr=4e-3)
+    return Book(model, words)

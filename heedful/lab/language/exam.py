@@ -21,6 +21,13 @@ def score(said: str, right: str) -> float:
     return sum(one == other for one, other in zip(said, right, strict=False)) / len(right)
 
 
+def kind_of(line: str) -> str:
+    """What a line of the prompt is, below the passage."""
+    if line[0].isdigit():
+        return "question"
+    return "option" if line[1:2] == "." else "asked for"
+
+
 def penny_black(says: Says, *, said: str = "") -> Shown:
     """The layout of RACE, with a passage of our own, as theirs is not: its five answers are the deck's letters. `said`
     is what a model answered, and is scored."""
@@ -29,25 +36,9 @@ def penny_black(says: Says, *, said: str = "") -> Shown:
     facts: dict[str, object] = {"questions": len(QUESTIONS), "one letter for all would get": score("A" * 5, right)}
     if said:
         facts[f"right of {said}"] = score(said, right)
-    rows = [
-        Strip(
-            "",
-            [
-                (
-                    shorten(line, 72, placeholder=" ..."),
-                    "passage"
-                    if number == 0
-                    else "question"
-                    if line[0].isdigit()
-                    else "option"
-                    if line[1:2] == "."
-                    else "asked for",
-                )
-            ],
-        )
-        for number, line in enumerate(prompt.splitlines())
-        if number < 6
-    ]
+    passage, *below = prompt.splitlines()[:6]
+    kinds = [(passage, "passage"), *((line, kind_of(line)) for line in below)]
+    rows = [Strip("", [(shorten(line, 72, placeholder=" ..."), kind)]) for line, kind in kinds]
     return Shown(
         beside(says, {"answers": right}) + unsaid(facts),
         strips(rows, title="The first lines of the prompt"),

@@ -4,7 +4,7 @@ import torch
 
 from heedful.lab.drawn import bars
 from heedful.lab.exhibit import Says, Shown, beside
-from heedful.lab.words.rhymes import PASSAGE, SAILOR, symbols
+from heedful.lab.words.rhymes import PASSAGE, symbols
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 
@@ -15,7 +15,7 @@ TRAINED = 300  # billion tokens
 
 def sailor_symbols(says: Says) -> Shown:
     """The rhyme as single symbols, with one for each end of a word."""
-    counts = symbols(SAILOR)
+    counts = symbols()
     computed = {"symbols": sum(counts.values()), "kinds of symbols": len(counts)}
     return Shown(beside(says, computed), bars(counts, y="how often"))
 

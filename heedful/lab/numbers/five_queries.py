@@ -1,18 +1,11 @@
 """Attention by hand: three keys, three values, and queries that look at them, with a mask and without (S0)."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from heedful.core import EVERYONE, Mask, attend, attention_weights
+from heedful.lab.drawn import Drawing, weights_of
 from heedful.lab.exhibit import Says, Shown, beside, holds, table
-from heedful.look.draw import heatmap
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 KEYS = table([[1, 2], [2, 5], [0, 1]])
 VALUES = table([[5, 2, 1, 4], [0, 1, 0, 1], [8, 4, 2, 1]])
@@ -35,9 +28,9 @@ def by_query(name: str, rows: Tensor) -> dict[str, Tensor]:
     return {f"{name} of q{number}": row for number, row in enumerate(rows, 1)}
 
 
-def drawn(weights: Tensor, title: str, mask: Tensor | None = None) -> "Callable[[], Figure]":
+def drawn(weights: Tensor, title: str, mask: Tensor | None = None) -> Drawing:
     rows, columns = ([f"{letter}{i}" for i in range(1, n + 1)] for letter, n in zip("qk", weights.shape, strict=True))
-    return partial(heatmap, weights, rows, columns, title=title, mask=mask)
+    return weights_of(weights, rows, columns, title, mask)
 
 
 def five_queries(says: Says, *, scale: float = 0.7) -> Shown:

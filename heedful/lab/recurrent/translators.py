@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heedful.lab.complexity.measured import longest_chain
 from heedful.lab.drawn import curves, weights_of
 from heedful.lab.drawn_words import maps
 from heedful.lab.exhibit import Few, Rows, Says, Shown, Steps, beside, holds, unsaid
@@ -121,27 +122,14 @@ def alignment(says: Says, *, length: Few = 3, steps: Steps = STEPS) -> Shown:
     return Shown(lines, maps({"Weights of each target word over the source": weights}, rows, columns))
 
 
-def depth(out: Tensor) -> int:
-    """The longest chain of operations that wait for each other behind a result."""
-    deepest: dict[object, int] = {}
-    waiting = [(out.grad_fn, 1)]
-    while waiting:
-        node, here = waiting.pop()
-        if node is None or deepest.get(node, 0) >= here:
-            continue
-        deepest[node] = here
-        waiting += [(below, here + 1) for below, _ in node.next_functions]
-    return max(deepest.values())
-
-
 def one_after_another(says: Says, *, longest: Rows = 48) -> Shown:
     """How the longest chain of operations grows with the sentence: by as many for each word, or not at all."""
     recurrent, transformer = untrained("thought vector"), untrained("transformer")
     lengths = [longest // 4, longest // 2, longest]
     rows = [torch.randint(3, len(vocabulary()), (1, n)) for n in lengths]
     chains = {
-        "recurrent encoder": [depth(recurrent.start(row).hidden.sum()) for row in rows],
-        "transformer's encoder": [depth(transformer.encode(row).sum()) for row in rows],
+        "recurrent encoder": [longest_chain(recurrent.start(row).hidden.sum()) for row in rows],
+        "transformer's encoder": [longest_chain(transformer.encode(row).sum()) for row in rows],
     }
     grown = {name: (each[2] - each[0]) / (lengths[2] - lengths[0]) for name, each in chains.items()}
     steps = grown["recurrent encoder"] > 0 and grown["transformer's encoder"] == 0

@@ -1,5 +1,7 @@
 """How large the models of the papers are, by the same counts that `heed info` tells."""
 
+from collections.abc import Mapping, Sequence
+
 from heedful.lab.claims.facts import fact
 from heedful.lab.drawn import bars, plane
 from heedful.lab.exhibit import Claim, Says, Shown, beside, holds, near, unsaid
@@ -26,9 +28,11 @@ def millions(preset: str) -> float:
     return PARAMETERS[preset] / 1e6
 
 
-def facts_of(says: Says, *computed: str) -> dict[str, Claim]:
-    """What a deck says beside what is computed here, as it has it."""
-    return {claim: fact(says, claim) for claim in says.values if claim not in computed}
+def with_facts(says: Says, computed: Mapping[str, object], judged: Sequence[Claim]) -> list[Claim]:
+    """What is computed, what is `judged` otherwise, and what else the deck says, as it has it."""
+    own = [line.claim for line in judged]
+    facts = [fact(says, claim) for claim in says.values if claim not in (*own, *computed)]
+    return [*beside(says.but(*own, *(line.claim for line in facts)), computed), *judged, *facts]
 
 
 def base_transformer(says: Says) -> Shown:
@@ -60,9 +64,7 @@ def half_the_parameters(says: Says) -> Shown:
 
 def gpt1(says: Says) -> Shown:
     computed = {"blocks": LANGUAGE_MODELS["gpt-1"].n_layers}
-    size = near(says, "parameters, millions", millions("gpt-1"))
-    facts = facts_of(says, size.claim, *computed)
-    return Shown([*beside(says.but(size.claim, *facts), computed), size, *facts.values()])
+    return Shown(with_facts(says, computed, [near(says, "parameters, millions", millions("gpt-1"))]))
 
 
 def gpt2(says: Says) -> Shown:
@@ -74,11 +76,8 @@ def gpt2(says: Says) -> Shown:
         holds(says, "more than ten times GPT-1", f"{times:.1f} times", right=times > 10),
         holds(says, "Reddit pages", "8 million documents of other sites", right=False),
     ]
-    own = [line.claim for line in judged]
-    facts = facts_of(says, *own, *computed)
-    lines = [*beside(says.but(*own, *facts), computed), *judged, *facts.values()]
     sizes = {name: millions(name) for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")}
-    return Shown(lines, bars(sizes, y="parameters, millions"))
+    return Shown(with_facts(says, computed, judged), bars(sizes, y="parameters, millions"))
 
 
 def gpt3_sizes(says: Says) -> Shown:
@@ -105,9 +104,7 @@ def gpt3_slide(says: Says) -> Shown:
         near(says, "parameters, billions", PARAMETERS["gpt3-175b"] / 1e9),
         holds(says, "P of GPT", "pre-trained", right=False),
     ]
-    own = [line.claim for line in judged]
-    facts = facts_of(says, *own, *computed)
-    return Shown([*beside(says.but(*own, *facts), computed), *judged, *facts.values()])
+    return Shown(with_facts(says, computed, judged))
 
 
 def bert_large(says: Says) -> Shown:

@@ -25,8 +25,9 @@ SOLVED = 0.15  # at most so much is left of the error of leaving all heights as 
 @cache
 def toy(pairs: Pairs, attention: bool, positions: bool, steps: int | None, short: bool) -> TrainedNet:
     many, batch, lr = SHORT[pairs] if short else FULL
-    how = {"attention": attention, "positions": positions, "quicker": not short}
-    return learnt(pairs, steps=steps or many, batch=batch, lr=lr, **how)
+    return learnt(
+        pairs, attention=attention, positions=positions, steps=steps or many, batch=batch, lr=lr, quicker=not short
+    )
 
 
 def left(name: str, found: TrainedNet) -> list[Claim]:

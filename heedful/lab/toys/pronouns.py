@@ -26,9 +26,7 @@ def famous(says: Says, *, animal: str = "animal", steps: Steps = STEPS) -> Shown
     lines += unsaid({f"because it was too {last}": text for last, text in said.items()})
     lines += unsaid({"right of combinations that were never learnt": found.right(street.tests())})
     source, target = street.crossing(animal, "street", "tired")
-    with record(found.model, "decoder*cross_attention") as recording:
-        found.given(source, target)
-    last = recording.weights(recording.names[-1])[0].mean(0)
+    last = found.cross_attention(source, target)[-1].mean(0)
     rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
     return Shown(lines, maps({"Cross-attention of the last block, mean of its heads": last}, rows, columns))
 
@@ -132,9 +130,7 @@ def interest(says: Says, *, steps: Steps = READS) -> Shown:
 def cross_attention(says: Says, *, steps: Steps = STEPS) -> Shown:
     """From each French word to the English ones, in the first block, the mean over its heads."""
     found, (source, target) = street.learnt(steps), street.crossing("giraffe", "bridge", "tired")
-    with record(found.model, "decoder*cross_attention") as recording:
-        found.given(source, target)
-    mean = recording.weights(recording.names[0])[0].mean(0)
+    mean = found.cross_attention(source, target)[0].mean(0)
     rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
     computed = {"rows sum to": round(float(mean.sum(1).mean()), 6), "translated": found.translate([source])[0]}
     return Shown(beside(says, computed), links({"cross-attention of the first block": mean}, rows, columns))
@@ -143,9 +139,7 @@ def cross_attention(says: Says, *, steps: Steps = STEPS) -> Shown:
 def by_head(says: Says, *, steps: Steps = STEPS) -> Shown:
     """Each head of the cross-attention apart."""
     found, (source, target) = street.learnt(steps), street.crossing("lion", "street", "wide")
-    with record(found.model, "decoder*cross_attention") as recording:
-        found.given(source, target)
-    (last,) = (recording.weights(name)[0] for name in recording.names[-1:])
+    last = found.cross_attention(source, target)[-1]
     rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
     drawn = {f"head {number}": head for number, head in enumerate(last, 1)}
     return Shown(beside(says, {"heads": len(last)}), maps(drawn, rows, columns))
@@ -153,9 +147,9 @@ def by_head(says: Says, *, steps: Steps = STEPS) -> Shown:
 
 def all_heads(says: Says, *, steps: Steps = STEPS) -> Shown:
     """Every head of every self-attention of the encoder, small, with what it mostly does."""
-    found, (source, _) = street.learnt(steps), street.crossing("lion", "street", "wide")
+    found, (source, target) = street.learnt(steps), street.crossing("lion", "street", "wide")
     with record(found.model, "encoder*") as recording:
-        found.given(*street.crossing("lion", "street", "wide"))
+        found.given(source, target)
     layers = {f"block {number}": recording.weights(name)[0] for number, name in enumerate(recording.names, 1)}
     words = [*source.split(), "<end>"]
     computed = {"blocks": len(layers), "heads of a block": len(next(iter(layers.values())))}

@@ -70,7 +70,6 @@ OF_SPOTS_FRENCH = {"large", "long", "longue", "dangereux", "dangereuse", "étroi
 class Reader:
     model: Encoder
     words: WordVocabulary
-    losses: list[float]
 
     @torch.no_grad()
     def answers(self, sentence: str) -> list[str]:
@@ -85,11 +84,6 @@ class Reader:
         with record(self.model) as recording:
             self.model(tokens)
         return {name: recording.weights(name)[0, :, 1:-1, 1:-1] for name in recording.names}
-
-    def looks(self, sentence: str, at: int) -> Tensor:
-        """How much the last layer's heads together look at each word from the word at this place (T)."""
-        *_, last = self.weights(sentence).values()
-        return last[:, at].mean(0)
 
 
 @cache
@@ -113,4 +107,5 @@ def reader(of: Literal["it", "interest"], steps: int, seed: int = 0) -> Reader:
         rows, where, right = torch.tensor(asked_at).unbind(1)
         return cross_entropy(model.predict_tokens(model.hidden(tokens, segments)[rows, where]), right)
 
-    return Reader(model, words, learn(model, loss, steps=steps, lr=4e-3))
+    learn(model, loss, steps=steps, lr=4e-3)
+    return Reader(model, words)

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from heedful.core import EVERYONE, AttentionConfig, BlockConfig, Mask, attention_weights
 from heedful.data.made.shapes import KINDS, scene
+from heedful.lab.attention.masks import shares_of_pairs
 from heedful.lab.complexity.measured import operations
-from heedful.lab.drawn import Drawing, curves, figure_of, grids
+from heedful.lab.drawn import Drawing, curves, figure_of
 from heedful.lab.exhibit import NOTHING_SAID, Few, Rows, Says, Shown, Side, Steps, Width, beside, holds, unsaid
 from heedful.lab.vision.shapes import CLASSES, PATCH, SIDE, pictures, vit
 from heedful.lab.whole_words import parameters
@@ -208,9 +209,4 @@ def after_vit(says: Says, *, side: Side = 6) -> Shown:
         "Swin: windows": Mask(allowed=windows(0)),
         "Swin: shifted": Mask(allowed=windows(1)),
     }
-    grid = {}
-    for name, mask in masks.items():
-        dense = mask.dense(count, count, torch.device("cpu"))
-        grid[name] = torch.ones(count, count, dtype=torch.bool) if dense is None else dense[0, 0]
-    computed = {f"{name}: share of all pairs": round(float(each.float().mean()), 4) for name, each in grid.items()}
-    return Shown(beside(says, computed), grids(grid, columns=2))
+    return shares_of_pairs(says, masks, count, columns=2)

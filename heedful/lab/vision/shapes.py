@@ -24,9 +24,6 @@ class Pictures(NamedTuple):
     labels: Tensor
     masks: Tensor
 
-    def of(self, rows: Tensor) -> "Pictures":
-        return Pictures(self.pixels[rows], self.labels[rows], self.masks[rows])
-
 
 @cache
 def pictures(part: str, count: int = MANY) -> Pictures:

@@ -15,7 +15,11 @@ PASSAGE = (
 )
 
 
-def symbols(lines: tuple[str, ...]) -> Counter[str]:
-    """How often each symbol stands in a text, "_" at the end of each word, the most frequent first."""
-    counts = Counter("".join(f"{word}_" for line in lines for word in line.split()))
-    return Counter(dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0] != "_", pair[0]))))
+def symbols() -> Counter[str]:
+    """How often each symbol stands in the rhyme, "_" at the end of each word, the most frequent first."""
+    return Counter(dict(ordered(Counter("".join(f"{word}_" for line in SAILOR for word in line.split())))))
+
+
+def ordered(counts: Counter[str]) -> list[tuple[str, int]]:
+    """The most frequent first; of those that are as frequent "_", and then the alphabet."""
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0] != "_", pair[0]))

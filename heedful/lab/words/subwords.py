@@ -8,7 +8,7 @@ from typing import Literal
 
 from heedful.lab.drawn import bars
 from heedful.lab.exhibit import Draws, Says, Shown, beside, holds, unsaid
-from heedful.lab.words.rhymes import SAILOR, symbols
+from heedful.lab.words.rhymes import SAILOR, ordered, symbols
 
 Word = tuple[str, ...]
 CLITIC = r"'(?:s|m|d|re|ve|ll)\b"
@@ -52,13 +52,12 @@ def merged(word: Word, pair: tuple[str, str]) -> Word:
 
 
 def told(counts: Counter[str]) -> str:
-    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0] != "_", pair[0]))
-    return " ".join(f"{symbol} {times}" for symbol, times in ordered)
+    return " ".join(f"{symbol} {times}" for symbol, times in ordered(counts))
 
 
 def sailor(says: Says, *, count: int = 8, across: bool = False, tie: Literal["first", "last"] = "first") -> Shown:
     """Both of the deck's tables, and the merges that follow; `across` lets merges run over the ends of words."""
-    start, steps = symbols(SAILOR), merges(SAILOR, count, across=across, tie=tie)
+    start, steps = symbols(), merges(SAILOR, count, across=across, tie=tie)
     computed = {
         "kinds of symbols": len(start),
         "symbols": sum(start.values()),

@@ -8,7 +8,7 @@ from babel.dates import get_day_names, get_month_names
 from babel.numbers import format_currency
 from num2words import num2words
 
-from heedful.data.made.phrasebook.grammar import Pair, Phrase, described
+from heedful.data.made.phrasebook.grammar import Pair, Phrase, about, described
 from heedful.data.made.phrasebook.words import Adjective, Noun
 
 _MONTHS = [get_month_names("wide", locale=locale) for locale in ("en", "fr")]
@@ -41,14 +41,14 @@ def counted(number: int, noun: Noun, *adjectives: Adjective) -> Phrase:
     english, french = described(noun, adjectives, plural=plural)
     ending = "e" if noun.feminine and words.french.endswith("un") else ""
     whole = f"{words.french}{ending} {french}"
-    return Phrase(f"{words.english} {english}", whole, 4 if plural else 2, noun.feminine, noun.human)
+    return about(noun, f"{words.english} {english}", whole, plural=plural)
 
 
 def ranked(number: int, noun: Noun, *adjectives: Adjective) -> Phrase:
     """One in a row: "the third red house", "la troisième maison rouge"."""
     words, (english, french) = ordinal(number, feminine=noun.feminine), described(noun, adjectives)
     article = "la" if noun.feminine else "le"
-    return Phrase(f"the {words.english} {english}", f"{article} {words.french} {french}", 2, noun.feminine, noun.human)
+    return about(noun, f"the {words.english} {english}", f"{article} {words.french} {french}")
 
 
 @cache

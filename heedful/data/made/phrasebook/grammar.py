@@ -152,6 +152,11 @@ def described(noun: Noun, adjectives: tuple[Adjective, ...] = (), *, plural: boo
     return Pair(english, french)
 
 
+def about(noun: Noun, english: str, french: str, *, plural: bool = False) -> Phrase:
+    """Words for a noun, with what must agree with it."""
+    return Phrase(english, french, 4 if plural else 2, noun.feminine, noun.human)
+
+
 def noun_phrase(
     determiner: str, noun: Noun, *adjectives: Adjective, plural: bool = False, negated: bool = False
 ) -> Phrase:
@@ -166,7 +171,7 @@ def noun_phrase(
     if determiner in ("a", "some", "any") and (negated or (article == "des" and before)):
         article = "de"
     english = f"{determiner[:-1]}{indefinite(english)}" if determiner in ("a", "what a") else f"{determiner} {english}"
-    return Phrase(english, f"{article} {french}", 4 if plural else 2, noun.feminine, noun.human)
+    return about(noun, english, f"{article} {french}", plural=plural)
 
 
 def generic(noun: Noun, *adjectives: Adjective) -> Phrase:
@@ -174,7 +179,7 @@ def generic(noun: Noun, *adjectives: Adjective) -> Phrase:
     plural = "mass" not in noun.tags
     english, french = described(noun, adjectives, plural=plural)
     article = DETERMINERS["the"][2 * plural + noun.feminine]
-    return Phrase(english, f"{article} {french}", 4 if plural else 2, noun.feminine, noun.human)
+    return about(noun, english, f"{article} {french}", plural=plural)
 
 
 def possession(owner: Phrase, noun: Noun, *adjectives: Adjective, plural: bool = False) -> Phrase:
@@ -183,7 +188,7 @@ def possession(owner: Phrase, noun: Noun, *adjectives: Adjective, plural: bool =
     mark = "'" if owner.plural and owner.english.endswith("s") else "'s"
     article = DETERMINERS["the"][2 * plural + noun.feminine]
     whole = f"{article} {french} de {owner.french}"
-    return Phrase(f"{owner.english}{mark} {english}", whole, 4 if plural else 2, noun.feminine, noun.human)
+    return about(noun, f"{owner.english}{mark} {english}", whole, plural=plural)
 
 
 def clause(

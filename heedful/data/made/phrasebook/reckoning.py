@@ -102,10 +102,8 @@ def date(rng: Random) -> Pair:
         participle = grammar.agreed_participle("né", subject.feminine, subject.plural)
         english = being(subject, (f"born {when.english}", ""), tense="past").english
         return finish((english, being(subject, ("", f"{participle} {when.french}")).french))
-    verb, tense = (
-        rng.choice([verb for verb in parts.MOTIONS if verb.english not in ("go", "fall")]),
-        rng.choice(_TIMELY),
-    )
+    verb = rng.choice([verb for verb in parts.MOTIONS if verb.english not in ("go", "fall")])
+    tense = rng.choice(_TIMELY)
     negated = rng.random() < 0.25
     return finish(clause(parts.who(rng, verb), verb, tense, _date(rng, tense), negated=negated))
 
@@ -127,7 +125,7 @@ def clock(rng: Random) -> Pair:
     if chance < 0.35:
         place = parts.definite(rng, parts.SITES, plain=True, plural=False)
         state = grammar.predicate(ADJECTIVES[rng.choice(("open", "closed"))], place)
-        hours, minutes = ((rng.randint(7, 11), rng.randint(12, 22)), [rng.randrange(0, 60, 5) for _ in range(2)])
+        hours, minutes = (rng.randint(7, 11), rng.randint(12, 22)), [rng.randrange(0, 60, 5) for _ in range(2)]
         told = [figures.digital_clock(*time) for time in zip(hours, minutes, strict=True)]
         if chance < 0.27:
             told = [figures.clock(*time, part=True) for time in zip(hours, minutes, strict=True)]
@@ -166,7 +164,7 @@ def price(rng: Random) -> Pair:
 
 def shopping(rng: Random) -> Pair:
     """As in "My brother is going to buy three red apples for twelve euros." """
-    verb, noun, tense = (VERBS[rng.choice(("buy", "buy", "sell"))], rng.choice(_PRICED), rng.choice(parts.TENSES))
+    verb, noun, tense = VERBS[rng.choice(("buy", "buy", "sell"))], rng.choice(_PRICED), rng.choice(parts.TENSES)
     goods = counted(rng.randint(2, 60), noun, *parts.adjectives_of(rng, noun))
     if rng.random() < 0.3:
         goods = parts.item(rng, [noun])
@@ -183,7 +181,7 @@ def appointment(rng: Random) -> Pair:
     elif chance < 0.55:
         verb, subject = VERBS[rng.choice(("open", "close"))], parts.definite(rng, parts.SITES, plural=False)
     else:
-        verb, subject = (VERBS[rng.choice(("begin", "end", "last"))], parts.definite(rng, parts.tagged("event")))
+        verb, subject = VERBS[rng.choice(("begin", "end", "last"))], parts.definite(rng, parts.tagged("event"))
     if verb.english == "last":
         unit, most = rng.choice(list(_SPANS.items()))
         return finish(clause(subject, verb, tense, counted(rng.randint(2, most), NOUNS[unit])))

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from heedful.data.lines import read_bytes, read_lines, text_lines
 from heedful.data.text.columns import SOURCE, Columns, Rows
@@ -17,15 +18,7 @@ def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """The entries that are translated, by the lines where they begin; those that are marked fuzzy, and obsolete ones,
     are left out. An entry with plural forms is two pairs, of the first form and of the last. Raises InputError or
     MissingError."""
-    import polib
-
-    text = NO_LINE_END.sub(" ", "\n".join(_lines(path)))
-    try:
-        catalogue = polib.pofile(f"{text}\n")
-    except (OSError, ValueError) as error:
-        line = re.search(r"line (\d+)", str(error))
-        where = f"{path}:{line[1]}" if line else str(path)
-        raise InputError("not a PO file: its entries do not parse", where=where, fix="try msgfmt --check") from None
+    catalogue = catalogue_of("\n".join(_lines(path)), str(path))
     rows: list[tuple[int, tuple[str, str]]] = []
     entries = [entry for entry in catalogue if not entry.obsolete]
     for entry in entries:
@@ -48,6 +41,18 @@ def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
         raise InputError(f"no pair to learn from ({layout})", where=str(path), fix="give a file that is translated")
     columns = Columns(0, 1, left, right, True, layout)
     return ((line, (other, one)) for line, (one, other) in rows) if turned else iter(rows), columns
+
+
+def catalogue_of(text: str, where: str) -> Any:
+    """The entries of a file that holds this text, as polib has them. Raises InputError."""
+    import polib
+
+    try:
+        return polib.pofile(NO_LINE_END.sub(" ", f"{text}\n"))
+    except (OSError, ValueError) as error:
+        line = re.search(r"line (\d+)", str(error))
+        at = f"{where}:{line[1]}" if line else where
+        raise InputError("not a PO file: its entries do not parse", where=at, fix="try msgfmt --check") from None
 
 
 def _lines(path: Path) -> list[str]:

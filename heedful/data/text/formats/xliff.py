@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
+from heedful.data.text.columns import SOURCE, Columns, Rows
 from heedful.data.text.formats.inline import words_of
 from heedful.data.text.formats.languages import two_languages
 from heedful.data.xml import elements, name_of
@@ -53,7 +53,7 @@ def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     if not segments:
         raise InputError("no unit with a source", where=str(path), fix="export it again from the tool that made it")
     own = languages[0] if languages else FileLanguages("", "")
-    there = (own.source or SOURCE, own.target or (target if target != TARGET else TARGET))
+    there = (own.source or SOURCE, own.target or target)
     left, right = two_languages(there, source, target, where=str(path))
     turned = left != there[0]
     without = sum(not one.translated for one in segments)
