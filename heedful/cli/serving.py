@@ -107,7 +107,7 @@ def checked_key(key: str | None) -> str | None:
 
 
 def named(runs: Sequence[Path]) -> dict[str, Path]:
-    """Runs by the names of their folders, each once. Raises InputError for two of one name, and MissingError for none."""
+    """Runs by the names of their folders, each once. Raises InputError for two of one name, MissingError for none."""
     found: dict[str, Path] = {}
     for run in runs:
         files.need_folder(run)

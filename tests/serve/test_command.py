@@ -172,8 +172,7 @@ def test_names_are_those_of_folders_and_each_is_once(tmp_path: Path, capsys) -> 
     assert capsys.readouterr().err == ""
     assert named([tmp_path / "b/x", tmp_path / "b/y", tmp_path / "b/x", tmp_path / "best"]).keys() == {"x", "y"}
     assert capsys.readouterr().err == (
-        f"note: {tmp_path}/b/x is served already, as x\n"
-        f"note: {tmp_path}/best is served already, as y\n"
+        f"note: {tmp_path}/b/x is served already, as x\nnote: {tmp_path}/best is served already, as y\n"
     )
     with pytest.raises(InputError, match="two runs are called 'x'"):
         named([tmp_path / "a/x", tmp_path / "b/x"])

@@ -28,6 +28,8 @@ from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training import synthetic
+from heedful.tasks.translate.training.cli import StudentOptions, TeachingOptions
+from heedful.tasks.translate.training.distil import planned_distillation
 from heedful.tasks.translate.training.synthetic import Synthetic, fastest, teacher_of, texts_in, written_by
 from heedful.tasks.translate.use import Translator
 from made import TRANSFORMER, backwards
@@ -342,6 +344,15 @@ def test_where_no_run_can_be_nothing_is_translated_for_it(translators, pairs: Pa
         assert heed("distil", teacher, "--data", pairs, "--preset", "transformer-tiny", "--out", out) == 2
         assert what in capsys.readouterr().err
         assert not out.with_name(f"{out.name}.taught.tsv").exists()
+
+
+def test_what_a_teacher_says_lies_beside_the_current_folder(translators, pairs: Path, tmp_path, monkeypatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for out in (".", "none/.."):
+        teaching, student = TeachingOptions(data=[str(pairs)]), StudentOptions(out=Path(out))
+        writing = planned_distillation(translators[0], teaching, student, {}).writing
+        assert writing.out == tmp_path / "here.taught.tsv"
 
 
 def test_a_file_of_another_name_beside_it_is_not_lost(translators: tuple[Path, Path], tmp_path: Path) -> None:

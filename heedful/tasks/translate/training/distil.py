@@ -15,6 +15,7 @@ from heedful.errors import InputError, are, counted
 from heedful.run.folder import task_name
 from heedful.run.recipe import override, validated
 from heedful.run.resume import plain_recipe
+from heedful.store.files import with_proper_name
 from heedful.tasks.translate.languages import KEY, languages_in, languages_of, only_direction, refuse_untold
 from heedful.tasks.translate.load import load_translator
 from heedful.tasks.translate.pairs.rerank import Judge
@@ -45,7 +46,7 @@ def planned_distillation(
         raise InputError("--preset and --from", fix="leave one out: a student that begins with a run has its sizes")
     path = teaching.data[0] if len(teaching.data) == 1 else teaching.data
     source, target = teaching.source, teaching.target
-    taught = teaching.taught or student.out.with_name(f"{student.out.name}.taught.tsv")
+    taught = teaching.taught or Path(f"{with_proper_name(student.out)}.taught.tsv")
     about = task_name(teacher)[1]
     if about.get("task") != "translate" or "noise" in about:
         Translator.load(teacher)  # which tells what it is
