@@ -57,7 +57,7 @@ def test_what_is_written_is_what_the_model_says(translators: tuple[Path, Path], 
         for side in ("target", "source")
     )
     translator = load_translator(translators[0])
-    assert [*one.write(translator)] == [(6, 0)]
+    assert [*one.write(translator)] == [(6, 0, 0)]
     said = [made.text for made in translator.search(TEXTS)]
     assert rows(one.out) == [("source", "target"), *zip(TEXTS, said, strict=True)]
     assert [*other.write(translator)]
@@ -80,7 +80,7 @@ def test_what_is_written_is_what_all_models_find_best(
         texts=TEXTS, models=translators[:1], judges=judges, out=tmp_path / "a.tsv", writes="target", settings=settings
     )
     own, *others = map(Translator.load, (translators[0], *judges))
-    assert [*one.write(own, [Judge(other, own) for other in others])] == [(6, 0)]
+    assert [*one.write(own, [Judge(other, own) for other in others])] == [(6, 0, 0)]
     wanted, first = [], []
     for made in own.search(TEXTS, beam=4, n_best=4):
         sums = {text: score for text, score in made.hypotheses if text.strip()}
@@ -106,13 +106,13 @@ def test_nothing_is_written_twice(translators: tuple[Path, Path], tmp_path: Path
     )
     broken = replace(whole, out=tmp_path / "broken.tsv")
     translator = load_translator(translators[0])
-    assert [done for done, _ in whole.write(translator)] == [2, 4, 6]
+    assert [done for done, *_ in whole.write(translator)] == [2, 4, 6]
     next(broken.write(translator))
     with broken.part.open("a") as file:
         file.write("ma\tMA")
     broken = replace(broken)
     assert broken.written() == ["\t".join(row) for row in rows(whole.out)[1:3]]
-    assert [done for done, _ in broken.write(translator)] == [4, 6]
+    assert [done for done, *_ in broken.write(translator)] == [4, 6]
     assert broken.out.read_bytes() == whole.out.read_bytes()
     assert broken.written() is None
     assert [*broken.write(translator)] == []
