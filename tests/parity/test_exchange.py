@@ -127,7 +127,7 @@ def test_a_beam_is_penalised_as_theirs_is(pair: Pair) -> None:
             expected = continued(pair.theirs, ids, 12, repetition_penalty=penalty, **options)
             ((made,),) = beam_search(
                 pair.ours.model,
-                torch.tensor([ids[:-1]]),
+                torch.tensor([ids[:-1]], dtype=torch.int64),
                 bos=torch.tensor(ids[-1:]),
                 eos=end,
                 longest=12,
