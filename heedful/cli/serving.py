@@ -107,15 +107,18 @@ def checked_key(key: str | None) -> str | None:
 
 
 def named(runs: Sequence[Path]) -> dict[str, Path]:
-    """Runs by the names of their folders. Raises InputError for two of one name, and MissingError for none."""
+    """Runs by the names of their folders, each once. Raises InputError for two of one name, MissingError for none."""
     found: dict[str, Path] = {}
     for run in runs:
         files.need_folder(run)
         name = run.resolve().name
-        if found.get(name, run).resolve() != run.resolve():
+        if name not in found:
+            found[name] = run
+        elif found[name].resolve() == run.resolve():
+            say(f"note: {run} is served already, as {name}")
+        else:
             what = f"two runs are called {name!r}: {found[name]} and {run}"
             raise InputError(what, fix="rename one of the folders, or serve one of them")
-        found[name] = run
     return found
 
 

@@ -10,11 +10,12 @@ from heedful.decode.rules import CountPenalty, MinP, RepetitionPenalty, Rule, Te
 from heedful.decode.settings import Sampling
 
 
-def penalties(sampling: Sampling, prompt: Sequence[int] = ()) -> tuple[Rule, ...]:
-    """What sampling changes of the logits themselves, after a prompt; nothing for what changes nothing."""
+def penalties(sampling: Sampling, prompt: Sequence[int] = (), *, compares: bool = False) -> tuple[Rule, ...]:
+    """What sampling changes of the logits themselves, after a prompt; nothing for what changes nothing. `compares`:
+    whether several beginnings are compared by their log-probabilities, as in a beam search."""
     rules: tuple[Rule, ...] = ()
     if sampling.repetition_penalty != 1:
-        rules += (RepetitionPenalty(sampling.repetition_penalty, tuple(prompt)),)
+        rules += (RepetitionPenalty(sampling.repetition_penalty, tuple(prompt), compares),)
     if sampling.presence_penalty or sampling.frequency_penalty:
         rules += (CountPenalty(sampling.presence_penalty, sampling.frequency_penalty),)
     return rules

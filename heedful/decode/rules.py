@@ -84,13 +84,14 @@ class NoRepeat:
 @dataclass(frozen=True)
 class RepetitionPenalty:
     """Tokens that were already generated, or are in the prompt, `given`: positive logits divided by, negative ones
-    multiplied by `penalty`.
+    multiplied by `penalty`; or their log-probabilities multiplied by it, as a beam search of Hugging Face does.
 
     Keskar et al. 2019 (CTRL), section 4.1, with the sign rule of its published code; above 1 discourages.
     """
 
     penalty: float
     given: tuple[int, ...] = ()
+    of_log_probabilities: bool = False
 
     def __post_init__(self) -> None:
         if not self.penalty >= 1:
@@ -100,6 +101,9 @@ class RepetitionPenalty:
         given = torch.tensor(self.given, dtype=history.dtype, device=history.device)
         tokens = torch.cat((given.expand(len(history), -1), history), dim=1)
         seen = scores.gather(1, tokens)
+        if self.of_log_probabilities:
+            normaliser = scores.logsumexp(-1, keepdim=True)
+            return scores.scatter_(1, tokens, normaliser + (seen - normaliser) * self.penalty)
         return scores.scatter_(1, tokens, torch.where(seen > 0, seen / self.penalty, seen * self.penalty))
 
 

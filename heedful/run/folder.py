@@ -158,17 +158,22 @@ def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def need_empty(out: Path) -> None:
-    """Raises InputError where something is in `out` already, StorageError where it cannot be made."""
-    if out.is_file() or (out.is_dir() and any(out.iterdir())):
+    """Raises InputError where something is in `out` already, or it is the current folder, StorageError where it cannot
+    be made."""
+    there = out.resolve()  # also x/.. where no x is
+    if there.is_file() or files.children(there):
         raise InputError("is not empty", where=str(out), fix="choose another --out")
+    if there == Path.cwd():
+        raise InputError("is the current folder, which cannot be replaced", where=str(out), fix="name one in it")
     files.need_access(out.absolute().parent)
 
 
 def need_no_other(out: Path) -> None:
     """Raises InputError where a run that is not there yet cannot be in `out`, as something else is."""
-    if out.exists() and not out.is_dir():
+    there = out.resolve()  # also x/.. where no x is
+    if there.exists() and not there.is_dir():
         raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
-    if any(path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in files.children(out)):
+    if any(path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in files.children(there)):
         raise InputError("the folder is not empty and holds no run", where=str(out), fix="choose another --out")
 
 
@@ -177,7 +182,8 @@ def filled_then_renamed(out: Path) -> Iterator[Path]:
     """A folder to fill, which becomes `out` in one rename. Raises as `need_empty`, and InputError where another command
     fills it."""
     need_empty(out)
-    growing = out.absolute().with_name(f"{files.TEMPORARY}{out.name}")
+    out = out.resolve()
+    growing = out.with_name(f"{files.TEMPORARY}{out.name}")
     try:
         files.make_folder(growing)
     except BaseException:

@@ -63,6 +63,7 @@ def train(
     if not torch.is_grad_enabled():
         what = "gradients are switched off here, by torch.no_grad or torch.inference_mode"
         raise InputError(what, fix="train outside of it")
+    out = files.with_proper_name(out)
     with join_ranks() as ranks, ExitStack() as held:
         job, where = None, device or best_device()
         if ranks.first:

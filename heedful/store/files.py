@@ -198,6 +198,11 @@ def fsync_file(path: Path) -> None:
         disk.fsync(descriptor)
 
 
+def with_proper_name(path: Path) -> Path:
+    """`path`, and the whole of it where it ends in no name, but in "." or ".."."""
+    return path if path.name not in ("", "..") else path.resolve()
+
+
 def is_folder(path: Path) -> bool:
     """Whether it is one. Raises OSError where that cannot be told, such as of a name that is too long, which
     `Path.is_dir` of Python 3.14 takes for a name of nothing."""

@@ -89,7 +89,7 @@ def path_and_corpus(
     names = (source or PAIR[0], target or PAIR[1]) if pairs else LABELLED
     if not (out / "recipe.yaml").is_file():
         need_no_other(out)
-    folder = Path(f"{out if out.name not in ('', '..') else out.resolve()}.data")
+    folder = Path(f"{files.with_proper_name(out)}.data")
     return str(write_rows(data, folder, names, learnt_by=out if steps_of(out) else None)), None
 
 

@@ -1,10 +1,13 @@
 """Commands that are ended from outside: by Ctrl-C, by where they run, or by what reads their output."""
 
 import errno
+import fcntl
 import io
 import os
+import signal
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ import heedful
 from commands import heed
 from heedful import cli
 from heedful.tasks.shared.progress import ProgressLine
+from waiting import PATIENCE
 
 AGAIN = "interrupted; the same command continues\n"
 CALLS = {
@@ -87,3 +91,34 @@ def test_a_training_outlives_its_terminal(monkeypatch):
     for text in ("a note", "another"):
         progress.say(text)
     assert "another" in sys.stderr.getvalue()
+
+
+@pytest.mark.parametrize("disowned", [False, True])
+def test_a_terminal_that_is_closed_ends_a_training_by_its_signal(disowned: bool, tmp_path: Path) -> None:
+    """As `kill -HUP` does; and one that SIGHUP does not end comes to its own end."""
+    (tmp_path / "pairs.tsv").write_text("".join(f"a {number}\tb {number}\n" for number in range(40)))
+    steps = 60 if disowned else 100_000
+    words = ["--data", "pairs.tsv", "--preset", "transformer-tiny", "--set", f"train.steps={steps}", "--out", "run"]
+    master, terminal = os.openpty()
+
+    def take_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if disowned else signal.SIG_DFL)
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "heedful", "train", "translate", *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(heedful.__file__).parent.parent)},
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        preexec_fn=take_terminal,
+    )
+    os.close(terminal)
+    seen = b""
+    while b"step 2 " not in seen:
+        seen += os.read(master, 4096)
+    os.close(master)
+    assert process.wait(PATIENCE) == (0 if disowned else 128 + signal.SIGHUP)
+    assert [*(tmp_path / "run" / "checkpoints").iterdir()]

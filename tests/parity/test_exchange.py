@@ -19,6 +19,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 import heedful
 from commands import heed
 from heedful.data.tokenizer import Kind
+from heedful.decode.draws import penalties
+from heedful.decode.search import beam as beam_search
+from heedful.decode.settings import Sampling
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import make_model
 from heedful.models.presets import (
@@ -112,6 +115,29 @@ def test_the_repetition_penalty_is_of_the_prompt_too_as_theirs_is(pair: Pair) ->
             expected = continued(pair.theirs, prompt_ids(pair, text), 12, pad_token_id=0, repetition_penalty=penalty)
             end = pair.theirs.generation_config.eos_token_id
             assert made.tokens == (expected[: expected.index(end)] if end in expected else expected)
+
+
+def test_a_beam_is_penalised_as_theirs_is(pair: Pair) -> None:
+    """By the log-probabilities, and not by the logits."""
+    end, changed = pair.theirs.generation_config.eos_token_id, 0
+    options = {"num_beams": 3, "early_stopping": True, "pad_token_id": 0}
+    for penalty in (1.3, 3.0):
+        for text in TEXTS:
+            ids = prompt_ids(pair, text)
+            expected = continued(pair.theirs, ids, 12, repetition_penalty=penalty, **options)
+            ((made,),) = beam_search(
+                pair.ours.model,
+                torch.tensor([ids[:-1]], dtype=torch.int64),
+                bos=torch.tensor(ids[-1:]),
+                eos=end,
+                longest=12,
+                beam=3,
+                finished_first=False,
+                rules=penalties(Sampling(repetition_penalty=penalty), ids, compares=True),
+            )
+            assert [*made.tokens] == (expected[: expected.index(end)] if end in expected else expected)
+            changed += expected != continued(pair.theirs, ids, 12, **options)
+    assert changed > 1
 
 
 def test_likelihood_is_begun_with_their_first_token(pair: Pair) -> None:

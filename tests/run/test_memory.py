@@ -190,7 +190,7 @@ def test_numbers_of_numpy_and_torch_are_labels(tmp_path: Path) -> None:
         assert heedful.load(tmp_path / str(number)).spec.labels == ("0", "1")
 
 
-@pytest.mark.parametrize("out", ["", ".", "..", "own/.."])
+@pytest.mark.parametrize("out", ["", ".", "..", "own/..", "none/.."])
 def test_a_folder_that_holds_something_else_gets_no_data_beside_it(
     out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,14 +198,22 @@ def test_a_folder_that_holds_something_else_gets_no_data_beside_it(
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(InputError, match="is not empty and holds no run"):
         heedful.train("translate", out, data=PAIRS)
+    (tmp_path / "pairs.tsv").write_text("".join("\t".join(pair) + "\n" for pair in PAIRS))
+    with pytest.raises(InputError, match="is not empty and holds no run"):
+        heedful.train("translate", out, data=tmp_path / "pairs.tsv")
+    (tmp_path / "pairs.tsv").unlink()
     assert [*tmp_path.rglob("*")] == [tmp_path / "here", tmp_path / "here" / "own"]
 
 
-def test_the_current_folder_gets_its_data_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("out", [".", "none/.."])
+def test_the_current_folder_gets_its_data_beside_it(out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    train("translate", Path("."), PAIRS, *LAYERS, *VOCABULARY)
+    train("translate", Path(out), PAIRS, *LAYERS, *VOCABULARY)
+    assert {path.name for path in tmp_path.iterdir()} == {"here", "here.data"}
     assert (tmp_path / "here.data" / "train.jsonl").is_file()
+    assert (tmp_path / "here" / "recipe.yaml").is_file()
+    assert not (tmp_path / "here" / "none").exists()
 
 
 def test_columns_of_words_and_labels_are_told_how_to_be_pairs(tmp_path: Path) -> None:

@@ -164,10 +164,16 @@ def test_a_host_that_is_not_here(runs: dict[str, Path], capsys, monkeypatch: pyt
     assert "--port" not in told
 
 
-def test_names_are_those_of_folders_and_each_is_once(tmp_path: Path) -> None:
+def test_names_are_those_of_folders_and_each_is_once(tmp_path: Path, capsys) -> None:
     for place in ("a/x", "b/x", "b/y"):
         (tmp_path / place).mkdir(parents=True)
-    assert named([tmp_path / "b/x", tmp_path / "b/y", tmp_path / "b/../b/x"]).keys() == {"x", "y"}
+    (tmp_path / "best").symlink_to("b/y")
+    assert named([tmp_path / "b/x", tmp_path / "b/y"]).keys() == {"x", "y"}
+    assert capsys.readouterr().err == ""
+    assert named([tmp_path / "b/x", tmp_path / "b/y", tmp_path / "b/x", tmp_path / "best"]).keys() == {"x", "y"}
+    assert capsys.readouterr().err == (
+        f"note: {tmp_path}/b/x is served already, as x\nnote: {tmp_path}/best is served already, as y\n"
+    )
     with pytest.raises(InputError, match="two runs are called 'x'"):
         named([tmp_path / "a/x", tmp_path / "b/x"])
     with pytest.raises(MissingError):

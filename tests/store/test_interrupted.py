@@ -79,6 +79,25 @@ def test_two_commands_do_not_fill_one_folder(tmp_path):
     assert {path.relative_to(tmp_path) for path in tmp_path.rglob("*")} == WHOLE
 
 
+@pytest.mark.parametrize("out", ["", ".", "none/.."])
+def test_the_current_folder_is_not_replaced(out, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="is the current folder"), filled_then_renamed(Path(out)):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_is_named_by_a_way_up_or_by_a_link(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    for out in (Path("out/none/.."), Path("link")):
+        with filled_then_renamed(out) as growing:
+            files.write_bytes(growing / "a", b"new")
+        assert (out.resolve() / "a").read_bytes() == b"new"
+    assert {path.name for path in tmp_path.iterdir()} == {"empty", "link", "out"}
+
+
 def test_what_a_killed_command_has_left_is_removed_by_the_next(tmp_path):
     (tmp_path / ".tmp-out" / "deep").mkdir(parents=True)
     with filled_then_renamed(tmp_path / "out") as growing:

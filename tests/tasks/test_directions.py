@@ -14,6 +14,7 @@ from heedful.models import make_model
 from heedful.run.events import Finished
 from heedful.run.recipe import override
 from heedful.tasks.recipes import build
+from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.documents.files import translate_documents
 from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
@@ -25,6 +26,7 @@ from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.distil import planned_back_translation, write_pairs
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
+from heedful.verbs.evaluate import evaluate
 from heedful.verbs.train import train
 from made import TRANSFORMER, backwards
 from saved import save_run
@@ -152,6 +154,30 @@ def test_names_of_files_say_the_direction(
     turned[-1].write_text(files[1].read_text())
     assert heed("eval", run[0], *turned) == 2
     assert "it does not translate fr to de" in capsys.readouterr().err
+
+
+def test_texts_in_another_language_than_is_scored_are_told(run: tuple[Path, Finished], tmp_path: Path) -> None:
+    english = ["The old house stands beside a quiet river.", "Two children are playing with a red ball in the garden."]
+    german = ["Das alte Haus steht neben einem ruhigen Fluss.", "Zwei Kinder spielen im Garten mit einem roten Ball."]
+    french = ["La vieille maison se trouve au bord d'une rivière.", "Deux enfants jouent avec un ballon rouge."]
+    path = tmp_path / "pairs.tsv"
+    mend = "look whether columns or directions are mixed up"
+    for target, texts, told in (
+        ("de", german, []),
+        ("fr", french, []),
+        ("fr", german, [f"{path}: most targets are in de, not in fr: {mend}"]),
+        ("fr", ["Ein Hund.", "Eine Katze."], []),  # too short to tell
+    ):
+        written(path, english, texts)
+        options = TranslationScoring(data=f"{path}:en>{target}", beam=1)
+        (found,) = evaluate(run[0], options)
+        assert [note for note in found.notes if "most" in note] == told, (target, texts)
+    written(path, french, german)
+    (found,) = evaluate(run[0], TranslationScoring(data=f"{path}:en>fr", beam=1))
+    assert [note for note in found.notes if "most" in note] == [
+        f"{path}: most sources are in fr, not in en: {mend}",
+        f"{path}: most targets are in de, not in fr: {mend}",
+    ]
 
 
 @pytest.mark.parametrize("verb", ["eval", "score", "align", "distil"])

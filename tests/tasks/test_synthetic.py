@@ -28,6 +28,8 @@ from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training import synthetic
+from heedful.tasks.translate.training.cli import StudentOptions, TeachingOptions
+from heedful.tasks.translate.training.distil import planned_distillation
 from heedful.tasks.translate.training.synthetic import Synthetic, fastest, teacher_of, texts_in, written_by
 from heedful.tasks.translate.use import Translator
 from made import TRANSFORMER, backwards
@@ -55,7 +57,7 @@ def test_what_is_written_is_what_the_model_says(translators: tuple[Path, Path], 
         for side in ("target", "source")
     )
     translator = load_translator(translators[0])
-    assert [*one.write(translator)] == [(6, 0)]
+    assert [*one.write(translator)] == [(6, 0, 0)]
     said = [made.text for made in translator.search(TEXTS)]
     assert rows(one.out) == [("source", "target"), *zip(TEXTS, said, strict=True)]
     assert [*other.write(translator)]
@@ -78,7 +80,7 @@ def test_what_is_written_is_what_all_models_find_best(
         texts=TEXTS, models=translators[:1], judges=judges, out=tmp_path / "a.tsv", writes="target", settings=settings
     )
     own, *others = map(Translator.load, (translators[0], *judges))
-    assert [*one.write(own, [Judge(other, own) for other in others])] == [(6, 0)]
+    assert [*one.write(own, [Judge(other, own) for other in others])] == [(6, 0, 0)]
     wanted, first = [], []
     for made in own.search(TEXTS, beam=4, n_best=4):
         sums = {text: score for text, score in made.hypotheses if text.strip()}
@@ -104,13 +106,13 @@ def test_nothing_is_written_twice(translators: tuple[Path, Path], tmp_path: Path
     )
     broken = replace(whole, out=tmp_path / "broken.tsv")
     translator = load_translator(translators[0])
-    assert [done for done, _ in whole.write(translator)] == [2, 4, 6]
+    assert [done for done, *_ in whole.write(translator)] == [2, 4, 6]
     next(broken.write(translator))
     with broken.part.open("a") as file:
         file.write("ma\tMA")
     broken = replace(broken)
     assert broken.written() == ["\t".join(row) for row in rows(whole.out)[1:3]]
-    assert [done for done, _ in broken.write(translator)] == [4, 6]
+    assert [done for done, *_ in broken.write(translator)] == [4, 6]
     assert broken.out.read_bytes() == whole.out.read_bytes()
     assert broken.written() is None
     assert [*broken.write(translator)] == []
@@ -342,6 +344,15 @@ def test_where_no_run_can_be_nothing_is_translated_for_it(translators, pairs: Pa
         assert heed("distil", teacher, "--data", pairs, "--preset", "transformer-tiny", "--out", out) == 2
         assert what in capsys.readouterr().err
         assert not out.with_name(f"{out.name}.taught.tsv").exists()
+
+
+def test_what_a_teacher_says_lies_beside_the_current_folder(translators, pairs: Path, tmp_path, monkeypatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for out in (".", "none/.."):
+        teaching, student = TeachingOptions(data=[str(pairs)]), StudentOptions(out=Path(out))
+        writing = planned_distillation(translators[0], teaching, student, {}).writing
+        assert writing.out == tmp_path / "here.taught.tsv"
 
 
 def test_a_file_of_another_name_beside_it_is_not_lost(translators: tuple[Path, Path], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,18 @@ from commands import heed
 from heedful.data.text.corpus import Corpus
 from heedful.decode.forced import log_probabilities as forced
 from heedful.errors import InputError, TextError
+from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.tasks.translate import searching
 from heedful.tasks.translate.pairs import weigh as module
 from heedful.tasks.translate.pairs.rerank import Judge, reranked
 from heedful.tasks.translate.pairs.weigh import PairOptions, log_probabilities, weigh, weigh_texts
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
+from heedful.tasks.translate.training.cli import StudentOptions, TeachingOptions
+from heedful.tasks.translate.training.distil import planned_distillation, write_pairs
 from heedful.tasks.translate.use import Translator
 from made import DECODER, RECURRENT, TRANSFORMER, random_translator
+from saved import save_run
+from serving import loud, tokenizer_of, translator
 
 KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}
 TEXTS = ["ba de gi", "ko", "lu ma ne pi ro su ba"]
@@ -146,6 +152,36 @@ def test_an_empty_translation_is_not_chosen_and_every_score_is_a_number(translat
         (found,) = reranked([{**made, "hypotheses": listed}], [Judge(other, own)], n_best=2)
         assert [one["text"] for one in found["hypotheses"]] == texts
         assert all(math.isfinite(one["score"]) for one in found["hypotheses"])
+
+
+@pytest.mark.parametrize("way", ["ab", "ba"])
+def test_a_judge_has_no_say_on_what_is_too_long_for_it(way: str, tmp_path: Path, capsys) -> None:
+    """Whichever way it reads: the others' order stands, which is told, and nobody's work ends."""
+    own, vocabulary = translator(tmp_path / "own", "a", "b"), tokenizer_of()
+    size = replace(
+        TRANSLATORS["transformer-tiny"], d_model=16, n_heads=2, d_ff=32, position="learned", context_length=40
+    )
+    config = translator_config(size, source_vocab=vocabulary.size, target_vocab=vocabulary.size, joint=True)
+    about = {"task": "translate", "source": way[0], "target": way[1]}
+    judge = save_run(tmp_path / "judge", loud(config, seed=3), vocabulary, vocabulary, about)
+    short, long = "ab", "a b c d e f g h i j k l m n o p q r s t u v w x y"
+    words = ["translate", own, "--beam", "3", "--n-best", "3", "--json", short, long]
+    assert heed(*words) == 0
+    before = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert heed(*words, "--rerank", judge) == 0
+    told = capsys.readouterr()
+    after = [json.loads(line) for line in told.out.splitlines()]
+    assert after[0]["hypotheses"] != before[0]["hypotheses"]
+    assert after[1]["hypotheses"] == [one for one in before[1]["hypotheses"] if one["text"].strip()]
+    assert told.err == "warning: text 2: too long for a model of --rerank, which had no say\n"
+    (tmp_path / "pairs.tsv").write_text(
+        "".join(f"{text} {number}\tx\n" for text in (short, long) for number in range(9))
+    )
+    teaching = TeachingOptions(data=[str(tmp_path / "pairs.tsv")], rerank=[str(judge)])
+    student = StudentOptions(out=tmp_path / "student")
+    writing = planned_distillation(own, teaching, student, {"beam": 3}).writing
+    beyond = sum(text.startswith(long) for text in writing.texts)
+    assert f"too long for a model of --rerank, which had no say: {beyond} texts" in [*write_pairs(writing, "cpu")]
 
 
 def test_a_model_of_other_languages_judges_nothing(translators: tuple[Path, Path]) -> None:

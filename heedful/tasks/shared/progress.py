@@ -1,10 +1,10 @@
 """How a training is told to a person: one line that changes at a terminal, a plain line now and then elsewhere."""
 
-import contextlib
 import errno
 import io
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 EVERY = 15  # seconds between two plain lines
 
 
+@contextmanager
+def outliving_the_terminal() -> Iterator[None]:
+    """What is told in this block is lost where the terminal was closed, and nothing else is."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        sys.stderr = io.StringIO()
+
+
 class ProgressLine:
     def __init__(self) -> None:
         from rich.console import Console
@@ -24,12 +35,8 @@ class ProgressLine:
         self.score = ""
 
     def say(self, text: str) -> None:
-        try:
+        with outliving_the_terminal():
             self.console.print(text, markup=False)
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-            sys.stderr = io.StringIO()  # the terminal was closed, and the training continues
 
     def follow(self, events: "Iterator[Event]") -> "Finished | None":
         """Draws the events of a training up to the last, which is handed back."""
@@ -37,7 +44,10 @@ class ProgressLine:
 
         self.score = ""
         status = self.console.status("") if self.console.is_terminal else None
-        with status or contextlib.nullcontext():
+        try:
+            if status is not None:
+                with outliving_the_terminal():
+                    status.start()
             last = 0.0
             for event in events:
                 match event:
@@ -55,6 +65,10 @@ class ProgressLine:
                         self.say(f"step {now.step:,}  valid loss {now.valid_loss:.3f}  {self.score}{mark}")
                     case Finished() as now:
                         return now
+        finally:
+            if status is not None:
+                with outliving_the_terminal():
+                    status.stop()
         return None
 
     def told(self, finished: "Finished", out: Path) -> None:

@@ -11,7 +11,9 @@ import torch
 
 from heedful.core.config import to_json
 from heedful.data.text.corpus import by_direction, read_to_score
+from heedful.data.text.directions import Direction
 from heedful.data.text.pairs import Pairs, read_pairs, told_apart
+from heedful.data.text.quality.languages import mostly_another
 from heedful.decode.settings import chosen
 from heedful.errors import InputError, counted
 from heedful.metrics.names import LABELS
@@ -53,7 +55,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             texts = [translation.text for translation in made]
             alone = translator.target.ours and translator.engine is None and not translator.others
             loss = {"loss": translator.loss(pairs)} if alone else {}
-            notes = (*told_of_data, *_notes(pairs, made))
+            notes = (*told_of_data, *_other_languages(pairs, translator.languages), *_notes(pairs, made))
             told_of_data = ()
             if out := written.get(name):
                 files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in pairs.in_place(texts)).encode())
@@ -199,6 +201,17 @@ def _notes(pairs: Pairs, made: list[Translation]) -> Iterator[str]:
         yield f"sources longer than all that was learnt from, translated in parts: {parted:,}"
     if cut := sum(one.cut > 0 for one in made):
         yield f"sources that were too long, their last tokens not read: {cut:,}"
+
+
+def _other_languages(pairs: Pairs, direction: Direction) -> Iterator[str]:
+    """Of each side of which most texts are in another language than it is scored in. `direction` is that of pairs that
+    do not say theirs."""
+    for way, rows in pairs.by_direction().items() or [(direction, range(len(pairs)))]:
+        part = pairs.rows(rows)
+        for side, name, texts in (("sources", way[0], part.source), ("targets", way[1], part.target)):
+            if (found := mostly_another(name, texts)) is not None:
+                what = f"most {side} are in {found[0]}, not in {found[1]}"
+                yield f"{pairs.name}: {what}: look whether columns or directions are mixed up"
 
 
 def _record(found: Compared, against: str) -> dict[str, Any]:

@@ -2,12 +2,15 @@
 other way, which are asked how well a translation tells its source (Li and Jurafsky 2016; Yee et al. 2019)."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from heedful.errors import InputError
 from heedful.tasks.translate.languages import directions_of, languages_of
-from heedful.tasks.translate.pairs.weigh import weigh
+from heedful.tasks.translate.pairs.weigh import takes, weigh
 from heedful.tasks.translate.records import Hypothetical, Translated
 from heedful.tasks.translate.use import Translator
+
+UNJUDGED = "too long for a model of --rerank, which had no say"
 
 
 class Judge:
@@ -27,36 +30,54 @@ class Judge:
             what = "the second model is for {}, the first for {}".format(*both)
             raise InputError(what, where="--rerank", fix="take one of the same two languages")
 
-    def scores(self, sources: Sequence[str], listed: Sequence[Sequence[str]]) -> list[list[float | None]]:
-        """Of each translation of each source, or of the source given each; None of an empty one."""
+    def scores(self, sources: Sequence[str], listed: Sequence[Sequence[str]]) -> list[list[float | None] | None]:
+        """Of each translation of each source, or of the source given each; None of an empty one. In place of all of a
+        source None, where that or one of them is too long for the model."""
         pairs: dict[tuple[int, int], tuple[str, str]] = {}
         for row, (source, texts) in enumerate(zip(sources, listed, strict=True)):
             read = self.as_read(source) if self.backwards else source
             for column, text in enumerate(texts):
                 if source.strip() and text.strip():
                     pairs[row, column] = (text, read) if self.backwards else (read, text)
+        beyond = {row for (row, _), pair in pairs.items() if not takes(self.translator, *pair)}
+        pairs = {place: pair for place, pair in pairs.items() if place[0] not in beyond}
         weighed = weigh(self.translator, [*pairs.values()])
         scores = (one["logprob"] / one["tokens"] ** self.length_penalty for one in weighed)
         found = dict(zip(pairs, scores, strict=True))
-        return [[found.get((row, column)) for column in range(len(texts))] for row, texts in enumerate(listed)]
+        return [
+            None if row in beyond else [found.get((row, column)) for column in range(len(texts))]
+            for row, texts in enumerate(listed)
+        ]
+
+
+class Ranked(NamedTuple):
+    """The translations of a source by their numbers, the best first, each with the mean of the scores that it has; and
+    whether a judge had no say, as they were too long for it."""
+
+    order: list[tuple[int, float]]
+    unjudged: bool
 
 
 def ranked(
     sources: Sequence[str], listed: Sequence[Sequence[tuple[str, float]]], judges: Sequence[Judge]
-) -> list[list[tuple[int, float]]]:
-    """Of each source the translations, by their numbers in its list, in the order of the mean of all models' scores,
-    the list's own and the judges', and these means; without empty ones, unless all are, which keep their scores."""
+) -> list[Ranked]:
+    """Of each source the translations in the order of the mean of all models' scores, the list's own and the judges';
+    without empty ones, unless all are, which keep their scores."""
     texts = [[text for text, _ in own] for own in listed]
     scores = [[[score] for _, score in own] for own in listed]
+    unjudged = set[int]()
     for judge in judges:
-        for own, given in zip(scores, judge.scores(sources, texts), strict=True):
-            for each, score in zip(own, given, strict=True):
+        for row, given in enumerate(judge.scores(sources, texts)):
+            if given is None:
+                unjudged.add(row)
+                continue
+            for each, score in zip(scores[row], given, strict=True):
                 each.extend([] if score is None else [score])
     found = []
-    for own in scores:
-        means = [(number, sum(each) / len(each)) for number, each in enumerate(own) if len(each) > len(judges)]
-        means = means or [(number, score) for number, (score,) in enumerate(own)]
-        found.append(sorted(means, key=lambda one: -one[1]))
+    for row, own in enumerate(scores):
+        kept = [number for number, text in enumerate(texts[row]) if text.strip()] or range(len(own))
+        means = [(number, sum(own[number]) / len(own[number])) for number in kept]
+        found.append(Ranked(sorted(means, key=lambda one: -one[1]), row in unjudged))
     return found
 
 
@@ -64,6 +85,10 @@ def reranked(records: Iterable[Translated], judges: Sequence[Judge], *, n_best: 
     """Each record with its translations as `ranked` orders them, the `n_best` of them."""
     records = [*records]
     listed = [[(one["text"], one["score"]) for one in record["hypotheses"]] for record in records]
-    for record, order in zip(records, ranked([record["source"] for record in records], listed, judges), strict=True):
+    found = ranked([record["source"] for record in records], listed, judges)
+    for record, (order, unjudged) in zip(records, found, strict=True):
         chosen: list[Hypothetical] = [{**record["hypotheses"][number], "score": score} for number, score in order]
-        yield {**record, **chosen[0], "hypotheses": chosen[:n_best]}
+        made: Translated = {**record, **chosen[0], "hypotheses": chosen[:n_best]}
+        if unjudged:
+            made["warning"] = "; ".join(filter(None, [record.get("warning"), UNJUDGED]))
+        yield made

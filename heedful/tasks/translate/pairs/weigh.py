@@ -82,6 +82,18 @@ def weigh(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[
         yield record
 
 
+def takes(translator: Translator, source: str, target: str) -> bool:
+    """Whether neither has more tokens than the model has positions."""
+    if translator.room is None and most_positions(translator.model.config) is None:
+        return True
+    try:
+        translator.refuse_too_long([source], translator.encode([source])[0])
+        refuse_long_targets(translator, [target], translator.target.encode([target]))
+    except TextError:
+        return False
+    return True
+
+
 def refuse_empty_sides(pairs: Sequence[tuple[str, str]]) -> None:
     """Raises TextError."""
     for source, target in pairs:

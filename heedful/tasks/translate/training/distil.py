@@ -15,9 +15,10 @@ from heedful.errors import InputError, are, counted
 from heedful.run.folder import task_name
 from heedful.run.recipe import override, validated
 from heedful.run.resume import plain_recipe
+from heedful.store.files import with_proper_name
 from heedful.tasks.translate.languages import KEY, languages_in, languages_of, only_direction, refuse_untold
 from heedful.tasks.translate.load import load_translator
-from heedful.tasks.translate.pairs.rerank import Judge
+from heedful.tasks.translate.pairs.rerank import UNJUDGED, Judge
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.training.cli import PRESET, StudentOptions, TeachingOptions
 from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, fastest, texts_in
@@ -45,7 +46,7 @@ def planned_distillation(
         raise InputError("--preset and --from", fix="leave one out: a student that begins with a run has its sizes")
     path = teaching.data[0] if len(teaching.data) == 1 else teaching.data
     source, target = teaching.source, teaching.target
-    taught = teaching.taught or student.out.with_name(f"{student.out.name}.taught.tsv")
+    taught = teaching.taught or Path(f"{with_proper_name(student.out)}.taught.tsv")
     about = task_name(teacher)[1]
     if about.get("task") != "translate" or "noise" in about:
         Translator.load(teacher)  # which tells what it is
@@ -117,14 +118,17 @@ def write_pairs(writing: Synthetic, device: str) -> Iterator[str]:
     if judges:
         how = f"{how}, and the best of {writing.decoding.beam} chosen with {' and '.join(map(str, writing.judges))}"
     yield f"{counted(count, 'text')} {are(count)} translated by {runs}, {how}"
-    begin, last, doubted = perf_counter(), 0.0, 0
+    begin, last, doubted, unjudged = perf_counter(), 0.0, 0, 0
     with translator.in_processes(torch.get_num_threads()):
-        for done, warnings in writing.write(translator, judges):
+        for done, warnings, left in writing.write(translator, judges):
             doubted += warnings
+            unjudged += left
             seconds = perf_counter() - begin
             if done == count or seconds - last >= EVERY:
                 last = seconds
                 yield f"{done:,} of {count:,} translated, in {seconds:,.0f} seconds"
     if doubted:
         yield f"longer than all that was learnt from, or not read as a whole: {counted(doubted, 'text')}"
+    if unjudged:
+        yield f"{UNJUDGED}: {counted(unjudged, 'text')}"
     yield f"{writing.out}: {counted(count, 'pair')}; {writing.out.with_suffix('.json')} says who wrote them"

@@ -110,10 +110,10 @@ class Synthetic:
             raise InputError(f"was begun with {changed}", where=str(self.part), fix=fix)
         return lines[1:]
 
-    def write(self, translator: Translator, judges: Sequence[Judge] = ()) -> Iterator[tuple[int, int]]:
-        """Translates what is not yet translated, chooses with the judges, and yields how many texts are, and of how
-        many since the last time there is a warning. Raises StorageError, InputError where no text becomes a word, and
-        as a search does."""
+    def write(self, translator: Translator, judges: Sequence[Judge] = ()) -> Iterator[tuple[int, int, int]]:
+        """Translates what is not yet translated, chooses with the judges, and yields how many texts are, and since the
+        last time of how many there is a warning, and on how many a judge had no say. Raises StorageError, InputError
+        where no text becomes a word, and as a search does."""
         rows = self.written()
         if rows is None:
             return
@@ -125,7 +125,7 @@ class Synthetic:
             own = self.texts[begin : begin + AT_ONCE]
             found = search_in_parts(translator, own, first=begin, **asked)
             orders = ranked(own, [one.hypotheses for one in found], judges)
-            said = [one.hypotheses[order[0][0]][0] for one, order in zip(found, orders, strict=True)]
+            said = [one.hypotheses[order[0][0]][0] for one, (order, _) in zip(found, orders, strict=True)]
             if not rows and not any(text.strip() for text in said):
                 files.remove_tree(self.part)
                 runs = " and ".join(map(str, self.models))
@@ -136,7 +136,7 @@ class Synthetic:
                 made = CONTROL.sub(" ", made)
                 rows.append(tsv_row(*((made, text) if self.writes == SOURCE else (text, made))))
                 files.append_line(self.part, rows[-1])
-            yield len(rows), sum(bool(one.warning) for one in found)
+            yield len(rows), sum(bool(one.warning) for one in found), sum(one.unjudged for one in orders)
         files.write_json(self.out.with_suffix(".json"), self.facts)
         files.write_text(self.out, "\n".join([tsv_row(*self.languages), *rows, ""]))  # last: it says that all is there
         files.remove_tree(self.part)
