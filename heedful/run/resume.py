@@ -19,7 +19,7 @@ from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.run.folder import METRICS, load_weights, parameters
 from heedful.run.job import Job
-from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, validated
+from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, to_yaml, validated
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
 from heedful.store.migrations import FORMAT, migrated, renamed
@@ -29,6 +29,8 @@ from heedful.training.loss import Sum, added
 # Keys of `train` that may change when a run is continued.
 FREE = {"steps", "epochs", "minutes", "eval_every", "patience", "save_every", "keep", "non_finite"}
 FREE |= {"average_last", "tensorboard"}
+# Keys of paths, which may have moved: what is there is held to what the run was begun with by its content.
+PATHS = {"data.path", "data.valid", "data.test", "data.mix", "data.synthetic", "start_from"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 REMEMBERED = "remembered.safetensors"  # of a job whose batches come of the model
 MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
@@ -119,12 +121,27 @@ def same_recipe(recipe: Recipe, out: Path) -> None:
     saved = _begun(type(recipe), data, text, where).model_dump(mode="json") if same_task else {"task": task}
     free = {f"train.{key}" for key in FREE}
     found = differences(saved, recipe.model_dump(mode="json"))
-    changed = {key: both for key, both in found.items() if key not in free}
+    changed = {key: both for key, both in found.items() if key not in free and not (key in PATHS and _moved(*both))}
     if changed:
         key = "task" if "task" in changed else next(iter(changed))
         old, new = changed[key]
         what = f"this run was begun with {key} = {old!r}, not {new!r}"
         raise InputError(what, where=str(out), fix="choose another --out, or the same recipe to continue")
+
+
+def _moved(old: object, new: object) -> bool:
+    """Whether paths are called the same, and lie in other folders alone."""
+    return _names(old) == _names(new)
+
+
+def _names(paths: Any) -> list[str]:
+    return [Path(path).name for path in ([paths] if isinstance(paths, str) else paths or [])]
+
+
+def keep_recipe(recipe: Recipe, out: Path) -> None:
+    """Writes recipe.yaml again where this one says another budget, or other folders, than the one that is there."""
+    if begun_recipe(type(recipe), out) != recipe:
+        files.write_text(out / "recipe.yaml", to_yaml(recipe))
 
 
 def flat(data: dict, prefix: str = "") -> dict[str, object]:
