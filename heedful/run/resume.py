@@ -4,6 +4,7 @@ Everything that a step depends on is in it: float32 weights, optimizer, average,
 measured so far. Random numbers need no state: they come from counters (`training/loop.py`).
 """
 
+import json
 import math
 import os
 import shutil
@@ -219,6 +220,7 @@ def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], 
         if facts.get(key, found) != found:  # older checkpoints do not say what was validated on
             fix = "choose another --out, or bring the old files back"
             raise InputError(f"{what} that this run was begun with", where=str(out), fix=fix)
+    _need_same_spec(out, job)
     weights, average, optimizer = (
         renamed(checkpoint.tensors(f"{name}.safetensors"), number) for name in ("weights", "average", "optimizer")
     )
@@ -232,6 +234,18 @@ def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], 
     for key in POSITION:
         setattr(state, key, facts["position"][key])
     return from_json(Progress, facts["progress"], where=str(checkpoint.path / "state.json: progress"), largest=None)
+
+
+def _need_same_spec(out: Path, job: Job[Any, Any, Any]) -> None:
+    """Raises InputError where a better model would be told of otherwise than the one that is kept, which no key of a
+    recipe changes but by hand."""
+    path = out / "task.json"
+    if path.is_file():
+        spec = json.loads(json.dumps(job.spec()))
+        for key, (old, new) in differences(files.read_json(path), spec).items():
+            if old is not None:  # older files do not say all
+                fix = "bring back the recipe.yaml that this run was begun with, or choose another --out"
+                raise InputError(f"this run was begun with {key} = {old!r}, not {new!r}", where=str(path), fix=fix)
 
 
 @torch.no_grad()

@@ -18,7 +18,7 @@ from heedful.look.draw import curves, to_bytes
 from heedful.models.presets import TRANSLATORS
 from heedful.run.events import Checkpointed, Finished, Measured, Note, Trained
 from heedful.run.job import Measurement
-from heedful.run.recipe import override
+from heedful.run.recipe import override, to_yaml
 from heedful.store import files
 from heedful.tasks.recipes import build, saved_recipe
 from heedful.tasks.translate.train import TranslateJob
@@ -270,6 +270,15 @@ def test_going_on_with_another_training_is_refused(finished, corpus):
     )
     with pytest.raises(InputError, match="the training data is not the data that"):
         list(train(made_recipe(steps=14), out, corpus=other))
+
+
+def test_a_recipe_that_was_changed_by_hand_is_refused_before_it_is_trained_by(finished, corpus, tmp_path):
+    """And not when the first better model was to be saved."""
+    out = shutil.copytree(finished[0], tmp_path / "run")
+    changed = override(made_recipe(steps=14), ["decode.beam=3"])
+    (out / "recipe.yaml").write_text(to_yaml(changed))
+    with pytest.raises(InputError, match=r"task\.json: this run was begun with decode\.beam = 2, not 3"):
+        next(train(changed, out, corpus=corpus))
 
 
 def test_a_preset_that_has_changed_is_not_gone_on_with(finished, corpus, monkeypatch):
