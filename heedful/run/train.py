@@ -159,7 +159,8 @@ class _Run:
             if Budget(**{key: value}).progress(self.state, batches, self.plan.accumulate) >= 1
         ]
         if reached:
-            yield Note(f"nothing is left to train: {' and '.join(reached)} is reached; to train on, give more than that")
+            what = f"{' and '.join(reached)} is reached"
+            yield Note(f"nothing is left to train: {what}; to train on, give more than that")
         elif self.ranks.first:
             keep_recipe(self.recipe, self.out)
 
