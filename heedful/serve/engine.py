@@ -114,7 +114,8 @@ class Engine:
     ) -> None:
         self.name, self.run, self.row, self.served, self.engine, self.why = name, run, row, served, engine, why
         self.limits = limits or Limits()
-        self.scores, self._weights = headlines(run), _stamp(run)
+        self.scores: Mapping[str, float] = headlines(run)
+        self._weights = _stamp(run)
         self._fast = fast
         self._changed = threading.Condition()  # guards what follows
         self._jobs: list[QuestionJob | WorkJob] = []
