@@ -5,6 +5,8 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
+from heedful.errors import HeedError
+
 
 class Ended(BaseException):
     """A signal came, of this number."""
@@ -17,8 +19,8 @@ class Ended(BaseException):
 class Ending:
     """Inside a `with` in the main thread, the first such signal raises Ended, and those after it do nothing.
 
-    SIGHUP is left alone where it is ignored, as under nohup. What else is raised on the way out becomes Ended too: a
-    library that is broken off may make an error of its own of it.
+    SIGHUP is left alone where it is ignored, as under nohup. What else is raised on the way out becomes Ended too, or
+    KeyboardInterrupt after Ctrl-C: a library that is broken off may make an error of its own of it.
     """
 
     def __init__(self) -> None:
@@ -36,6 +38,11 @@ class Ending:
             signal.signal(number, handler)
         if self.number and isinstance(error, Exception):
             raise Ended(self.number) from error
+        came = error
+        while isinstance(came, Exception) and not isinstance(came, HeedError):
+            came = came.__context__
+        if isinstance(came, KeyboardInterrupt) and came is not error:
+            raise KeyboardInterrupt from error
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         if not self.number:

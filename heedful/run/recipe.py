@@ -205,6 +205,10 @@ def validated(kind: type[R], data: object, *, where: str) -> R:
         first = error.errors()[0]
         if first["type"] == "extra_forbidden":
             *sections, key = map(str, first["loc"])
+            own = keys_in(kind, [])
+            inside = [f"{name}.{key}" for name in own if key in keys_in(kind, [name])]
+            if not sections and inside:
+                raise InputError(f"unknown key {key!r}", where=where, fix=f"did you mean {inside[0]!r}?") from None
             raise unknown_key(key, keys_in(kind, sections), where=".".join([where, *sections])) from None
         said = "input should be a section of keys" if first["type"] == "model_type" else first["msg"].lower()
         place = place_in(kind, first["loc"]) or "the recipe"

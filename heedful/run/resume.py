@@ -4,6 +4,7 @@ Everything that a step depends on is in it: float32 weights, optimizer, average,
 measured so far. Random numbers need no state: they come from counters (`training/loop.py`).
 """
 
+import json
 import math
 import os
 import shutil
@@ -19,7 +20,7 @@ from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.run.folder import METRICS, load_weights, parameters
 from heedful.run.job import Job
-from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, validated
+from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, to_yaml, validated
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
 from heedful.store.migrations import FORMAT, migrated, renamed
@@ -29,6 +30,8 @@ from heedful.training.loss import Sum, added
 # Keys of `train` that may change when a run is continued.
 FREE = {"steps", "epochs", "minutes", "eval_every", "patience", "save_every", "keep", "non_finite"}
 FREE |= {"average_last", "tensorboard"}
+# Keys of paths, which may have moved: what is there is held to what the run was begun with by its content.
+PATHS = {"data.path", "data.valid", "data.test", "data.mix", "data.synthetic", "start_from"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 REMEMBERED = "remembered.safetensors"  # of a job whose batches come of the model
 MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
@@ -119,12 +122,27 @@ def same_recipe(recipe: Recipe, out: Path) -> None:
     saved = _begun(type(recipe), data, text, where).model_dump(mode="json") if same_task else {"task": task}
     free = {f"train.{key}" for key in FREE}
     found = differences(saved, recipe.model_dump(mode="json"))
-    changed = {key: both for key, both in found.items() if key not in free}
+    changed = {key: both for key, both in found.items() if key not in free and not (key in PATHS and _moved(*both))}
     if changed:
         key = "task" if "task" in changed else next(iter(changed))
         old, new = changed[key]
         what = f"this run was begun with {key} = {old!r}, not {new!r}"
         raise InputError(what, where=str(out), fix="choose another --out, or the same recipe to continue")
+
+
+def _moved(old: object, new: object) -> bool:
+    """Whether paths are called the same, and lie in other folders alone."""
+    return _names(old) == _names(new)
+
+
+def _names(paths: Any) -> list[str]:
+    return [Path(path).name for path in ([paths] if isinstance(paths, str) else paths or [])]
+
+
+def keep_recipe(recipe: Recipe, out: Path) -> None:
+    """Writes recipe.yaml again where this one says another budget, or other folders, than the one that is there."""
+    if begun_recipe(type(recipe), out) != recipe:
+        files.write_text(out / "recipe.yaml", to_yaml(recipe))
 
 
 def flat(data: dict, prefix: str = "") -> dict[str, object]:
@@ -202,6 +220,7 @@ def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], 
         if facts.get(key, found) != found:  # older checkpoints do not say what was validated on
             fix = "choose another --out, or bring the old files back"
             raise InputError(f"{what} that this run was begun with", where=str(out), fix=fix)
+    _need_same_spec(out, job)
     weights, average, optimizer = (
         renamed(checkpoint.tensors(f"{name}.safetensors"), number) for name in ("weights", "average", "optimizer")
     )
@@ -215,6 +234,18 @@ def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], 
     for key in POSITION:
         setattr(state, key, facts["position"][key])
     return from_json(Progress, facts["progress"], where=str(checkpoint.path / "state.json: progress"), largest=None)
+
+
+def _need_same_spec(out: Path, job: Job[Any, Any, Any]) -> None:
+    """Raises InputError where a better model would be told of otherwise than the one that is kept, which no key of a
+    recipe changes but by hand."""
+    path = out / "task.json"
+    if path.is_file():
+        spec = json.loads(json.dumps(job.spec()))
+        for key, (old, new) in differences(files.read_json(path), spec).items():
+            if old is not None:  # older files do not say all
+                fix = "bring back the recipe.yaml that this run was begun with, or choose another --out"
+                raise InputError(f"this run was begun with {key} = {old!r}, not {new!r}", where=str(path), fix=fix)
 
 
 @torch.no_grad()

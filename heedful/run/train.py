@@ -26,7 +26,7 @@ from heedful.run.job import Job
 from heedful.run.log import Log
 from heedful.run.measuring import SHARE, Validation, beside, too_little
 from heedful.run.recipe import Recipe
-from heedful.run.resume import Progress, best_row, check_space, forget_after, restore, save_state
+from heedful.run.resume import Progress, best_row, check_space, forget_after, keep_recipe, restore, save_state
 from heedful.run.state import new_state
 from heedful.run.task import Task
 from heedful.run.threads import Waits
@@ -128,6 +128,7 @@ class _Run:
         if self.progress.due:
             yield from self._measure()
         if not self._stops():
+            yield from self._continued()
             yield from self._steps()
         if self._stops():
             what = f"{plan.patience} measurements in a row found no better model than that of step"
@@ -146,6 +147,23 @@ class _Run:
             yield from self._too_short(loss)
             yield from map(Note, self.job.doubts(finished.scores))
             yield finished
+
+    def _continued(self) -> Iterator[Note]:
+        """Says it where nothing is left of the budget of a training that is continued; else its recipe is kept."""
+        if self.state.step == 0:
+            return
+        budget, batches = self._budget(), len(self.task.batches(self.state.epoch, self.state.model))
+        limits = {key: value for key, value in asdict(budget).items() if value is not None}
+        reached = [
+            f"train.{key}={value}"
+            for key, value in limits.items()
+            if Budget(**{key: value}).progress(self.state, batches, self.plan.accumulate) >= 1
+        ]
+        if reached:
+            what = f"{' and '.join(reached)} is reached"
+            yield Note(f"nothing is left to train: {what}; to train on, give more than that")
+        elif self.ranks.first:
+            keep_recipe(self.recipe, self.out)
 
     def _steps(self) -> Iterator[Event]:
         """Trains until the budget, or patience, is at its end."""

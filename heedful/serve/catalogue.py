@@ -10,7 +10,6 @@ from heedful.look.architecture_layout import picture
 from heedful.serve.hosted import Hosted, Models
 from heedful.serve.own import model_for
 from heedful.verbs.draw import drawn_model
-from heedful.verbs.info import headlines
 
 
 def routes(models: Models) -> APIRouter:
@@ -64,5 +63,6 @@ def described(model: Hosted) -> dict[str, Any]:
         "looks_with": [each.name for each in dataclasses.fields(row.inside.options())],
         "embeds": row.embedder is not None,
         "example": about.get("example", row.example),
-        "scores": headlines(model.run),
+        "scores": model.scores,
+        "outdated": model.outdated,
     }

@@ -33,8 +33,10 @@ from heedful.run.task import Served, Task
 from heedful.serve.hosted import TOGETHER, Record, StreamedPiece, TextSide, Writing
 from heedful.serve.jobs import QuestionJob, WorkJob, WritingJob, found_by, gathers, given_up, hand_over, key_of
 from heedful.serve.meters import Meters
+from heedful.store.model import MODEL
 from heedful.tasks.load import row_of_model
 from heedful.tasks.shared.served import by_library
+from heedful.verbs.info import headlines
 from heedful.verbs.opened import open_model
 from heedful.verbs.use import ask_each, embedder_in, options_of, question_of
 
@@ -112,6 +114,8 @@ class Engine:
     ) -> None:
         self.name, self.run, self.row, self.served, self.engine, self.why = name, run, row, served, engine, why
         self.limits = limits or Limits()
+        self.scores: Mapping[str, float] = headlines(run)
+        self._weights = _stamp(run)
         self._fast = fast
         self._changed = threading.Condition()  # guards what follows
         self._jobs: list[QuestionJob | WorkJob] = []
@@ -132,6 +136,10 @@ class Engine:
         self._threads = [threading.Thread(target=loop, name=f"heed {name}", daemon=True) for loop in loops]
         for thread in self._threads:
             thread.start()
+
+    @property
+    def outdated(self) -> bool:
+        return _stamp(self.run) != self._weights
 
     def count_in(self, meters: Meters) -> None:
         """From now on what is counted goes into these, and how many wait is asked for when they are read."""
@@ -429,6 +437,14 @@ class Engine:
         read = embedder.text_vectors if isinstance(embedder, TextSide) else embedder.vectors_of
         vectors, warned = read(inputs)
         return vectors.tolist(), warned
+
+
+def _stamp(run: Path) -> tuple[int, ...]:
+    """What tells the weights in a run's folder from others that are put in their place; () where there are none."""
+    with suppress(OSError):
+        found = (run / MODEL).stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return ()
 
 
 def open_engine(

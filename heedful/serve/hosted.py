@@ -51,13 +51,18 @@ class TextSide(Protocol):
 
 @runtime_checkable
 class Hosted(Protocol):
-    """One model that is served. `name` is its folder's; `engine` is "own" or "ctranslate2"."""
+    """One model that is served. `name` is its folder's; `engine` is "own" or "ctranslate2"; `scores` are those of the
+    weights that answer, and `outdated` tells whether the folder has others by now."""
 
     name: str
     run: Path
     row: Task
     served: Served
     engine: str
+    scores: Mapping[str, float]
+
+    @property
+    def outdated(self) -> bool: ...
 
     async def ask(
         self, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None

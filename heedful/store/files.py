@@ -8,6 +8,7 @@ flushed to the disk and then renamed. And an `OSError` becomes a `StorageError` 
 do. Temporary names begin with TEMPORARY; what a crash leaves under such a name is garbage.
 """
 
+import difflib
 import errno
 import hashlib
 import json
@@ -212,9 +213,14 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def need_folder(path: Path, *, fix: str = "check the path") -> None:
-    """Raises MissingError where there is no such folder."""
+def need_folder(path: Path, *, fix: str = "") -> None:
+    """Raises MissingError where there is no such folder, with the one beside it whose name is nearest."""
     if not is_folder(path):
+        beside: list[str] = []
+        with suppress(OSError):
+            beside = [own.name for own in path.parent.iterdir() if own.is_dir()]
+        near = difflib.get_close_matches(path.name, beside, n=1)
+        fix = fix or (f"did you mean {path.parent / near[0]}?" if near else "check the path")
         raise MissingError("a file, and no folder" if path.is_file() else "no such folder", where=str(path), fix=fix)
 
 

@@ -72,8 +72,10 @@ def read_recipe(name: str) -> Recipe:
     if name in trained():
         return recipe(name)
     path = Path(name)
+    if (path / "recipe.yaml").is_file():
+        raise InputError("a run, and no task", where=name, fix=f"to continue it: heed train --resume --out {name}")
     if path.suffix not in (".py", ".yaml", ".yml"):
-        raise unknown_key(name, [*trained()], where="heed train")
+        raise unknown_key(name, [*trained()], where="heed train", what="task")
     if not path.is_file():
         raise MissingError("there is no such recipe", where=name)
     if path.suffix == ".py":

@@ -11,6 +11,7 @@ from heedful.look.architecture import Architecture, rows
 from heedful.models import config_from, config_of
 from heedful.models.named import PRESETS, preset
 from heedful.run.folder import read_saved
+from heedful.store.files import need_folder
 from heedful.tasks.load import row_of_run
 
 
@@ -20,6 +21,8 @@ def drawn(name: str) -> Architecture:
     if name in PRESETS:
         return architecture(preset(name), name)
     folder = Path(name)
+    if len(folder.parts) > 1:
+        need_folder(folder)
     if not folder.is_dir():
         raise unknown_key(name, [*PRESETS], where="heed draw: neither a folder nor a preset")
     row_of_run(folder)  # says what is wrong where it is none

@@ -23,7 +23,7 @@ from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.exchange.hub import read_chat, search_said, write_chat
 from heedful.models import config_of, kind_of_config, make_model
 from heedful.models.seq2seq import Seq2SeqConfig
-from heedful.run.card import CARD
+from heedful.run.card import CARD, card_with
 from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_adapters
 from heedful.run.task import Hub, HubFiles, Served
 from heedful.store import files
@@ -34,6 +34,19 @@ from heedful.tasks.recipes import saved_recipe
 
 TARGETS = ("hf", "peft", "ctranslate2", "onnx")
 EMBEDDINGS = "embed.tokens.weight"  # of a language model, learnt as a whole where it has new tokens
+
+USE = """
+## By transformers
+
+    pip install transformers
+
+```python
+import transformers
+
+model = transformers.{model}.from_pretrained(".")  # this folder
+reader = transformers.{reads}.from_pretrained(".")
+```
+"""
 
 
 @dataclass(frozen=True)
@@ -161,11 +174,16 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[F
             files.write_bytes(growing / name, data)
         files.write_bytes(growing / WEIGHTS, packed(tensors))
         _verify(growing, family, theirs, own)
-        names = tuple(sorted(path.name for path in growing.iterdir()))
-    sees, reads_text = (name in names for name in ("preprocessor_config.json", "tokenizer.json"))
-    reads = "AutoTokenizer" if not sees else "AutoProcessor" if reads_text else "AutoImageProcessor"
+        names = {path.name for path in growing.iterdir()}
+        sees, reads_text = (name in names for name in ("preprocessor_config.json", "tokenizer.json"))
+        reads = "AutoTokenizer" if not sees else "AutoProcessor" if reads_text else "AutoImageProcessor"
+        if (run / CARD).is_file():
+            use = USE.format(model=family.loads(config), reads=reads)
+            use += "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in written.notes)
+            files.write_bytes(growing / CARD, card_with(run, use))
+            names.add(CARD)
     loads = f"transformers.{family.loads(config)}.from_pretrained({str(out)!r}), and {reads} likewise"
-    return Exported(family.name, "hf", str(out), names, loads, notes=tuple(written.notes))
+    return Exported(family.name, "hf", str(out), tuple(sorted(names)), loads, notes=tuple(written.notes))
 
 
 def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]]) -> Exported:

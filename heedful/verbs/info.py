@@ -10,7 +10,7 @@ from heedful.models import class_of_config
 from heedful.models.counts import PARAMETERS, VOCABULARY
 from heedful.models.presets import TRANSLATORS
 from heedful.run.folder import read_saved
-from heedful.store.files import is_folder, read_json
+from heedful.store.files import is_folder, need_folder, read_json
 from heedful.tasks import TASKS, trained
 from heedful.tasks.load import row_of_run, row_saved_as
 
@@ -32,6 +32,8 @@ def describe(name: str) -> dict[str, Any]:
         facts = {"preset": name, "parameters": PARAMETERS[name]}
         return facts | ({"vocabulary": VOCABULARY} if name in TRANSLATORS else {}) | asdict(known[name])
     folder = Path(name)
+    if len(folder.parts) > 1:
+        need_folder(folder)
     if not is_folder(folder):
         raise unknown_key(name, [*known], where="heed info: neither a folder nor a preset")
     return describe_run(folder)

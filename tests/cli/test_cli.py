@@ -187,7 +187,11 @@ def test_check_and_info(run, capsys):
         (["translate", "nowhere", "hello"], 3, "error: nowhere: no such folder", "fix: "),
         (["train", "translate", "--out", "never"], 2, "error: no data was given", "fix: --data PATH"),
         (["train", "translate", "--data", "{bad}", "--out", "never"], 2, "bad.tsv:3: 1 column", "fix: "),
-        (["train", "tranlate"], 2, "unknown key 'tranlate'", "fix: did you mean 'translate'?"),
+        (["train", "tranlate"], 2, "unknown task 'tranlate'", "fix: did you mean 'translate'?"),
+        (["train", "{run}"], 2, "a run, and no task", "fix: to continue it: heed train --resume --out {run}"),
+        (["translate", "{run}x", "hello"], 3, "no such folder", "fix: did you mean {run}?"),
+        (["info", "{run}x"], 3, "no such folder", "fix: did you mean {run}?"),
+        (["draw", "{run}x", "--out", "x.svg"], 3, "no such folder", "fix: did you mean {run}?"),
         (["train", "translate", "--set", "train.stepz=1"], 2, "unknown key 'stepz'", "fix: did you mean 'steps'?"),
         (["eval", "{run}"], 2, "error: nothing to score", "fix: give --source"),
         (["eval", "{run}", "--source", "{data}/test.en", "--target", "nowhere"], 3, "nowhere", "fix: "),
@@ -217,7 +221,7 @@ def test_bad_input_is_one_line_and_an_exit_code(run, data, tmp_path, monkeypatch
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("error: ", "fix: "))]
     assert len(said) == 2
     assert error in said[0]
-    assert said[1].startswith(fix)
+    assert said[1].startswith(fix.format(run=run))
     assert not (tmp_path / "never").exists()
 
 

@@ -51,6 +51,18 @@ def test_nothing_half_written_is_left(number, before, tmp_path, monkeypatch, cap
     assert [signal.getsignal(each) for each in ENDED] == [before, before]
 
 
+def test_ctrl_c_that_a_library_makes_an_error_of_is_ctrl_c(monkeypatch, capsys):
+    def export(**_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RecursionError("maximum recursion depth exceeded")
+
+    monkeypatch.setattr(cli.heed.commands["info"], "callback", export)
+    assert heed("info", "run") == 130
+    assert capsys.readouterr().err == ""
+
+
 def test_what_continues_says_so(tmp_path, monkeypatch, capsys):
     assert ended_in_the_midst(signal.SIGTERM, tmp_path / "out", monkeypatch, verb="back-translate") == 143
     assert capsys.readouterr().err == "interrupted; the same command continues\n"

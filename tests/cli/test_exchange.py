@@ -111,6 +111,16 @@ def test_export_says_what_loads_it(run: Path, tmp_path: Path, capsys) -> None:
     assert "transformers.AutoModelForCausalLM.from_pretrained(" in said.err
 
 
+def test_the_card_of_a_run_goes_with_it(run: Path, tmp_path: Path) -> None:
+    made = shutil.copytree(run, tmp_path / "mine")
+    (made / "README.md").write_text("# mine\n\nContinues texts.\n")
+    assert heed("export", made, "--to", "hf", "--out", tmp_path / "hub") == 0
+    card = (tmp_path / "hub" / "README.md").read_text()
+    assert card.startswith("# mine\n\nContinues texts.\n\n## By transformers\n")
+    assert 'model = transformers.AutoModelForCausalLM.from_pretrained(".")' in card
+    assert heed("import", tmp_path / "hub", "--out", tmp_path / "back") == 0
+
+
 @pytest.mark.parametrize(
     ("words", "code", "error", "fix"),
     [

@@ -72,6 +72,8 @@ def test_a_path_is_kept_as_it_is(path):
         ("train.lr=.nan", "train.lr = '.nan'", ""),
         ("train.lr=-1e-3", "train.lr = -0.001", ""),
         (f"train.seed={2**63}", f"train.seed = {2**63}", ""),
+        ("steps=3", "unknown key 'steps'", "did you mean 'train.steps'?"),
+        ("beam=3", "unknown key 'beam'", "did you mean 'decode.beam'?"),
         ("preset=transformer-smal", "unknown key 'transformer-smal'", "did you mean 'transformer-small'?"),
         ("train.optimizer=adamw", "train.optimizer = 'adamw'", ""),
         ("train.steps={", "--set train.steps: not YAML", ""),
@@ -112,7 +114,7 @@ def test_recipe_files(tmp_path):
         read_recipe(str(python))
     with pytest.raises(MissingError):
         read_recipe(str(tmp_path / "none.yaml"))
-    with pytest.raises(InputError, match="unknown key 'tranlate'"):
+    with pytest.raises(InputError, match="unknown task 'tranlate'"):
         read_recipe("tranlate")
     for text, says in (
         ("train: [1", "not YAML"),

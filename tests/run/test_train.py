@@ -18,7 +18,7 @@ from heedful.look.draw import curves, to_bytes
 from heedful.models.presets import TRANSLATORS
 from heedful.run.events import Checkpointed, Finished, Measured, Note, Trained
 from heedful.run.job import Measurement
-from heedful.run.recipe import override
+from heedful.run.recipe import override, to_yaml
 from heedful.store import files
 from heedful.tasks.recipes import build, saved_recipe
 from heedful.tasks.translate.train import TranslateJob
@@ -216,6 +216,8 @@ def test_the_same_command_again_changes_nothing(finished, corpus):
     again = list(train(made_recipe(), out, corpus=corpus))
     assert not [event for event in again if isinstance(event, Trained)]
     assert (out / "model.safetensors").read_bytes() == before
+    told = [event.text for event in again if isinstance(event, Note)]
+    assert "nothing is left to train: train.steps=12 is reached; to train on, give more than that" in told
 
 
 def test_a_run_without_what_was_measured_says_so_first(finished, corpus, tmp_path):
@@ -270,6 +272,15 @@ def test_going_on_with_another_training_is_refused(finished, corpus):
         list(train(made_recipe(steps=14), out, corpus=other))
 
 
+def test_a_recipe_that_was_changed_by_hand_is_refused_before_it_is_trained_by(finished, corpus, tmp_path):
+    """And not when the first better model was to be saved."""
+    out = shutil.copytree(finished[0], tmp_path / "run")
+    changed = override(made_recipe(steps=14), ["decode.beam=3"])
+    (out / "recipe.yaml").write_text(to_yaml(changed))
+    with pytest.raises(InputError, match=r"task\.json: this run was begun with decode\.beam = 2, not 3"):
+        next(train(changed, out, corpus=corpus))
+
+
 def test_a_preset_that_has_changed_is_not_gone_on_with(finished, corpus, monkeypatch):
     row = TRANSLATORS["transformer-tiny"]
     monkeypatch.setitem(TRANSLATORS, "transformer-tiny", dataclasses.replace(row, activation="gelu"))
@@ -284,6 +295,30 @@ def test_more_steps_may_be_asked_for(finished, corpus, tmp_path):
         event.step.step for event in train(made_recipe(steps=14), out, corpus=corpus) if isinstance(event, Trained)
     ]
     assert steps == [13, 14]
+    assert saved_recipe(out) == made_recipe(steps=14)  # which is what --resume continues
+    list(train(made_recipe(steps=13), out, corpus=corpus))
+    assert saved_recipe(out) == made_recipe(steps=14)  # that is how it was trained
+
+
+def test_a_run_is_continued_where_its_data_lie_now(tmp_path, corpus):
+    pairs = "".join(f"{a}\t{b}\n" for a, b in zip(corpus.train.source, corpus.train.target, strict=True))
+    for folder, text in (("here", pairs), ("there", pairs), ("other", pairs.replace("ba", "ko"))):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "pairs.tsv").write_text(text)
+
+    def recipe(steps, path):
+        return override(made_recipe(steps=steps), {"data.path": str(tmp_path / path)})
+
+    def steps(recipe):
+        return [each.step.step for each in train(recipe, tmp_path / "run") if isinstance(each, Trained)]
+
+    assert steps(recipe(1, "here/pairs.tsv")) == [1]
+    assert steps(recipe(2, "there/pairs.tsv")) == [2]
+    assert saved_recipe(tmp_path / "run").data.path == str(tmp_path / "there/pairs.tsv")
+    with pytest.raises(InputError, match="the training data is not the data that"):
+        steps(recipe(3, "other/pairs.tsv"))
+    with pytest.raises(InputError, match=r"begun with data\.path = "):
+        steps(recipe(3, "there/pairs.tsv:0.5"))
 
 
 @pytest.mark.parametrize(

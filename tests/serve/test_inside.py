@@ -227,6 +227,24 @@ def test_the_models_that_are_served(client) -> None:
     assert all(one["parameters"] > 0 for one in found.values())
 
 
+def test_a_run_that_is_trained_on_is_told_beside_the_scores_of_the_model_that_answers(tmp_path) -> None:
+    def scored(bleu: float) -> None:
+        scores = {"steps": 1, "minutes": 1.0, "scores": {"test": {"bleu": bleu}}}
+        (tmp_path / "en-fr" / "scores.json").write_text(json.dumps(scores))
+
+    def told() -> tuple[dict, bool]:
+        (found,) = client.get("/api/models").json()["models"]
+        return found["scores"], found["outdated"]
+
+    translator(tmp_path / "en-fr", "en", "fr")
+    scored(10.0)
+    client = TestClient(make_app(hosted(tmp_path / "en-fr")), base_url="http://localhost")
+    assert told() == ({"bleu on test": 10.0}, False)
+    translator(tmp_path / "en-fr", "en", "fr", seed=1)
+    scored(20.0)
+    assert told() == ({"bleu on test": 10.0}, True)
+
+
 @pytest.mark.parametrize("more", [{"text": "ba " * 700}, {"text": TEXT, "target": "ba " * 700}])
 def test_what_grows_by_the_square_of_a_text_is_bounded(client, more: dict[str, str]) -> None:
     for path in ("look", "view", "walk", "align"):

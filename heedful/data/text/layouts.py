@@ -86,7 +86,7 @@ def chosen(
         sides.append(None if at is None else found[at])
     both = filled(sides, found)
     if both is None:
-        raise InputError(f"which two languages? {there}", where=str(where), fix="name source and target")
+        raise InputError(f"which two languages? {there}", where=str(where), fix="--source NAME --target NAME")
     return both
 
 

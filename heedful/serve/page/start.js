@@ -31,6 +31,7 @@ function card(model) {
     make("h2", { textContent: name }),
     make("p", { textContent: `This model ${what}.` }),
     make("p", { className: "quiet", textContent: `${task}, ${size} parameters, engine ${engine}` }));
+  if (model.outdated) node.append(make("p", { className: "quiet", textContent: "The run has other weights by now: start the server again to have them answer." }));
   const scores = Object.entries(model.scores);
   if (scores.length) node.append(make("dl", { className: "scores" }, ...scores.map(([key, value]) => score(key, value))));
   const verb = Object.keys(model.verbs).find((each) => model.verbs[each].reads === "texts" && !model.verbs[each].options.includes("contexts"));
