@@ -1,5 +1,6 @@
 """What stands before the first step of a training: a folder that can be used, a job, its newest checkpoint."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, load_newest
 from heedful.training.precision import Precision
 from heedful.training.ranks import Ranks
+
+LARGE = 1 << 25  # bytes of data whose reading takes a while
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,18 @@ def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
         need_no_other(out)
     files.need_access(out)
     return recipe, begun
+
+
+def reading(recipe: Recipe) -> str:
+    """What is told before the data are read; "" where that is soon done."""
+    if recipe.train.minutes is not None:
+        return "reading the data, which is not part of the minutes"
+    given: str | tuple[str, ...] = recipe.data.path
+    size = 0
+    for path in [given] if isinstance(given, str) else given:
+        with suppress(OSError, ValueError):  # of a pattern, or what is no file
+            size += Path(path).stat().st_size
+    return f"reading {size / 1e6:,.0f} MB of data: the first step may be minutes away" if size >= LARGE else ""
 
 
 def make_job(

@@ -18,7 +18,7 @@ from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, RankError, counted
 from heedful.look.draw import curves, panels, to_bytes
 from heedful.run.averaging import planned_steps
-from heedful.run.begin import Begun, begin, checked, make_job
+from heedful.run.begin import Begun, begin, checked, make_job, reading
 from heedful.run.device import best_device
 from heedful.run.events import Checkpointed, Event, Finished, Note, Trained
 from heedful.run.folder import METRICS
@@ -68,8 +68,8 @@ def train(
         job, where = None, device or best_device()
         if ranks.first:
             recipe, begun = checked(recipe, out, resume=resume)
-            if recipe.train.minutes is not None and corpus is None:
-                yield Note("reading the data, which is not part of the minutes")
+            if corpus is None and (told := reading(recipe)):
+                yield Note(told)
             job = make_job(task, recipe, corpus, out if begun else None, where)
             files.make_folder(out)
             held.enter_context(run_lock(out))

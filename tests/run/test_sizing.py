@@ -86,6 +86,14 @@ def test_what_was_chosen_trains_and_is_kept(labelled, tmp_path):
     assert [*made, *more] == [1, 2, 3, 4, 5]
 
 
+def test_much_data_is_told_before_it_is_read(labelled, tmp_path, monkeypatch):
+    monkeypatch.setattr("heedful.run.begin.LARGE", 10)
+    recipe = planned("classify", tmp_path, {"data.path": str(labelled), "train.steps": 1})[0]
+    first = next(iter(train(recipe, tmp_path / "run")))
+    assert first == Note("reading 0 MB of data: the first step may be minutes away")
+    assert not (tmp_path / "run").exists()
+
+
 def test_who_names_a_preset_gets_it(labelled, tmp_path):
     assert wanted(labelled, tmp_path, preset="gpt-mini").preset == "gpt-mini"
     assert planned("classify", tmp_path, {"data.path": str(labelled)})[0].preset == "gpt-mini"
