@@ -1,5 +1,6 @@
 """What stands before the first step of a training: a folder that can be used, a job, its newest checkpoint."""
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,11 @@ def reading(recipe: Recipe) -> str:
     return f"reading {size / 1e6:,.0f} MB of data: the first step may be minutes away" if size >= LARGE else ""
 
 
+def first_look(task: Task, recipe: Recipe) -> tuple[Parts[Any] | None, list[str]]:
+    """The data, where they are read before the job is made, and what is told of them then."""
+    return (None, []) if task.job is None else task.job().first_look(recipe)
+
+
 def make_job(
     task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None, device: torch.device
 ) -> Job[Any, Any, Any]:
@@ -89,12 +95,14 @@ def begin(
     job: Job[Any, Any, Any] | None,
     ranks: Ranks,
     device: torch.device,
+    told: Collection[str] = (),
 ) -> Begun:
-    """Writes the first files of a training that begins: on the first rank, which has made its `job`. The others make
-    theirs when that is done. Raises NonFiniteError where there are checkpoints, but of broken weights alone."""
+    """Writes the first files of a training that begins: on the first rank, which has made its `job`, and `told` some of
+    its notes. The others make theirs when that is done. Raises NonFiniteError where there are checkpoints, but of
+    broken weights alone."""
     notes: list[str] = []
     if job is not None:
-        notes += job.notes
+        notes += [note for note in job.notes if note not in told]
         newest = _newest(out, notes)
         precision, why = precision_of(job.recipe, newest, device)
         threads = torch.get_num_threads()

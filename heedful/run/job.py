@@ -77,6 +77,12 @@ class Job(ABC, Generic[R, C, M]):
         self.notes = list(self.corpus.notes)  # that a person should see
         self.companions: dict[str, nn.Module] = {}  # models that its loss needs, which do not learn
 
+    @classmethod
+    def first_look(cls, recipe: R) -> tuple[C | None, list[str]]:
+        """The data, and what a person should see of them before the job is made of them, where that takes long with
+        many: these lines are the first of its `notes`. None where it is soon made, and reads them itself."""
+        return None, []
+
     @abstractmethod
     def read(self) -> C:
         """The data that the recipe names."""

@@ -18,7 +18,7 @@ from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, RankError, counted
 from heedful.look.draw import curves, panels, to_bytes
 from heedful.run.averaging import planned_steps
-from heedful.run.begin import Begun, begin, checked, make_job, reading
+from heedful.run.begin import Begun, begin, checked, first_look, make_job, reading
 from heedful.run.device import best_device
 from heedful.run.events import Checkpointed, Event, Finished, Note, Trained
 from heedful.run.folder import METRICS
@@ -65,11 +65,14 @@ def train(
         raise InputError(what, fix="train outside of it")
     out = files.with_proper_name(out)
     with join_ranks() as ranks, ExitStack() as held:
-        job, where = None, device or best_device()
+        job, where, told = None, device or best_device(), list[str]()
         if ranks.first:
             recipe, begun = checked(recipe, out, resume=resume)
-            if corpus is None and (told := reading(recipe)):
-                yield Note(told)
+            if corpus is None:
+                if line := reading(recipe):
+                    yield Note(line)
+                corpus, told = first_look(task, recipe)
+                yield from map(Note, told)
             job = make_job(task, recipe, corpus, out if begun else None, where)
             files.make_folder(out)
             held.enter_context(run_lock(out))
@@ -78,7 +81,7 @@ def train(
                 raise InputError(what, where=str(out), fix="run the same command again, or choose another --out")
             clean(out)
         signals = held.enter_context(Signals())
-        run = _Run(task, out, begin(task, recipe, out, corpus, job, ranks, where), ranks, signals, where)
+        run = _Run(task, out, begin(task, recipe, out, corpus, job, ranks, where, told), ranks, signals, where)
         with closing(run), Waits():
             yield from run.events()
 

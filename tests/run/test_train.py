@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 import heedful
+from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.look.draw import curves, to_bytes
 from heedful.models.presets import TRANSLATORS
@@ -50,7 +51,12 @@ def test_one_text_alone_is_translated_alone(finished):
     assert model.translate("ba de gi") == model.translate(["ba de gi"])[0]
 
 
-def test_what_becomes_what_is_said_before_the_first_step(tmp_path, corpus):
+def test_what_becomes_what_is_said_before_time_is_spent_on_it(tmp_path, corpus, monkeypatch):
+    def learns(*words, **more):
+        told.append("learns a vocabulary")
+        return train_tokenizer(*words, **more)
+
+    monkeypatch.setattr("heedful.tasks.translate.train.train_tokenizer", learns)
     pairs = "".join(f"{a}\t{b}\n" for a, b in zip(corpus.train.source, corpus.train.target, strict=True))
     (tmp_path / "pairs.tsv").write_text("English\tFrench\n" + pairs)
     recipe = override(made_recipe(steps=1), [f"data.path={tmp_path / 'pairs.tsv'}"])
@@ -62,6 +68,8 @@ def test_what_becomes_what_is_said_before_the_first_step(tmp_path, corpus):
     assert told[1] == "translates English to French (the other way: --source French --target English)"
     assert told[2].startswith("the first pair: ")
     assert " -> " in told[2]
+    assert told[3] == "learns a vocabulary"
+    assert len({*told}) == len(told)
 
 
 def test_the_steps_of_an_epoch_are_those_that_are_made(tmp_path, corpus):

@@ -120,7 +120,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         held = [read.valid, *read.tests.values()]
         for (source, target), part in ways or [((read.source, read.target), read.train)]:
             wrong += in_three_lines(part, held, source, target) if self.recipe.data.scores == "bleu" else []
-        notes = [*corpus.taken, *self._direction(corpus), *wrong, *corpus.notes]
+        notes = [*corpus.taken, *_direction(self.recipe, corpus), *wrong, *corpus.notes]
         for mix in self.mixes:
             notes += [f"mixed in, {100 * mix.share:g} % of each epoch: {line}" for line in mix.corpus.taken]
             notes += mix.corpus.notes
@@ -154,11 +154,15 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             told.append(f"{counted(left_out, 'pair')} of more than {longest} tokens {are(left_out)} left out")
         return told
 
+    @classmethod
+    def first_look(cls, recipe: TranslateRecipe) -> tuple[Corpus | None, list[str]]:
+        if not recipe.data.path:
+            return None, []
+        corpus = _read(recipe)
+        return corpus, [*corpus.taken, *_direction(recipe, corpus)]
+
     def read(self) -> Corpus:
-        data = self.recipe.data
-        return read_parallel(
-            data.path, source=data.source, target=data.target, tag=data.tag, valid=data.valid, test=data.test
-        )
+        return _read(self.recipe)
 
     def _variants(self, texts: Sequence[tuple[str, str]], kinds: Sequence[Kind]) -> Variants | None:
         """Other forms of the pairs that are kept, anew in each epoch; None where the recipe wants none."""
@@ -266,13 +270,6 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, "translate")
 
-    def _direction(self, corpus: Corpus) -> list[str]:
-        """What becomes what, as it was found in the data, before time is spent on it."""
-        purpose = self.recipe.PURPOSE.format(source=corpus.source, target=corpus.target).removesuffix(".")
-        other_way = f" (the other way: {corpus.other_way})" if corpus.other_way else ""
-        first = (shorten(side[0], 60, placeholder=" ...") for side in (corpus.train.source, corpus.train.target))
-        return [f"{purpose[0].lower()}{purpose[1:]}{other_way}", f"the first pair: {' -> '.join(first)}"]
-
     def describe(self) -> str:
         sizes = " and ".join(f"{side.size:,}" for side in dict.fromkeys((self.source, self.target)))
         return f"{counted(len(self.pairs), 'pair')}, {sizes} tokens in the vocabulary"
@@ -359,6 +356,21 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             whole = framed_pairs(zip(*sides, strict=True), self.around)
             room = positions - bool(self.around.get(TAGS))
             check_lengths([ids for pair in whole for ids in pair], room, where=pairs.name)
+
+
+def _read(recipe: TranslateRecipe) -> Corpus:
+    data = recipe.data
+    return read_parallel(
+        data.path, source=data.source, target=data.target, tag=data.tag, valid=data.valid, test=data.test
+    )
+
+
+def _direction(recipe: TranslateRecipe, corpus: Corpus) -> list[str]:
+    """What becomes what, as it was found in the data."""
+    purpose = recipe.PURPOSE.format(source=corpus.source, target=corpus.target).removesuffix(".")
+    other_way = f" (the other way: {corpus.other_way})" if corpus.other_way else ""
+    first = (shorten(side[0], 60, placeholder=" ...") for side in (corpus.train.source, corpus.train.target))
+    return [f"{purpose[0].lower()}{purpose[1:]}{other_way}", f"the first pair: {' -> '.join(first)}"]
 
 
 def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus, tags: Sequence[str]) -> tuple[Tokenizer, Tokenizer]:
