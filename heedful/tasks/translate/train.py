@@ -158,11 +158,18 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def first_look(cls, recipe: TranslateRecipe) -> tuple[Corpus | None, list[str]]:
         if not recipe.data.path:
             return None, []
-        corpus = _read(recipe)
+        corpus = cls.read_pairs(recipe)
         return corpus, [*corpus.taken, *_direction(recipe, corpus)]
 
     def read(self) -> Corpus:
-        return _read(self.recipe)
+        return self.read_pairs(self.recipe)
+
+    @classmethod
+    def read_pairs(cls, recipe: TranslateRecipe) -> Corpus:
+        data = recipe.data
+        return read_parallel(
+            data.path, source=data.source, target=data.target, tag=data.tag, valid=data.valid, test=data.test
+        )
 
     def _variants(self, texts: Sequence[tuple[str, str]], kinds: Sequence[Kind]) -> Variants | None:
         """Other forms of the pairs that are kept, anew in each epoch; None where the recipe wants none."""
@@ -356,13 +363,6 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             whole = framed_pairs(zip(*sides, strict=True), self.around)
             room = positions - bool(self.around.get(TAGS))
             check_lengths([ids for pair in whole for ids in pair], room, where=pairs.name)
-
-
-def _read(recipe: TranslateRecipe) -> Corpus:
-    data = recipe.data
-    return read_parallel(
-        data.path, source=data.source, target=data.target, tag=data.tag, valid=data.valid, test=data.test
-    )
 
 
 def _direction(recipe: TranslateRecipe, corpus: Corpus) -> list[str]:
