@@ -219,7 +219,7 @@ def need_folder(path: Path, *, fix: str = "") -> None:
         beside: list[str] = []
         with suppress(OSError):
             beside = [own.name for own in path.parent.iterdir() if own.is_dir()]
-        near = difflib.get_close_matches(path.name, beside, n=1)
+        near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.75)
         fix = fix or (f"did you mean {path.parent / near[0]}?" if near else "check the path")
         raise MissingError("a file, and no folder" if path.is_file() else "no such folder", where=str(path), fix=fix)
 

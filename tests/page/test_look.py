@@ -192,6 +192,20 @@ def test_the_whole_model_is_drawn_in_the_colours_of_the_page(page: Page, served:
         assert drawn == served + path
 
 
+OPENED_AT_ONCE = """
+new MutationObserver((_, watching) => {
+  const place = document.getElementById("whole");
+  if (place) place.open = true, watching.disconnect();
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+def test_the_whole_model_is_drawn_for_who_is_faster_than_the_page(page: Page, served: str) -> None:
+    page.add_init_script(OPENED_AT_ONCE)
+    looked(page, served, "en-fr", TEXT)
+    expect(page.locator("#whole img")).to_have_count(1)
+
+
 @pytest.mark.parametrize("model", ["en-fr", "rnn", "writer", "fill", "label"])
 def test_every_family_can_be_looked_into(page: Page, served: str, model: str) -> None:
     looked(page, served, model, TEXT)

@@ -101,6 +101,7 @@ select.addEventListener("change", () => {
   whole();
 });
 byId("whole").addEventListener("toggle", whole);
+whole(); // it may be open already
 byId("question").addEventListener("submit", (event) => {
   event.preventDefault();
   if (reads() === "pictures") {
