@@ -342,7 +342,7 @@ class Tokenizer:
             known: dict[str, list[int]] = {}
             return [ids for at in range(0, len(texts), MANY) for ids in self._by_words(texts[at : at + MANY], known)]
         if self.numbers is None:
-            return self._ids_of(texts)
+            return self._by_texts(texts)
         return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
 
     def _by_words(self, texts: Sequence[str], known: dict[str, list[int]]) -> list[list[int]]:
@@ -351,14 +351,14 @@ class Tokenizer:
         words = [text.split() for text in texts]
         plain = [bool(own) and " " + " ".join(own) == text for own, text in zip(words, texts, strict=True)]
         new = sorted(set(chain.from_iterable(compress(words, plain))) - known.keys())
-        known.update(zip(new, self._ids_of([f" {word}" for word in new]), strict=True))
-        whole = iter(self._ids_of([text for text, is_plain in zip(texts, plain, strict=True) if not is_plain]))
+        known.update(zip(new, self._by_texts([f" {word}" for word in new]), strict=True))
+        whole = iter(self._by_texts([text for text, is_plain in zip(texts, plain, strict=True) if not is_plain]))
         return [
             [*chain.from_iterable(map(known.__getitem__, own))] if is_plain else next(whole)
             for own, is_plain in zip(words, plain, strict=True)
         ]
 
-    def _ids_of(self, texts: Sequence[str]) -> list[list[int]]:
+    def _by_texts(self, texts: Sequence[str]) -> list[list[int]]:
         return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
 
     def _numbered(self, found: tokenizers.Encoding) -> list[int]:

@@ -80,7 +80,7 @@ class Job(ABC, Generic[R, C, M]):
     @classmethod
     def first_look(cls, recipe: R) -> tuple[C | None, list[str]]:
         """The data, and what a person should see of them before the job is made of them, where that takes long with
-        many: these lines are the first of its `notes`. None where it is soon made, and reads them itself."""
+        many: these lines are among its `notes`. None where it is soon made, and reads them itself."""
         return None, []
 
     @abstractmethod

@@ -30,7 +30,7 @@ from heedful.training.loss import Sum, added
 # Keys of `train` that may change when a run is continued.
 FREE = {"steps", "epochs", "minutes", "eval_every", "patience", "save_every", "keep", "non_finite"}
 FREE |= {"average_last", "tensorboard"}
-# Keys of paths, which may have moved: what is there is held to what the run was begun with by its content.
+# Keys of paths, which may have moved: what is learnt from and validated on is held to what it was by its content.
 PATHS = {"data.path", "data.valid", "data.test", "data.mix", "data.synthetic", "start_from"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 REMEMBERED = "remembered.safetensors"  # of a job whose batches come of the model
