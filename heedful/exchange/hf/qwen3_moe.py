@@ -35,7 +35,7 @@ TABLE = KeyTable(
     always=causal.ALWAYS | {"stack.block.attention.norm": "rms", "stack.block.bias": False},
     fixed=causal.FIXED
     | {"model_type": "qwen3_moe", "decoder_sparse_step": 1, "mlp_only_layers": [], "use_sliding_window": False},
-    # Without layers that have one MLP, and without windows, their sizes say nothing.
+    # Without layers that have one MLP, and without windows, their sizes have no effect.
     irrelevant=causal.IRRELEVANT | {"intermediate_size", "max_window_layers", "output_router_logits", "sliding_window"},
 )
 
