@@ -230,7 +230,8 @@ class _Run:
         return steps_in(len(self.task.batches(self.state.epoch, self.state.model)), self.plan.accumulate)
 
     def _too_short(self, loss: float) -> Iterator[Note]:
-        """A note if the training was too short for its scores to mean much. `loss`: the best model's validation loss."""
+        """A note if the training was too short for its scores to mean much. `loss`: the best model's, on validation
+        data."""
         state, chance = self.state, self.job.chance()
         epochs = state.epoch + state.batch / len(self.task.batches(state.epoch, state.model))
         why = too_little(state.step, epochs, loss, chance, started=bool(self.recipe.start_from))
