@@ -1,4 +1,4 @@
-"""Restores a run's model, where it is damaged or missing, from the newest sound checkpoint."""
+"""A run whose saved model is damaged, or gone, gets one again from its newest sound checkpoint."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -32,9 +32,9 @@ FIX = "get the whole folder from a copy, or train it again"
 
 @dataclass(frozen=True)
 class Restored:
-    """The step of the checkpoint that the model now comes from, and the step of the best model, which had been saved,
-    if that is known. `same`: whether these are the same weights. `aside`: where the damaged file was moved; `removed`:
-    files that were fitted to the former weights."""
+    """The checkpoint that the model is now of, and the step at which the one that was saved had been measured best, if
+    that is known. `same`: whether the weights are those that had been saved. `aside`: where the damaged file was put;
+    `removed`: files that were fitted to other weights."""
 
     out: str
     step: int
@@ -45,9 +45,9 @@ class Restored:
 
 
 def restore_model(run: Path, warn: Callable[[str], None], *, fitted: Sequence[str] = ()) -> Restored:
-    """Writes the averaged weights of the newest sound checkpoint as the run's model. The damaged file is renamed;
-    `warn` is called for each checkpoint that is left out. Files that are `fitted` to the weights are removed if the
-    weights are others now. Raises InputError where the model is sound, MissingError where no checkpoint is left,
+    """Writes the averaged weights of the newest sound checkpoint as the run's model. What is damaged is put aside; each
+    checkpoint that is left out is told to `warn`. Files of the run that are `fitted` to its weights are removed where
+    these are others now. Raises InputError where the model is sound, MissingError where no checkpoint is left,
     StorageError where other files of the run are damaged."""
     files.need_folder(run)
     with run_lock(run):
@@ -68,8 +68,8 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
     number = facts.get("format", 1)
     config = read_config(run)
     model = model_from(in_todays_format(config))
-    saved = facts.get("saved", "")  # the submodule of the trained model that the run saves
-    if "model" in facts:  # older checkpoints do not have it
+    saved = facts.get("saved", "")  # the part of the trained model that is the run's
+    if "model" in facts:  # the first checkpoints did not say it
         begun = migrated(facts["model"], number)
         begun = begun[saved] if saved else begun
         if model.config != from_json(type(model.config), begun, where=f"{newest.path}/state.json: model"):
@@ -109,11 +109,11 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
 
 
 def _names() -> Iterator[str]:
-    """Names for the damaged file: each restoring keeps one more."""
+    """What a damaged file may be called: each restoring keeps one more."""
     return (ASIDE if number == 1 else f"{ASIDE}-{number}" for number in count(1))
 
 
 def _measured_after(run: Path, step: int) -> bool:
-    """Whether a later model, which may have been better, was measured."""
+    """Whether a later model was measured, which may have been better."""
     rows = files.read_json_lines(run / METRICS)
     return any(row["step"] > step and "valid_loss" in row for row in rows)
