@@ -83,15 +83,16 @@ class NoRepeat:
 
 @dataclass(frozen=True)
 class RepetitionPenalty:
-    """Tokens that were already generated, or are in the prompt, `given`: positive logits divided by, negative ones
-    multiplied by `penalty`; or their log-probabilities multiplied by it, as a beam search of Hugging Face does.
+    """Penalises tokens that were already generated, or are `given` in the prompt: positive logits are divided by
+    `penalty`, negative ones multiplied. `on_log_probabilities` multiplies log-probabilities, as transformers does in a
+    beam search.
 
     Keskar et al. 2019 (CTRL), section 4.1, with the sign rule of its published code; above 1 discourages.
     """
 
     penalty: float
     given: tuple[int, ...] = ()
-    of_log_probabilities: bool = False
+    on_log_probabilities: bool = False
 
     def __post_init__(self) -> None:
         if not self.penalty >= 1:
@@ -101,7 +102,7 @@ class RepetitionPenalty:
         given = torch.tensor(self.given, dtype=history.dtype, device=history.device)
         tokens = torch.cat((given.expand(len(history), -1), history), dim=1)
         seen = scores.gather(1, tokens)
-        if self.of_log_probabilities:
+        if self.on_log_probabilities:
             normaliser = scores.logsumexp(-1, keepdim=True)
             return scores.scatter_(1, tokens, normaliser + (seen - normaliser) * self.penalty)
         return scores.scatter_(1, tokens, torch.where(seen > 0, seen / self.penalty, seen * self.penalty))
@@ -109,8 +110,8 @@ class RepetitionPenalty:
 
 @dataclass(frozen=True)
 class CountPenalty:
-    """Tokens that were already generated: their logits less `presence`, and less `frequency` for each time, as OpenAI's
-    protocol defines presence_penalty and frequency_penalty. Below 0 encourages."""
+    """Penalises tokens that were already generated: subtracts `presence` from their logits, and `frequency` for each
+    occurrence, as in OpenAI's protocol. Negative values encourage."""
 
     presence: float
     frequency: float

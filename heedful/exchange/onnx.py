@@ -58,18 +58,18 @@ def graphs(model: Seq2Seq) -> tuple[bytes, bytes]:
     width = config.head_dim or model.config.d_model // config.n_heads
     source, mask = (torch.ones(2, 5, dtype=torch.int64) for _ in range(2))  # the same tensor would be one input
     with torch.no_grad():
-        memory = [*Encoder(model)(source, mask)]
+        memory = [*EncoderGraph(model)(source, mask)]
         past = [torch.zeros(2, n_heads, 3, width) for _ in range(2 * n_layers)]
-        Decoder(model)(source[:, 0], mask, past, memory)  # fills caches, which then are constants of the graph
+        DecoderGraph(model)(source[:, 0], mask, past, memory)  # fills caches, which then are constants of the graph
         names = [f"{i}.{what}" for i in range(n_layers) for what in ("key", "value")]
         rows, columns = {0: "batch"}, {0: "batch", 1: "source"}
         read, told = [f"memory.{name}" for name in names], [f"past.{name}" for name in names]
         encoder = _graph(
-            Encoder(model), (source, mask), ["input_ids", "attention_mask"], read, dynamic=(columns, columns)
+            EncoderGraph(model), (source, mask), ["input_ids", "attention_mask"], read, dynamic=(columns, columns)
         )
         dynamic = (rows, columns, [{0: "batch", 2: "past"}] * len(past), [{0: "batch", 2: "source"}] * len(memory))
         decoder = _graph(
-            Decoder(model),
+            DecoderGraph(model),
             (source[:, 0].clone(), mask, past, memory),
             ["input_ids", "attention_mask", *told, *read],
             ["logits", *(f"present.{name}" for name in names)],
@@ -109,11 +109,11 @@ def with_tables(model: Seq2Seq) -> Seq2Seq:
     for embed, config in ((model.source, model.config.source), (model.target, model.config.target)):
         size = config.context_length if config.position_embeddings == "learned" else MIN_POSITIONS
         vectors = embed.position_embeddings(torch.arange(max(size, config.context_length))[None])[0]
-        embed.position_embeddings = Positions(vectors.clone())  # type: ignore[assignment]
+        embed.position_embeddings = PositionTable(vectors.clone())  # type: ignore[assignment]
     return model
 
 
-class Positions(nn.Module):
+class PositionTable(nn.Module):
     def __init__(self, vectors: Float[Tensor, "P C"]) -> None:
         super().__init__()
         self.register_buffer("table", vectors)
@@ -123,7 +123,7 @@ class Positions(nn.Module):
 
 
 @dataclass(frozen=True)
-class Joined(Past):
+class ConcatenatedPast(Past):
     """A past that concatenates new tokens to the old ones."""
 
     tokens: KV | None = None
@@ -144,15 +144,15 @@ class Joined(Past):
     def valid(self, more: int) -> None:
         return None
 
-    def append(self, newer: KV) -> "Joined":
+    def append(self, newer: KV) -> "ConcatenatedPast":
         key, value, positions = self.kv()
         assert positions is not None
         assert newer.positions is not None
         joined = torch.cat([key, newer.key], dim=2), torch.cat([value, newer.value], dim=2)
-        return Joined(tokens=KV(*joined, torch.cat([positions, newer.positions], dim=1)))
+        return ConcatenatedPast(tokens=KV(*joined, torch.cat([positions, newer.positions], dim=1)))
 
 
-class Encoder(nn.Module):
+class EncoderGraph(nn.Module):
     """The encoder, with the keys and values of the decoder's cross-attention."""
 
     def __init__(self, model: Seq2Seq) -> None:
@@ -168,7 +168,7 @@ class Encoder(nn.Module):
         return tuple(part for kv in remembered for part in kv[:2])
 
 
-class Decoder(nn.Module):
+class DecoderGraph(nn.Module):
     """One step of the decoder."""
 
     def __init__(self, model: Seq2Seq) -> None:
@@ -186,7 +186,9 @@ class Decoder(nn.Module):
         position, earlier = torch.arange(before, before + 1)[None], torch.arange(before)[None]
         positions = torch.arange(attention_mask.shape[1])[None]
         caches = tuple(
-            BlockCache(Joined(tokens=KV(past[i], past[i + 1], earlier)), KV(memory[i], memory[i + 1], positions))
+            BlockCache(
+                ConcatenatedPast(tokens=KV(past[i], past[i + 1], earlier)), KV(memory[i], memory[i + 1], positions)
+            )
             for i in range(0, len(past), 2)
         )
         mask = Mask(valid=attention_mask > 0)
