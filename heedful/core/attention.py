@@ -239,7 +239,10 @@ class Attention(nn.Module):
         self.value = nn.Linear(d_model, kv_heads * head_dim, bias=config.bias)
         self.out = nn.Linear(inner, d_model, bias=config.bias if config.out_bias is None else config.out_bias)
         self.gate = nn.Linear(d_model, inner) if config.gate else None
-        self.query_norm, self.key_norm = (_head_norm(config, head_dim) for _ in range(2))
+        self.query_norm, self.key_norm = (
+            nn.Identity() if config.norm is None else make_norm(config.norm, head_dim, config.norm_eps)
+            for _ in range(2)
+        )
         self.heads = Heads(scale, config.dropout, config.softcap)
         self.position = make_position(config.position, n_heads=config.n_heads, head_dim=head_dim, scale=scale)
 
@@ -293,7 +296,3 @@ class Attention(nn.Module):
 
     def _split(self, x: Float[Tensor, "B T HD"]) -> Float[Tensor, "B H T D"]:
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
-
-
-def _head_norm(config: AttentionConfig, head_dim: int) -> nn.Module:
-    return nn.Identity() if config.norm is None else make_norm(config.norm, head_dim, config.norm_eps)

@@ -68,11 +68,6 @@ def reading(recipe: Recipe) -> str:
     return f"reading {size / 1e6:,.0f} MB of data: the first step may be minutes away" if size >= LARGE else ""
 
 
-def first_look(task: Task, recipe: Recipe) -> tuple[Parts[Any] | None, list[str]]:
-    """The data, for tasks that read them before the job is made, and notes about them."""
-    return (None, []) if task.job is None else task.job().first_look(recipe)
-
-
 def make_job(
     task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None, device: torch.device
 ) -> Job[Any, Any, Any]:

@@ -79,10 +79,6 @@ class Scored(NamedTuple):
     examples: Iterable[str] = ()
 
 
-def may_be_gathered(options: Any) -> bool:
-    return True
-
-
 class Ask(NamedTuple):
     """A question that a model can be asked. `answers(served, inputs, options)` gives a record for each answer: plain
     data that a terminal prints, a server sends and Python returns. `options` is a frozen dataclass whose fields all
@@ -94,7 +90,7 @@ class Ask(NamedTuple):
     each: Callable[[Any, Sequence[str], Any], Iterator[Sequence[Mapping[str, Any]]]] | None = None
     # Whether requests with these options may be answered as one list of inputs: not where the options have an entry for
     # each input, or an answer depends on the position of its input.
-    gathers: Callable[[Any], bool] = may_be_gathered
+    gathers: Callable[[Any], bool] = lambda options: True
     reads: str = "texts"  # what an input is: "texts", or "pictures", given by the names of their files
     makes: bool = False  # whether an input may be "": then a new picture is made
     local: bool = False  # options name files or folders of this machine: not offered over HTTP

@@ -93,7 +93,8 @@ def routes(models: Models) -> APIRouter:
         if kind == "source":
             names = unique(listed(pair.source).partition("-")[0] for pair in found)
             return JSONResponse([{"language": name.upper(), "name": in_english(name)} for name in names])
-        names = unique(name for pair in found for name in _as_targets(listed(pair.target)))
+        targets = (listed(pair.target) for pair in found)
+        names = unique(name for target in targets for name in REGIONS.get(target, (target.upper(),)))
         told = [{"language": name, "name": in_english(name.lower()), "supports_formality": False} for name in names]
         return JSONResponse(told)
 
@@ -168,7 +169,3 @@ def _refuse_malformed(texts: list[str]) -> None:
             refuse_malformed(text)
         except ValueError as error:
             raise Refused(400, f"tag_handling: text {number} is {error}", param="text") from None
-
-
-def _as_targets(code: str) -> tuple[str, ...]:
-    return REGIONS.get(code, (code.upper(),))

@@ -31,7 +31,7 @@ from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, InputError, LateError, TextError
 from heedful.run.task import Served, Task
 from heedful.serve.hosted import TOGETHER, Record, StreamedPiece, TextSide, Writing
-from heedful.serve.jobs import QuestionJob, WorkJob, WritingJob, found_by, gathers, given_up, hand_over, key_of
+from heedful.serve.jobs import QuestionJob, WorkJob, WritingJob, found_by, given_up, hand_over
 from heedful.serve.meters import Meters
 from heedful.store.model import MODEL
 from heedful.tasks.load import row_of_model
@@ -298,8 +298,8 @@ class Engine:
         """The second thread, which handles only questions that can be gathered."""
         while not self._closed:
             with self._changed:
-                self._rest_until(lambda: any(map(gathers, self._jobs)))
-                jobs = self._taken([job for job in self._jobs if gathers(job)])
+                self._rest_until(lambda: any(job.key is not None for job in self._jobs))
+                jobs = self._taken([job for job in self._jobs if job.key is not None])
             self._do(jobs)
 
     def _rest_until(self, ready: Callable[[], bool]) -> None:
@@ -315,10 +315,10 @@ class Engine:
             self._jobs = [job for job in self._jobs if not job.future.done()]
             return []
         alike = [first]
-        if gathers(first):
+        if first.key is not None:
             if self._before > 1 and not self._writing:  # clients that were answered together ask again together
                 self._changed.wait_for(lambda: self._closed or len(self._jobs) >= self._before, self.limits.gather)
-            alike = [job for job in self._jobs if key_of(job) == key_of(first) and not job.future.done()]
+            alike = [job for job in self._jobs if job.key == first.key and not job.future.done()]
             alike = alike[: -(-len(alike) // (1 + self._idle))]
         taken, count = list[QuestionJob | WorkJob](), 0
         for job in alike:
@@ -350,7 +350,7 @@ class Engine:
 
     def _in_parts(self, question: QuestionJob) -> list[list[Record]]:
         """Answers a question in parts, if it can be split, and stops if it is cancelled in between."""
-        made, size = list[list[Record]](), PART if gathers(question) else max(1, len(question.inputs))
+        made, size = list[list[Record]](), PART if question.key is not None else max(1, len(question.inputs))
         for begin in range(0, len(question.inputs), size):
             if question.future.done():
                 break

@@ -23,6 +23,7 @@ async def given_up(tasks: Sequence["asyncio.Future[Any]"]) -> None:
 class ModelJob:
     """A job whose result is awaited in an event loop."""
 
+    key: str | None = None  # jobs with equal keys may be answered together; None: alone
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     future: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
@@ -37,12 +38,11 @@ class ModelJob:
 
 @dataclass(eq=False, kw_only=True)
 class QuestionJob(ModelJob):
-    """Inputs for a verb; questions with equal keys may be answered together (None: never)."""
+    """Inputs for a verb."""
 
     verb: str
     inputs: Sequence[str]
     settings: Mapping[str, Any]
-    key: str | None
 
 
 @dataclass(eq=False, kw_only=True)
@@ -64,14 +64,6 @@ class WritingJob:
 
     def tell(self, found: Any) -> None:
         self.told.put_nowait(found)
-
-
-def gathers(job: QuestionJob | WorkJob) -> bool:
-    return key_of(job) is not None
-
-
-def key_of(job: QuestionJob | WorkJob) -> str | None:
-    return job.key if isinstance(job, QuestionJob) else None
 
 
 def found_by(work: Callable[[], Made]) -> Made | Exception:

@@ -7,18 +7,17 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from heedful.data.text.judgements import prompt_value
 from heedful.serve.app import behind_gate
 from heedful.serve.gate import Rules
 from heedful.serve.meters import Meters
+from heedful.serve.own import STRICT
 from heedful.serve.pages import HERE, part_of_page
 from heedful.serve.public import Name
 from heedful.serve.refusals import Refused
 from heedful.tasks.shared.ranking import Item, Ranking
-
-STRICT = ConfigDict(extra="forbid", strict=True)
 
 
 class Decided(BaseModel):

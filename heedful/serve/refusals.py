@@ -97,11 +97,9 @@ def kind_of(status: int) -> str:
 
 def refusal(path: str, error: Refused) -> JSONResponse:
     """The response for a refusal, in the form of the API at this path."""
-    return JSONResponse(shaped(path, error), status_code=_status(path, error.status), headers=error.headers)
-
-
-def _status(path: str, status: int) -> int:
-    return 403 if status == 401 and (path.startswith(DEEPL) or path in LIBRETRANSLATE) else status
+    says_forbidden = error.status == 401 and (path.startswith(DEEPL) or path in LIBRETRANSLATE)
+    status = 403 if says_forbidden else error.status
+    return JSONResponse(shaped(path, error), status_code=status, headers=error.headers)
 
 
 def shaped(path: str, error: Refused) -> dict[str, Any]:

@@ -47,7 +47,8 @@ def penalised_rewards(
     """A reward for each token: the answer's score at its last one, and at each minus `weight` times log(policy /
     reference), whose sum is a sample of the KL divergence (Ziegler et al. 2019, equation 2)."""
     rewards = torch.where(mask, -weight * (log_probs - reference), 0.0)
-    last = mask & ~_following(mask)
+    followed = torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], dim=1)  # the next position has a token too
+    last = mask & ~followed
     return rewards + torch.where(last, scores[:, None], 0.0)
 
 
@@ -121,8 +122,3 @@ def kl_estimates(log_probs: Float[Tensor, "B T"], reference: Float[Tensor, "B T"
 def answer_means(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B"]:
     """The mean over the tokens of each answer."""
     return torch.where(mask, values, 0.0).sum(1) / mask.sum(1).clamp(min=1)
-
-
-def _following(mask: Bool[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
-    """Where the next position has a token too."""
-    return torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], dim=1)

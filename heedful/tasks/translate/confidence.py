@@ -221,7 +221,8 @@ def log_odds(logprob: float) -> float:
 def _mapped(found: Sequence[Sequence[tuple[float, bool]]]) -> Sigmoid:
     """A calibration from, for each text, log-probabilities and whether they were right."""
     halves = [_columns(found[half::2]) for half in (0, 1)]
-    chances = [_apply(_fitted(*other), own[0]) for own, other in zip(halves, halves[::-1], strict=True)]
+    lines = [_fitted(*other) for other in halves[::-1]]  # each half by what was fitted on the other
+    chances = [(line[0] * own[0] + line[1]).sigmoid() for line, own in zip(lines, halves, strict=True)]
     right = torch.cat([own[1] for own in halves])
     odds, came = _columns(found)
     slope, intercept = _fitted(odds, came).tolist()
@@ -232,10 +233,6 @@ def _mapped(found: Sequence[Sequence[tuple[float, bool]]]) -> Sigmoid:
 def _columns(found: Sequence[Sequence[tuple[float, bool]]]) -> tuple[Float[Tensor, "N"], Bool[Tensor, "N"]]:
     odds = [log_odds(logprob) for own in found for logprob, _ in own]
     return torch.tensor(odds, dtype=torch.float64), torch.tensor([right for own in found for _, right in own])
-
-
-def _apply(weights: Float[Tensor, "2"], odds: Float[Tensor, "N"]) -> Float[Tensor, "N"]:
-    return (weights[0] * odds + weights[1]).sigmoid()
 
 
 def _fitted(odds: Float[Tensor, "N"], right: Bool[Tensor, "N"]) -> Float[Tensor, "2"]:
