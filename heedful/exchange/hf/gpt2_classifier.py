@@ -26,7 +26,7 @@ def rules(config: ClassifierConfig) -> tuple[Rule, ...]:
 def config_from_hf(
     theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json"
 ) -> ClassifierConfig:
-    answers = keys.n_labels(theirs, where)
+    answers = keys.n_labels("id2label", theirs.get("id2label"), where)
     return ClassifierConfig(lm=gpt2.config_from_hf(theirs, where=where), answers=answers, bias=False, dropout=0.0)
 
 

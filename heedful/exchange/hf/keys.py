@@ -172,13 +172,12 @@ def activation_to_hf(name: str) -> str:
     return next(theirs for theirs, ours in reversed(ACTIVATIONS.items()) if ours == name)
 
 
-def n_labels(theirs: Mapping[str, Any], where: str) -> int:
-    """The number of classes: id2label has their names, and may be missing where there are two."""
-    names = theirs.get("id2label")
+def n_labels(key: str, names: Any, where: str) -> int:
+    """How many classes there are: they write down their names, and leave them out where there are two."""
     if names is None:
         return 2
     if not isinstance(names, dict) or {str(name) for name in names} != {str(i) for i in range(len(names))}:
-        raise InputError("id2label does not number the classes from 0", where=where)
+        raise InputError(f"{key} does not number the classes from 0", where=where)
     return len(names)
 
 

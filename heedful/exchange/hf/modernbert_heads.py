@@ -31,7 +31,7 @@ def _below(
     dropout = theirs.get("classifier_dropout", 0.0)
     if isinstance(dropout, bool) or not isinstance(dropout, float | int):
         raise InputError(f"classifier_dropout is {dropout!r}, which is no number", where=where)
-    answers = keys.n_labels(theirs, where)
+    answers = keys.n_labels("id2label", theirs.get("id2label"), where)
     return replace(encoder, pooler=True, pooler_kind="transform"), answers, float(dropout)
 
 

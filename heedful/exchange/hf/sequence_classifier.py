@@ -128,7 +128,7 @@ def below_head(
     dropout = encoder.stack.block.dropout if given is None else given
     if not isinstance(dropout, float | int):
         raise InputError(f"{key} is {dropout!r}, which is no number", where=where)
-    return encoder, keys.n_labels(theirs, where), float(dropout)
+    return encoder, keys.n_labels("id2label", theirs.get("id2label"), where), float(dropout)
 
 
 def _encoder(config: ClassifierConfig) -> EncoderConfig:
