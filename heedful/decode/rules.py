@@ -1,8 +1,8 @@
-"""What a search may not, or should rather not, choose next: rules over the logits of every row.
+"""Rules on the next token: they change the logits of every row.
 
 A rule gets the tokens generated so far and the logits of the next one, and returns logits; -inf means never. It may
-write into the logits it is given: the search owns them, and a copy for each rule would cost a pass over memory. (The
-filters of sampling, `Temperature`, `TopK`, `TopP` and `MinP`, return new ones: the search still needs the old.)
+write into the logits that it gets: the search owns them, and a copy for each rule would cost a pass over memory. (The
+sampling filters `Temperature`, `TopK`, `TopP` and `MinP` return new ones, as the search still needs the old.)
 
 Sizes: R rows, t tokens so far (without the begin token), V vocabulary, K candidates.
 """
@@ -25,7 +25,7 @@ NEVER = -math.inf
 
 @dataclass(frozen=True)
 class Forbid:
-    """Never these tokens."""
+    """Forbids these tokens."""
 
     tokens: tuple[int, ...]
 
@@ -36,7 +36,8 @@ class Forbid:
 
 @dataclass(frozen=True)
 class Certain:
-    """At this place this token, as if the model were sure of it: it costs nothing. To be the first of several rules."""
+    """Forces this token at this position, at no cost, as if the model were sure of it. Must be the first of the
+    rules."""
 
     place: int
     token: int
