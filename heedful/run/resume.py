@@ -30,11 +30,11 @@ from heedful.training.loss import Sum, added
 # Keys of `train` that may change when a run is continued.
 FREE = {"steps", "epochs", "minutes", "eval_every", "patience", "save_every", "keep", "non_finite"}
 FREE |= {"average_last", "tensorboard"}
-# Keys with paths, which may have moved: the training and validation data are compared by their content.
+# Keys of paths, which may have moved: what is learnt from and validated on is held to what it was by its content.
 PATHS = {"data.path", "data.valid", "data.test", "data.mix", "data.synthetic", "start_from"}
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
-REMEMBERED = "remembered.safetensors"  # of a job whose batches the model makes
-MARGIN = 1 << 24  # bytes besides the checkpoints: plots, samples, metrics
+REMEMBERED = "remembered.safetensors"  # of a job whose batches come of the model
+MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
 
 
 @dataclass
@@ -243,7 +243,7 @@ def _need_same_spec(out: Path, job: Job[Any, Any, Any]) -> None:
     if path.is_file():
         spec = json.loads(json.dumps(job.spec()))
         for key, (old, new) in differences(files.read_json(path), spec).items():
-            if old is not None:  # older files lack some keys
+            if old is not None:  # older files do not say all
                 fix = "bring back the recipe.yaml that this run was begun with, or choose another --out"
                 raise InputError(f"this run was begun with {key} = {old!r}, not {new!r}", where=str(path), fix=fix)
 
