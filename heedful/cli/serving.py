@@ -65,7 +65,8 @@ def serve(
     folders = named(runs) if runs else found_in(RUNS)
     with nullcontext() if check else listen(host, port) as listening:
         models = opened(folders, engine=engine, device=chosen, every=bool(runs))
-        app = make_app(models, rules=rules, runs=common_folder(folders))
+        beside = next(iter(folders.values())).resolve().parent  # the other runs there can be looked at
+        app = make_app(models, rules=rules, runs=beside)
         url = url_of(host, port if listening is None else listening.getsockname()[1])
         facts = [{"name": model.name, "task": model.row.name, "engine": model.engine} for model in models.values()]
         if listening is None:
@@ -128,11 +129,6 @@ def found_in(folder: Path) -> dict[str, Path]:
     if not runs:
         raise MissingError("no run to serve", where=f"{folder}/", fix="name one, or make one: heed demo")
     return named(runs)
-
-
-def common_folder(folders: dict[str, Path]) -> Path:
-    """Where the first run lies: others beside it can be looked at."""
-    return next(iter(folders.values())).resolve().parent
 
 
 def opened(folders: dict[str, Path], *, engine: str, device: str, every: bool) -> "dict[str, Engine]":

@@ -1,4 +1,4 @@
-"""What a server counts of itself, as Prometheus reads it."""
+"""The server's metrics, for Prometheus."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -7,7 +7,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Meters:
-    """Of one server, with a registry of its own."""
+    """The metrics of one server, with a registry of its own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

@@ -205,8 +205,8 @@ def with_proper_name(path: Path) -> Path:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is one. Raises OSError where that cannot be told, such as of a name that is too long, which
-    `Path.is_dir` of Python 3.14 takes for a name of nothing."""
+    """Whether `path` is a folder. Raises OSError where that cannot be told, such as for a name that is too long, for
+    which `Path.is_dir` of Python 3.14 returns False."""
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -214,7 +214,7 @@ def is_folder(path: Path) -> bool:
 
 
 def need_folder(path: Path, *, fix: str = "") -> None:
-    """Raises MissingError where there is no such folder, with the one beside it whose name is nearest."""
+    """Raises MissingError where there is no such folder, naming the nearest one beside it."""
     if not is_folder(path):
         beside: list[str] = []
         with suppress(OSError):
@@ -225,13 +225,13 @@ def need_folder(path: Path, *, fix: str = "") -> None:
 
 
 def need_folder_for(file: Path) -> None:
-    """The same of the folder that a file is to be written into. Raises StorageError where it cannot be."""
+    """The same for the folder of a file that will be written. Raises StorageError where it cannot be written."""
     need_folder(file.parent, fix="make it first, or change --out")
     need_access(file.parent)
 
 
 def need_access(folder: Path) -> None:
-    """Raises StorageError where nothing can be written into the folder, or into the one that it would be made in."""
+    """Raises StorageError where the folder, or the one in which it would be made, is not writable."""
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if there.is_dir() and not os.access(there, os.W_OK):
         fix = "give this user access to it, or choose another folder"
@@ -276,7 +276,7 @@ def read_whole_lines(path: Path) -> list[str]:
 
 
 def read_json_lines(path: Path) -> list[Any]:
-    """The values that the whole lines of `path` hold; none where it is not there. Raises StorageError."""
+    """The values of the complete lines of `path`; empty if there is no such file. Raises StorageError."""
     lines = read_whole_lines(path) if path.is_file() else []
     return [parse_json(line.encode(), where=path) for line in lines]
 
@@ -307,17 +307,17 @@ def parse_json(data: bytes, *, where: Path | str) -> Any:
 
 
 def memory_limit() -> int:
-    """Bytes of a file that can be held twice in this machine's memory."""
+    """The largest size of a file, in bytes, that fits twice into this machine's memory."""
     return memory_size() // 2
 
 
 def memory_size() -> int:
-    """Bytes of this machine's memory."""
+    """The size of this machine's memory, in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def refuse_other_than_files(path: Path) -> None:
-    """Raises MissingError or StorageError where `path` is no plain file that can be read."""
+    """Raises MissingError or StorageError where `path` is not a readable regular file."""
     with _plain_file(path):
         pass
 
@@ -373,6 +373,6 @@ def _finite(text: str) -> float:
 
 
 def children(folder: Path) -> list[Path]:
-    """What is in a folder, by name; nothing where there is none. Raises StorageError."""
+    """The content of a folder, sorted by name; empty if there is no such folder. Raises StorageError."""
     with storage_errors(folder):
         return sorted(folder.iterdir()) if folder.is_dir() else []

@@ -1,4 +1,4 @@
-"""What a translator reads of the tokens of a pair."""
+"""The tokens around the texts of a pair, as a translator reads them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ ONE_WAY = ("", "")  # the direction of all pairs, where there are not several
 
 @dataclass(frozen=True)
 class Framing:
-    """What stands around the texts of each direction, as task.json says it, and how long they may be with it."""
+    """The tokens around the texts of each direction, as in task.json, and the longest texts including them."""
 
     arounds: Mapping[Direction, dict[str, Any]]
     longest: int  # tokens of a row
