@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.datastructures import UploadFile
@@ -24,7 +24,7 @@ from heedful.run.task import Ask
 from heedful.serve.gate import strict_json
 from heedful.serve.hosted import Hosted, Models, StreamedPiece, Writing
 from heedful.serve.meters import Meters
-from heedful.serve.public import Direct, form_of, media_type
+from heedful.serve.public import Direct, EventStream, form_of, media_type
 from heedful.serve.refusals import Refused, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
@@ -286,7 +286,7 @@ async def _stream(
     if options.compares:
         raise Refused(400, "a text that is searched for cannot be streamed", "leave out stream")
     pieces = model.write(inputs[0], Writing(tokens=options.tokens, stop=tuple(options.stop), sampling=options.sampling))
-    return StreamingResponse(sse(await anext(pieces), pieces), media_type="text/event-stream")
+    return EventStream(sse(await anext(pieces), pieces))
 
 
 def refuse_stream(verb: str) -> NoReturn:

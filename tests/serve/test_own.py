@@ -120,6 +120,7 @@ def test_a_text_is_streamed_as_it_is_made(client: TestClient, engines: dict[str,
     how = {"tokens": 12, "stop": ["zz"], "sampling": {"temperature": 0.0}}
     with client.stream("POST", "/api/generate", json={"text": "ba", "options": how, "stream": True}) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
+        assert answer.headers["x-accel-buffering"] == "no"  # of nginx, which else gathers the pieces
         lines = [line.removeprefix("data: ") for line in answer.iter_lines() if line]
     assert lines[-1] == "[DONE]"
     events = [json.loads(line) for line in lines[:-1]]
