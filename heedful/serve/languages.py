@@ -10,6 +10,9 @@ from heedful.serve.public import FRAGMENT, TRANSLATE
 from heedful.serve.refusals import Refused
 
 
+KEPT = 1024  # names, which clients may invent
+
+
 class ServedPair(NamedTuple):
     """A translator, and its languages as its task.json names them."""
 
@@ -40,14 +43,14 @@ def pair_of(hosted: Hosted) -> ServedPair | None:
     return ServedPair(hosted, *found) if found and TRANSLATE in hosted.row.asks else None
 
 
-@functools.cache
+@functools.lru_cache(KEPT)
 def code(name: str) -> str:
     """The ISO code of a language, of its names and codes with or without a region; other names stay, in lower case."""
     found = meaning(name.lower())
     return name.lower() if found is None or found in SIDES else found
 
 
-@functools.cache
+@functools.lru_cache(KEPT)
 def listed(name: str) -> str:
     """A language as it is told to clients: its code, with a region where its run says one."""
     plain, base = name.lower().replace("_", "-"), code(name)
@@ -55,7 +58,7 @@ def listed(name: str) -> str:
     return f"{base}-{region.upper()}" if plain.startswith(f"{base}-") and len(region) == 2 else base
 
 
-@functools.cache
+@functools.lru_cache(KEPT)
 def in_english(listed: str) -> str:
     """What a language is called in English; a name that is no code stays."""
     from babel import Locale

@@ -18,7 +18,7 @@ import pytest
 
 from commands import heed
 from heedful import cli
-from heedful.cli.serving import checked_key, named
+from heedful.cli.serving import checked_key, listen, named, run_until_ended
 from heedful.errors import InputError, MissingError
 from waiting import PATIENCE
 
@@ -140,6 +140,21 @@ def test_what_cannot_be_served_says_why(runs: dict[str, Path], tmp_path: Path, m
         assert said in told
         assert told.startswith("error: ")
         assert "Traceback" not in told
+
+
+def test_one_of_two_that_start_at_once_on_a_port_says_that_it_is_taken() -> None:
+    """Each could take the address, as neither answered yet."""
+
+    class Answers:
+        def run(self, sockets: list[socket.socket]) -> None:
+            raise AssertionError("it has no port to answer at")
+
+    with listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with listen("127.0.0.1", port) as second:
+            first.listen()
+            with pytest.raises(InputError, match=rf"^cannot listen at 127\.0\.0\.1:{port} "):
+                run_until_ended(Answers(), second)
 
 
 def test_a_port_that_is_taken(runs: dict[str, Path], capsys) -> None:
