@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import signal
 import socket
 from collections.abc import Sequence
@@ -94,6 +95,7 @@ def run_until_ended(server: "Server", listening: socket.socket) -> None:
         listening.listen()
     except OSError as error:
         raise _no_address(*listening.getsockname()[:2], error) from None
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     signal.signal(signal.SIGTERM, lambda *_: None)  # the server has its own while it runs, and ends in order
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, server.handle_exit)

@@ -9,7 +9,6 @@ from heedful.serve.hosted import Hosted, Models
 from heedful.serve.public import FRAGMENT, TRANSLATE
 from heedful.serve.refusals import Refused
 
-
 KEPT = 1024  # names, which clients may invent
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -102,6 +103,17 @@ def test_streams_in_flight_are_drained_and_nothing_is_left(runs: dict[str, Path]
             assert ends == ["data: [DONE]"] * 10
             assert children(process.pid) == []
         tally("shutdown with streams in flight", 1)
+
+
+def test_a_line_of_its_log_says_when(runs: dict[str, Path]) -> None:
+    with serving(runs["tag"]) as (said, process):
+        with socket.create_connection(("127.0.0.1", int(said["url"].rpartition(":")[2]))) as one:
+            one.sendall(b"no request\r\n\r\n")
+            assert one.recv(12) == b"HTTP/1.1 400"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+        (line,) = [line for line in process.stderr if "Invalid HTTP request" in line]
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING ", line)
 
 
 def test_what_would_be_open_to_whom(runs: dict[str, Path], monkeypatch, capsys) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -158,12 +159,31 @@ def test_models_are_chosen_by_name_or_by_the_verb(client: TestClient) -> None:
         assert found.json()["error"]["fix"]
 
 
+def test_a_path_or_a_method_that_is_not_served_says_what_is(client: TestClient) -> None:
+    for path in ("/nowhere", "/v1/nowhere", "/v2/document", "/chat/completions"):
+        found = client.post(path, json={})
+        assert found.status_code == 404
+        assert "there is no such route" in found.text
+        assert "/openapi.json" in found.text
+    found = client.get("/api/translate")
+    assert found.status_code == 405
+    assert found.json()["error"]["fix"] == "ask by POST"
+    assert "ask by POST" in client.get("/v1/chat/completions").json()["error"]["message"]
+
+
 def test_what_the_server_says_of_itself(client: TestClient) -> None:
     assert client.get("/health").json() == {"status": "ok"}
     assert "writer" in client.get("/ready").json()["models"]
     page = client.get("/metrics").text
     for name in ("heed_queue_length", "heed_batch_size_bucket", "heed_tokens_total", "heed_answer_seconds_bucket"):
         assert name in page
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is read from /proc")
+def test_what_its_process_takes_is_measured(client: TestClient) -> None:
+    page = client.get("/metrics").text
+    for name in ("process_resident_memory_bytes", "process_open_fds", "process_cpu_seconds_total"):
+        assert f"\n{name} " in page
     schema = client.get("/openapi.json").json()
     assert {"/api/translate", "/api/generate", "/api/embed", "/health"} <= {*schema["paths"]}
     assert "http" not in json.dumps(schema["paths"])
