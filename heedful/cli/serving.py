@@ -94,7 +94,8 @@ def run_until_ended(server: "Server", listening: socket.socket) -> None:
     try:
         listening.listen()
     except OSError as error:
-        raise _no_address(*listening.getsockname()[:2], error) from None
+        host, port, *_ = listening.getsockname()
+        raise _no_address(host, port, error) from None
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     signal.signal(signal.SIGTERM, lambda *_: None)  # the server has its own while it runs, and ends in order
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:

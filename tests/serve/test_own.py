@@ -249,6 +249,23 @@ def test_a_fault_is_named_by_its_key_and_by_the_type_that_it_has(
     assert (found.status_code, found.json()["error"]["message"]) == (422, message)
 
 
+@pytest.mark.parametrize(
+    ("sent", "fix"),
+    [
+        ({"options": {"beem": 2}}, "known: "),
+        ({"options": {"decoding": {"beem": 2}}}, "did you mean 'beam'?"),
+        ({"option": {}}, "did you mean 'options'?"),
+        ({"text": 3}, None),
+    ],
+)
+def test_a_key_that_is_not_known_names_those_that_are(
+    client: TestClient, sent: dict[str, Any], fix: str | None
+) -> None:
+    found = client.post("/api/translate", json={"model": "transformer", "text": "ba"} | sent)
+    told = found.json()["error"]["fix"]
+    assert (found.status_code, told if fix is None else told and told[: len(fix)]) == (422, fix)
+
+
 VALUES = ("-1", "1e9", "true", "null", '"1"', "{}", "[1]", "99999999999999999999")
 KEYS = ("top", "tokens", "beam", "decoding")
 HOSTILE = [
