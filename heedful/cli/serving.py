@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import signal
 import socket
 from collections.abc import Sequence
@@ -89,7 +90,14 @@ def serve(
 
 
 def run_until_ended(server: "Server", listening: socket.socket) -> None:
-    """Until Ctrl-C, SIGTERM or, where it is not ignored, SIGHUP; what is being answered then comes to its end."""
+    """Until Ctrl-C, SIGTERM or, where it is not ignored, SIGHUP; what is being answered then comes to its end. Raises
+    InputError for an address that another has come to first: several can take it while none answers."""
+    try:
+        listening.listen()
+    except OSError as error:
+        host, port, *_ = listening.getsockname()
+        raise _no_address(host, port, error) from None
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     signal.signal(signal.SIGTERM, lambda *_: None)  # the server has its own while it runs, and ends in order
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, server.handle_exit)

@@ -87,7 +87,14 @@ def make_app(models: Models, *, rules: Rules | None = None, runs: Path = Path("r
     for model in models.values():
         if isinstance(model, Engine):
             model.count_in(meters)
-    app = FastAPI(title="heedful", docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
+    app = FastAPI(
+        title="heedful",
+        servers=[{"url": "."}],
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
     rules = rules or Rules()
     serving = Serving(models=models, meters=meters, runs=runs, keyed=rules.key is not None)
     app.state.routers = [routes(serving) for routes in ROUTES]

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from heedful.data.text.conversations import messages_of
 from heedful.errors import InputError, counted
 from heedful.serve.hosted import TOGETHER, Hosted, Models, StreamedPiece, Writing
 from heedful.serve.own import MOST_LETTERS, MOST_TOKENS, STRICT, given_json, model_for, openapi_body, request_model, sse
+from heedful.serve.public import EventStream
 from heedful.serve.refusals import Refused
 from heedful.verbs.use import options_of
 
@@ -120,7 +121,7 @@ def routes(models: Models) -> APIRouter:
         at_once = 1 if given["stream"] else TOGETHER
         pieces = found.answer(tuple(options.stop), options.sampling, at_once=at_once)
         if given["stream"]:
-            return StreamingResponse(sse(await anext(pieces), pieces), media_type="text/event-stream")
+            return EventStream(sse(await anext(pieces), pieces))
         said, tokens = "", list[int | None]()
         async with aclosing(pieces):
             async for piece in pieces:

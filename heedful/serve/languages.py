@@ -9,6 +9,8 @@ from heedful.serve.hosted import Hosted, Models
 from heedful.serve.public import FRAGMENT, TRANSLATE
 from heedful.serve.refusals import Refused
 
+KEPT = 1024  # names, which clients may invent
+
 
 class ServedPair(NamedTuple):
     """A translator, with a pair of its languages as in its task.json."""
@@ -40,14 +42,14 @@ def pair_of(hosted: Hosted) -> ServedPair | None:
     return ServedPair(hosted, *found) if found and TRANSLATE in hosted.row.asks else None
 
 
-@functools.cache
+@functools.lru_cache(KEPT)
 def code(name: str) -> str:
     """The ISO code for a language's name or code, without its region; other names stay, in lower case."""
     found = meaning(name.lower())
     return name.lower() if found is None or found in SIDES else found
 
 
-@functools.cache
+@functools.lru_cache(KEPT)
 def listed(name: str) -> str:
     """A language's name for clients: its code, with the region if its run has one."""
     plain, base = name.lower().replace("_", "-"), code(name)
@@ -55,7 +57,7 @@ def listed(name: str) -> str:
     return f"{base}-{region.upper()}" if plain.startswith(f"{base}-") and len(region) == 2 else base
 
 
-@functools.cache
+@functools.lru_cache(KEPT)
 def in_english(listed: str) -> str:
     """A language's name in English; a name that is no code stays."""
     from babel import Locale

@@ -1,6 +1,6 @@
 """The server's metrics, for Prometheus."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -11,6 +11,7 @@ class Meters:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)  # its memory, time and open files
         of, own = self.registry, ["model"]
         self.waiting = Gauge("heed_queue_length", "Requests that wait for a model", own, registry=of)
         self.batches = Histogram("heed_batch_size", "Inputs answered together", own, buckets=SIZES, registry=of)

@@ -8,11 +8,11 @@ from itertools import accumulate
 from typing import Any
 
 from fastapi import Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse
 
 from heedful.serve.continued import Continued, ContinuesTexts, TokenScore, echoed, widths, within
 from heedful.serve.openai_requests import CompletionRequest
-from heedful.serve.public import in_one_line
+from heedful.serve.public import EventStream, in_one_line
 from heedful.serve.refusals import OPENAI, shaped
 
 
@@ -64,7 +64,7 @@ async def streamed(answer: CompletionResponse, events: AsyncGenerator[str, None]
         finally:
             await events.aclose()
 
-    return StreamingResponse(told(), media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
+    return EventStream(told())
 
 
 ScoredTokens = tuple[list[TokenScore], list[int]]  # tokens, and their offsets in the text

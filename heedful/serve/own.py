@@ -13,19 +13,20 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.datastructures import UploadFile
 
+from heedful.core.config import unknown_key
 from heedful.data.images.files import ImageFile, image_header
 from heedful.errors import HeedError
 from heedful.run.task import Ask
 from heedful.serve.gate import strict_json
 from heedful.serve.hosted import Hosted, Models, StreamedPiece, Writing
 from heedful.serve.meters import Meters
-from heedful.serve.public import Direct, form_of, media_type
-from heedful.serve.refusals import Refused, first_fault, refused
+from heedful.serve.public import Direct, EventStream, form_of, media_type
+from heedful.serve.refusals import Refused, fault_by_its_type, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
 
@@ -214,8 +215,27 @@ def _validated(shape: type[BaseModel], value: object) -> dict[str, Any]:
     try:
         given = shape.model_validate(value)
     except ValidationError as error:
-        raise Refused(422, first_fault(error.errors(include_url=False, include_context=False))) from None
+        faults = error.errors(include_url=False, include_context=False)
+        raise Refused(422, first_fault(faults), _other_key(shape, fault_by_its_type(faults))) from None
     return {"stream": False, **dict.fromkeys(shape.model_fields), **given.model_dump(exclude_unset=True)}
+
+
+def _other_key(shape: type[BaseModel], fault: Mapping[str, Any]) -> str | None:
+    """What could stand in place of a key that is not known."""
+    if fault["type"] != "extra_forbidden":
+        return None
+    *above, key = fault["loc"]
+    for part in above:
+        if part in shape.model_fields:
+            shape = next(_shapes_in(shape.model_fields[part].annotation), shape)
+    return unknown_key(key[:100], [*shape.model_fields], where="").fix
+
+
+def _shapes_in(hint: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        yield hint
+    for each in typing.get_args(hint):
+        yield from _shapes_in(each)
 
 
 def _inputs(given: Mapping[str, Any]) -> list[str]:
@@ -286,7 +306,7 @@ async def _stream(
     if options.compares:
         raise Refused(400, "a text that is searched for cannot be streamed", "leave out stream")
     pieces = model.write(inputs[0], Writing(tokens=options.tokens, stop=tuple(options.stop), sampling=options.sampling))
-    return StreamingResponse(sse(await anext(pieces), pieces), media_type="text/event-stream")
+    return EventStream(sse(await anext(pieces), pieces))
 
 
 def refuse_stream(verb: str) -> NoReturn:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -114,6 +115,15 @@ def door(*, most_bytes: int) -> type[Direct]:
             return guarded
 
     return Door
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events, which nginx hands on as they come."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[str]) -> None:
+        super().__init__(events, headers={"X-Accel-Buffering": "no"})
 
 
 def path_of(scope: Scope) -> str:

@@ -67,6 +67,11 @@ def as_refused(error: Exception) -> Refused:
             return error
         case HeedError():
             return refused(error)
+        case HTTPException(status_code=404):
+            return Refused(404, "there is no such route", "/openapi.json of heed serve lists all there are")
+        case HTTPException(status_code=405):
+            by = (error.headers or {}).get("Allow", "another method")
+            return Refused(405, "this route is not asked so", f"ask by {by}", error.headers)
         case HTTPException():
             return Refused(error.status_code, str(error.detail), None, error.headers)
         case RequestValidationError():

@@ -145,6 +145,7 @@ def make_server(
         http=protocol,
         ws="none",
         log_level="warning",
+        log_config=None,  # its lines are written as ours are
         access_log=False,
         server_header=False,
         proxy_headers=False,
