@@ -17,6 +17,7 @@ NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3})*(?:[.,]\d+)?")  # noqa: 
 CUT = re.compile(r"\S@@(?!\S)|(?<!\S)▁\w")  # as subword-nmt and SentencePiece leave words
 IN_CUT = ("@@", "▁")
 TOKENISED = re.compile(r"\w [.,](?!\S)|&(?:apos|quot);")  # as Moses' tokenizer leaves punctuation
+NO_LETTERS = re.compile(r"[\W_]+")
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 # What ftfy takes for badly decoded has one of these: two characters together that are not ASCII, or one of some few.
 UNDECODED = re.compile("[^\x00-\x7f](?:[^\x00-\x7f]|(?<=[\x80-\x9fÃÂŒœ]))")
@@ -29,7 +30,7 @@ def plain(text: str) -> str:
 
 def letters(text: str) -> str:
     """The letters and digits alone, in one case."""
-    return "".join(character for character in unicodedata.normalize("NFKC", text).casefold() if character.isalnum())
+    return NO_LETTERS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def has_words(text: str) -> bool:
