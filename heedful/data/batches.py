@@ -5,9 +5,9 @@ and each target a begin token before it on its way in and an end token behind it
 sentences of a row from 1, and 0 is padding; source segment k belongs to target segment k of the same row.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 import torch
@@ -73,9 +73,27 @@ class TextBatch(NamedTuple):
     learnt: Bool[Tensor, "B T"] | None = None
 
 
+class MadeWhenAsked(Sequence[PairBatch]):
+    """Batches of which only the numbers of their pairs are kept: all of an epoch take more memory than its texts."""
+
+    def __init__(self, chunks: Sequence[list[list[int]]], make: Callable[[list[list[int]]], PairBatch]) -> None:
+        """`chunks` has for each batch the numbers of the pairs in each of its rows."""
+        self.chunks, self.make = chunks, make
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    @overload
+    def __getitem__(self, at: int) -> PairBatch: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[PairBatch]: ...
+    def __getitem__(self, at: int | slice) -> PairBatch | list[PairBatch]:
+        return [*map(self.make, self.chunks[at])] if isinstance(at, slice) else self.make(self.chunks[at])
+
+
 def pack_rows(
     pairs: Sequence[Pair], order: Sequence[int], *, row: int, rows: int, ends: Ends = OUR_ENDS
-) -> Iterator[PairBatch]:
+) -> MadeWhenAsked:
     """Pack whole pairs, in about this order, into batches of exactly (`rows`, `row`) on both sides.
 
     Within each window of the order, the longest pairs are placed first, and each goes into the row where it
@@ -83,8 +101,11 @@ def pack_rows(
     InputError for a pair that is longer than `row`.
     """
     _check_lengths(pairs, order, row, "a row")
-    chunks = _chunks(pairs, order, row, rows)
-    return (_batch([[pairs[index] for index in own] for own in chunk], ends, row) for chunk in chunks)
+
+    def make(chunk: list[list[int]]) -> PairBatch:
+        return _batch([[pairs[index] for index in own] for own in chunk], ends, row)
+
+    return MadeWhenAsked([*_chunks(pairs, order, row, rows)], make)
 
 
 def pack_texts(texts: Sequence[Text], order: Sequence[int], *, row: int, rows: int) -> Iterator[TextBatch]:

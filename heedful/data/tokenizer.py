@@ -9,7 +9,7 @@ A vocabulary that was not trained here comes with `SpecialTokens`, and reads a t
 import codecs
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain, compress, groupby
@@ -151,7 +151,7 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, without BOS and EOS; of an empty text, none. Never a control id."""
-        return self._ids([self._space + sanitise(text) if text else "" for text in texts])
+        return self._ids(texts, lambda text: self._space + sanitise(text) if text else "")
 
     @property
     def merges(self) -> list[tuple[int, int, int]]:
@@ -184,7 +184,7 @@ class Tokenizer:
 
     def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode`, but exactly the text: no space before its first word, for what is to be continued."""
-        return self._ids([*map(sanitise, texts)])
+        return self._ids(texts, sanitise)
 
     def encode_masked(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode_whole`, with the mask's id for each "<mask>"; another maker's name of it does as well. Where words
@@ -337,10 +337,13 @@ class Tokenizer:
         if ids != list(range(len(ids))) or not alike or _settings(inner) != _settings(blank):
             raise StorageError("a tokenizer of another make", where=str(path), fix=FIX)
 
-    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+    def _ids(self, texts: Sequence[str], read: Callable[[str], str]) -> list[list[int]]:
+        """Of each text as it is `read`."""
         if self.ours and len(texts) > MANY:
             known: dict[str, list[int]] = {}
-            return [ids for at in range(0, len(texts), MANY) for ids in self._by_words(texts[at : at + MANY], known)]
+            parts = ([*map(read, texts[at : at + MANY])] for at in range(0, len(texts), MANY))
+            return [ids for part in parts for ids in self._by_words(part, known)]
+        texts = [*map(read, texts)]
         if self.numbers is None:
             return self._by_texts(texts)
         return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]

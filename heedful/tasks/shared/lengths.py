@@ -15,9 +15,14 @@ from heedful.store.files import read_json
 TASK, KEPT = "task.json", "source_tokens"
 
 
+def at_most(ids: Ids, most: int | None) -> Ids:
+    """The first `most` tokens (None: all); the list itself where there are no more."""
+    return ids if most is None or len(ids) <= most else ids[:most]
+
+
 def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[int]]:
     """The first `most` tokens of each (None: all), and how many were cut off."""
-    kept = [ids[:most] for ids in sentences]
+    kept = [at_most(ids, most) for ids in sentences]
     return kept, [len(ids) - len(own) for ids, own in zip(sentences, kept, strict=True)]
 
 

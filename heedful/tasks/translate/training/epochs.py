@@ -41,7 +41,7 @@ class TranslationTask:
         longest = max(max(len(source), len(target)) + 1 for source, target in pairs)
         self.row = max(plan.row, -(-longest // 16) * 16)
 
-    def batches(self, epoch: int, model: object) -> list[PairBatch]:
+    def batches(self, epoch: int, model: object) -> Sequence[PairBatch]:
         plan, pairs = self.plan, self.pairs
         order = self.order(epoch)
         if self.variants is not None:
@@ -49,7 +49,7 @@ class TranslationTask:
             order = range(len(pairs))
         if self.packs:
             rows = max(1, plan.tokens // self.row)
-            return list(pack_rows(pairs, order, row=self.row, rows=rows, ends=self.ends))
+            return pack_rows(pairs, order, row=self.row, rows=rows, ends=self.ends)
         made = bucket_rows(pairs, order, tokens=max(plan.tokens, self.row), ends=self.ends)
         # The order of the lengths is random too: long sentences at the end would be remembered best.
         return [made[i] for i in shuffled(len(made), plan.seed + 1, epoch)]

@@ -6,6 +6,7 @@ from typing import Any
 
 from heedful.data.text.directions import Direction
 from heedful.data.tokenizer import Ids
+from heedful.tasks.shared.lengths import at_most
 from heedful.tasks.translate.languages import TAGS, tagged
 from heedful.tasks.translate.training.losses import framed_pairs
 
@@ -36,7 +37,7 @@ class Framing:
         """As the model reads them, of these kinds where there are several: sources that are too long are cut, where
         they may be."""
         longest = self.longest_source
-        cut = [(source[:longest], target) for source, target in pairs]
+        cut = ((at_most(source, longest), target) for source, target in pairs)
         if not kinds:
             return framed_pairs(cut, self.around)
         arounds = self.arounds

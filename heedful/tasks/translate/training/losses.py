@@ -37,9 +37,13 @@ def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") ->
 
 
 def framed_pairs(pairs: Iterable[tuple[Ids, Ids]], around: Mapping[str, Any]) -> list[tuple[Ids, Ids]]:
-    """The pairs with the tokens around every source, except its end token, and those that begin every target."""
+    """The pairs with the tokens around every source, except its end token, and those that begin every target; where there
+    are none, the same lists."""
     before, after, begin = around.get("before", []), around.get("after", [])[:-1], around.get("begin", [])
-    return [([*before, *source, *after], [*begin, *target]) for source, target in pairs]
+    return [
+        ([*before, *source, *after] if before or after else source, [*begin, *target] if begin else target)
+        for source, target in pairs
+    ]
 
 
 def cross_entropy(model: TranslationModel, batch: PairBatch, *, smoothing: float = 0.0, rdrop: float = 0.0) -> Loss:
