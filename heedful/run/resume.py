@@ -18,6 +18,7 @@ from torch import Tensor
 
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, MissingError, StorageError
+from heedful.models import kind_of_config
 from heedful.run.folder import METRICS, load_weights, parameters
 from heedful.run.job import Job
 from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, to_yaml, validated
@@ -182,6 +183,7 @@ def save_state(
         "valid": job.valid_fingerprint,
         "tokenizers": job.tokenizer_hash,
         "format": FORMAT,
+        "kind": kind_of_config(getattr(job.config, job.saved) if job.saved else job.config),
         "model": to_json(job.config),
         **({"saved": job.saved} if job.saved else {}),
         "position": {key: getattr(state, key) for key in POSITION},
