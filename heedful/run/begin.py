@@ -68,9 +68,9 @@ def reading(recipe: Recipe) -> str:
     return f"reading {size / 1e6:,.0f} MB of data: the first step may be minutes away" if size >= LARGE else ""
 
 
-def first_look(task: Task, recipe: Recipe) -> tuple[Parts[Any] | None, list[str]]:
+def first_look(task: Task, recipe: Recipe, begun: Path | None) -> tuple[Parts[Any] | None, list[str]]:
     """The data, where they are read before the job is made, and what is told of them then."""
-    return (None, []) if task.job is None else task.job().first_look(recipe)
+    return (None, []) if task.job is None else task.job().first_look(recipe, begun)
 
 
 def make_job(

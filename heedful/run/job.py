@@ -78,9 +78,10 @@ class Job(ABC, Generic[R, C, M]):
         self.companions: dict[str, nn.Module] = {}  # models that its loss needs, which do not learn
 
     @classmethod
-    def first_look(cls, recipe: R) -> tuple[C | None, list[str]]:
+    def first_look(cls, recipe: R, begun: Path | None) -> tuple[C | None, list[str]]:
         """The data, and what a person should see of them before the job is made of them, where that takes long with
-        many: these lines are among its `notes`. None where it is soon made, and reads them itself."""
+        many: these lines are among its `notes`. None where it is soon made, and reads them itself. `begun`: as of the
+        job."""
         return None, []
 
     @abstractmethod

@@ -71,7 +71,7 @@ def train(
             if corpus is None:
                 if line := reading(recipe):
                     yield Note(line)
-                corpus, told = first_look(task, recipe)
+                corpus, told = first_look(task, recipe, out if begun else None)
                 yield from map(Note, told)
             job = make_job(task, recipe, corpus, out if begun else None, where)
             files.make_folder(out)

@@ -96,6 +96,7 @@ def test_onnxruntime_says_what_the_model_says(runs: dict[str, Path], name: str) 
     card = (out / "README.md").read_text()
     assert card.startswith("# A card\n\nTrained.\n\nIts text.\n"), "without the files that are not there"
     assert f"Opset {ours.OPSET}" in card
+    assert "\n\nThere a text is read as it stands: the run itself keeps addresses and placeholders" in card
     assert {each.version for each in onnx.load(out / "decoder.onnx").opset_import if not each.domain} == {ours.OPSET}
     theirs = runpy.run_path(str(out / "translate.py"))["Translator"](out)
     model: Translator = opened(runs[name])
