@@ -16,7 +16,7 @@ from heedful.run.job import Job
 from heedful.run.learnt import write_learnt
 from heedful.run.log import check_tensorboard
 from heedful.run.recipe import AUTO, Recipe, to_yaml
-from heedful.run.resume import same_recipe
+from heedful.run.resume import changed_since, same_recipe
 from heedful.run.sizing import sized_job, with_begun_preset
 from heedful.run.state import precision_of
 from heedful.run.task import Task
@@ -99,6 +99,7 @@ def begin(
     if job is not None:
         notes += [note for note in job.notes if note not in told]
         newest = _newest(out, notes)
+        notes += [] if newest is None else changed_since(newest, job.recipe, out)
         precision, why = precision_of(job.recipe, newest, device)
         threads = torch.get_num_threads()
         notes.append(f"training in {precision} on {device.type} with {counted(threads, 'thread')}: {why}")

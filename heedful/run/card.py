@@ -133,9 +133,21 @@ def model_card(folder: Path, told: CardText, *, start: str, minutes: float, note
     return "\n".join(lines) + "\n"
 
 
-def card_with(run: Path, use: str) -> bytes:
-    """The run's card for an exported folder: without the files that only the run's folder has, and with `use`."""
+def card_with(run: Path, use: str, notes: Iterable[str] = ()) -> bytes:
+    """The run's card for an exported folder: with the run's present name, without the files that only the run's folder
+    has, and with `use` and the `notes` on the export."""
     told = files.read_bytes(run / CARD, limit=files.JSON_LIMIT) if (run / CARD).is_file() else b"# A model"
+    text = _renamed(told.decode(errors="surrogateescape"), run)
     for absent in (f"{CURVE}\n\n", BESIDE):
-        told = told.replace(absent.encode(), b"")
-    return told.rstrip() + b"\n" + use.encode()
+        text = text.replace(absent, "")
+    whole = text.rstrip() + "\n" + use + "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in notes)
+    return whole.encode(errors="surrogateescape")
+
+
+def _renamed(card: str, run: Path) -> str:
+    """The card of a run that was moved since, of whose old name its title and its commands are."""
+    title = card.partition("\n")[0].removeprefix("# ")
+    commands = re.compile(rf"^(heed \S+) (?:\S*/)?{re.escape(title)}(?=\s|$)", re.MULTILINE)
+    if title == run.resolve().name or not commands.search(card):
+        return card
+    return commands.sub(lambda found: f"{found[1]} {run}", card.replace(title, run.resolve().name, 1))

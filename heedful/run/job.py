@@ -78,9 +78,10 @@ class Job(ABC, Generic[R, C, M]):
         self.companions: dict[str, nn.Module] = {}  # frozen models that the loss needs
 
     @classmethod
-    def first_look(cls, recipe: R) -> tuple[C | None, list[str]]:
+    def first_look(cls, recipe: R, begun: Path | None) -> tuple[C | None, list[str]]:
         """The data, and notes to print before the job is made, for tasks whose job takes long to make; these notes are
-        among its `notes` too. None where making the job is quick: it then reads the data itself."""
+        among its `notes` too. None where making the job is quick: it then reads the data itself. `begun`: the folder of
+        a run that is continued."""
         return None, []
 
     @abstractmethod

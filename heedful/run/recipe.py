@@ -197,8 +197,9 @@ class Recipe(Section):
         return made
 
 
-def validated(kind: type[R], data: object, *, where: str) -> R:
-    """A task's recipe from plain data. Raises InputError."""
+def validated(kind: type[R], data: object, *, where: str, preset_given: str = "") -> R:
+    """A task's recipe from plain data. Raises InputError. `preset_given`: the option that gave the preset, if it is not
+    `where`."""
     try:
         recipe = kind.model_validate(data)
     except ValidationError as error:
@@ -219,7 +220,7 @@ def validated(kind: type[R], data: object, *, where: str) -> R:
             what = "preset = auto is for a new model and a budget of minutes"
             raise InputError(what, where=where, fix="name a preset, or --set train.minutes=10")
     elif recipe.preset not in presets:
-        raise unknown_key(recipe.preset, list(presets), where=f"{where}: preset")
+        raise unknown_key(recipe.preset, list(presets), where=preset_given or f"{where}: preset")
     return recipe
 
 
@@ -262,7 +263,9 @@ def _key_and_value(setting: str) -> tuple[str, Any]:
 
 def override(recipe: R, settings: Sequence[str] | Mapping[str, object]) -> R:
     """The recipe with settings applied: `key=value`, or a mapping. Raises InputError."""
-    return validated(type(recipe), overridden(recipe.model_dump(mode="json"), settings), where="--set")
+    option = "--preset" if isinstance(settings, Mapping) and "preset" in settings else ""
+    data = overridden(recipe.model_dump(mode="json"), settings)
+    return validated(type(recipe), data, where="--set", preset_given=option)
 
 
 def to_yaml(recipe: Recipe) -> str:

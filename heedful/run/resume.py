@@ -18,6 +18,7 @@ from torch import Tensor
 
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, MissingError, StorageError
+from heedful.models import kind_of_config
 from heedful.run.folder import METRICS, load_weights, parameters
 from heedful.run.job import Job
 from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, to_yaml, validated
@@ -32,6 +33,9 @@ FREE = {"steps", "epochs", "minutes", "eval_every", "patience", "save_every", "k
 FREE |= {"average_last", "tensorboard"}
 # Keys of paths, which may have moved: what is learnt from and validated on is held to what it was by its content.
 PATHS = {"data.path", "data.valid", "data.test", "data.mix", "data.synthetic", "start_from"}
+# Keys that are in what a checkpoint holds.
+FIXED = {"train.seed", "train.optimizer", "train.precision"}
+BRING_BACK = "bring back the recipe.yaml that this run was begun with, or choose another --out"
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 REMEMBERED = "remembered.safetensors"  # of a job whose batches come of the model
 MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
@@ -120,14 +124,33 @@ def same_recipe(recipe: Recipe, out: Path) -> None:
     task = data.get("task") if isinstance(data, dict) else None
     same_task = task == recipe.task
     saved = _begun(type(recipe), data, text, where).model_dump(mode="json") if same_task else {"task": task}
-    free = {f"train.{key}" for key in FREE}
-    found = differences(saved, recipe.model_dump(mode="json"))
-    changed = {key: both for key, both in found.items() if key not in free and not (key in PATHS and _moved(*both))}
-    if changed:
+    if changed := _changed(saved, recipe):
         key = "task" if "task" in changed else next(iter(changed))
         old, new = changed[key]
         what = f"this run was begun with {key} = {old!r}, not {new!r}"
         raise InputError(what, where=str(out), fix="choose another --out, or the same recipe to continue")
+
+
+def _changed(saved: dict[str, Any], recipe: Recipe) -> dict[str, tuple[object, object]]:
+    """What differs of what may not, by its key: what was saved, and what this recipe says."""
+    free = {f"train.{key}" for key in FREE}
+    found = differences(saved, recipe.model_dump(mode="json"))
+    return {key: both for key, both in found.items() if key not in free and not (key in PATHS and _moved(*both))}
+
+
+def changed_since(checkpoint: Checkpoint, recipe: Recipe, out: Path) -> list[str]:
+    """What recipe.yaml says otherwise than at this checkpoint, where somebody has written into it, in a line. Raises
+    InputError for a key that cannot change under way."""
+    saved = checkpoint.json("state.json").get("recipe")  # older ones do not say
+    if saved is None:
+        return []
+    both_have = flat(saved).keys() & flat(recipe.model_dump(mode="json")).keys()  # recipes gain and lose keys
+    changed = {key: both for key, both in _changed(saved, recipe).items() if key in both_have}
+    for key in changed.keys() & FIXED:
+        old, new = changed[key]
+        raise InputError(f"this run was begun with {key} = {old!r}, not {new!r}", where=str(out), fix=BRING_BACK)
+    said = ", ".join(f"{key} = {new!r} (was {old!r})" for key, (old, new) in changed.items())
+    return [f"recipe.yaml was changed since step {checkpoint.step:,}: from here on {said}"] if said else []
 
 
 def _moved(old: object, new: object) -> bool:
@@ -182,6 +205,8 @@ def save_state(
         "valid": job.valid_fingerprint,
         "tokenizers": job.tokenizer_hash,
         "format": FORMAT,
+        "recipe": job.recipe.model_dump(mode="json"),
+        "kind": kind_of_config(getattr(job.config, job.saved) if job.saved else job.config),
         "model": to_json(job.config),
         **({"saved": job.saved} if job.saved else {}),
         "position": {key: getattr(state, key) for key in POSITION},
@@ -244,8 +269,8 @@ def _need_same_spec(out: Path, job: Job[Any, Any, Any]) -> None:
         spec = json.loads(json.dumps(job.spec()))
         for key, (old, new) in differences(files.read_json(path), spec).items():
             if old is not None:  # older files do not say all
-                fix = "bring back the recipe.yaml that this run was begun with, or choose another --out"
-                raise InputError(f"this run was begun with {key} = {old!r}, not {new!r}", where=str(path), fix=fix)
+                what = f"this run was begun with {key} = {old!r}, not {new!r}"
+                raise InputError(what, where=str(path), fix=BRING_BACK)
 
 
 @torch.no_grad()

@@ -72,7 +72,7 @@ def train(
                 if line := reading(recipe):
                     yield Note(line)
                 if task.job is not None:
-                    corpus, told = task.job().first_look(recipe)
+                    corpus, told = task.job().first_look(recipe, out if begun else None)
                 yield from map(Note, told)
             job = make_job(task, recipe, corpus, out if begun else None, where)
             files.make_folder(out)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import MissingError, StorageError
+from heedful.store.refusals import PICKLES
 
 TEMPORARY = ".tmp-"
 DEVICES = Path("/dev")  # nothing there is ever replaced by a file
@@ -221,6 +222,9 @@ def need_folder(path: Path, *, fix: str = "") -> None:
             beside = [own.name for own in path.parent.iterdir() if own.is_dir()]
         near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.75)
         fix = fix or (f"did you mean {path.parent / near[0]}?" if near else "check the path")
+        if path.suffix in PICKLES and path.is_file():
+            fix = "train on the same texts (docs/migration.md), or give the folder of a model of the Hub to heed import"
+            raise MissingError("a pickle, and no run: heedful does not open it", where=str(path), fix=fix)
         raise MissingError("a file, and no folder" if path.is_file() else "no such folder", where=str(path), fix=fix)
 
 

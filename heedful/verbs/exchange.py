@@ -179,8 +179,7 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[F
         reads = "AutoTokenizer" if not sees else "AutoProcessor" if reads_text else "AutoImageProcessor"
         if (run / CARD).is_file():
             use = USE.format(model=family.loads(config), reads=reads)
-            use += "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in written.notes)
-            files.write_bytes(growing / CARD, card_with(run, use))
+            files.write_bytes(growing / CARD, card_with(run, use, written.notes))
             names.add(CARD)
     loads = f"transformers.{family.loads(config)}.from_pretrained({str(out)!r}), and {reads} likewise"
     return Exported(family.name, "hf", str(out), tuple(sorted(names)), loads, notes=tuple(written.notes))

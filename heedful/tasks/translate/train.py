@@ -60,6 +60,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     unit: ClassVar = "pairs"
     kinds: ClassVar = "a folder or .zip, a .tsv, .csv, .jsonl or .json file, or two files, one a language"
     served: ClassVar = Translator
+    starts: ClassVar = ("translate",)
     start: Start | None
     calibration: Calibration | None = None
 
@@ -155,9 +156,10 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return told
 
     @classmethod
-    def first_look(cls, recipe: TranslateRecipe) -> tuple[Corpus | None, list[str]]:
+    def first_look(cls, recipe: TranslateRecipe, begun: Path | None) -> tuple[Corpus | None, list[str]]:
         if not recipe.data.path:
             return None, []
+        read_start(recipe, begun, *cls.starts)  # what is no model to begin with is refused before the pairs are read
         corpus = cls.read_pairs(recipe)
         return corpus, [*corpus.taken, *_direction(recipe, corpus)]
 
@@ -275,7 +277,12 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return Translator(for_inference(model), self.source, self.target, self.spec())
 
     def read_start(self) -> Start | None:
-        return read_start(self.recipe, self.begun, "translate")
+        return read_start(self.recipe, self.begun, *self.starts)
+
+    def doubts(self, scores: Scores) -> Iterator[str]:
+        start = self.recipe.start_from
+        if start and not (Path(start) / "task.json").is_file():
+            yield f"{start}, which this training began with, is not there: the scores of before are not told"
 
     def describe(self) -> str:
         sizes = " and ".join(f"{side.size:,}" for side in dict.fromkeys((self.source, self.target)))

@@ -37,8 +37,8 @@ def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") ->
 
 
 def framed_pairs(pairs: Iterable[tuple[Ids, Ids]], around: Mapping[str, Any]) -> list[tuple[Ids, Ids]]:
-    """The pairs with the tokens around every source, except its end token, and those that begin every target; where there
-    are none, the same lists."""
+    """The pairs with the tokens around every source, except its end token, and those that begin every target; the same
+    lists where there are none."""
     before, after, begin = around.get("before", []), around.get("after", [])[:-1], around.get("begin", [])
     return [
         ([*before, *source, *after] if before or after else source, [*begin, *target] if begin else target)
