@@ -1,9 +1,7 @@
 """The pieces of a vocabulary, as they are learnt from texts: control tokens first, then the bytes, then the rest."""
 
 import json
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Literal
 
 import tokenizers
@@ -17,10 +15,6 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 N_BYTES = 256
 SMALLEST = len(SPECIALS) + N_BYTES
-NO_TEXT, GIVE_TEXT = "no text to learn a vocabulary from", "give training text"
-NAMED = re.compile(f"({'|'.join(SPECIALS)})")
-SINGLE_BLANK = re.compile(r" (?=\S)(?<=\S )")
-AT_ONCE = 1000  # of a word that comes often, so many in a row
 
 
 def _byte_characters() -> dict[str, int]:
@@ -38,23 +32,19 @@ def trained_pieces(texts: Iterable[str], kind: Kind, size: int) -> tokenizers.To
     if size < SMALLEST:
         what = f"a vocabulary of {size} tokens, expected at least {SMALLEST}: the bytes and the control tokens"
         raise InputError(what, fix="8000 suits most corpora")
+    read = [" " + sanitise(text) for text in texts if text]
     if kind == "bytes":
         return blank_pieces("bpe")
-    if kind == "bpe":
-        return _train_bpe((" " + sanitise(text) for text in texts if text), size)
-    read = [" " + sanitise(text) for text in texts if text]
     if not read:
-        raise InputError(NO_TEXT, fix=GIVE_TEXT)
+        raise InputError("no text to learn a vocabulary from", fix="give training text")
     if kind == "chars":
         inner = blank_pieces("unigram")
         inner.model = _unigram([(character, -1.0) for character in sorted(set().union(*read).difference(" ") | {"▁"})])
         return inner
-    return _train_unigram(read, size)
+    return _train_bpe(read, size) if kind == "bpe" else _train_unigram(read, size)
 
 
-def _train_bpe(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
-    """The library cuts texts into words slowly, and is given no counts: each word is cut once here, and given as often
-    as it came, in the signs of its bytes, of which none is a blank."""
+def _train_bpe(texts: list[str], size: int) -> tokenizers.Tokenizer:
     trainer = trainers.BpeTrainer(
         vocab_size=size,
         min_frequency=2,  # a pair seen once is no pattern
@@ -63,47 +53,8 @@ def _train_bpe(texts: Iterable[str], size: int) -> tokenizers.Tokenizer:
         show_progress=False,
     )
     inner = blank_pieces("bpe")
-    cut = inner.pre_tokenizer
-    counts = _counted_words(texts, cut)
-    if not counts:
-        raise InputError(NO_TEXT, fix=GIVE_TEXT)
-    inner.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
-    inner.train_from_iterator(_repeated(counts), trainer)
-    inner.pre_tokenizer = cut
+    inner.train_from_iterator(texts, trainer)
     return inner
-
-
-def _counted_words(texts: Iterable[str], cut: pre_tokenizers.PreTokenizer) -> Counter[str]:
-    """How often the texts have each of the words that they are cut into, of which none reaches over a single blank."""
-    words, found = Counter[str](), Counter[str]()
-    for text in texts:
-        own = text.split()
-        if " " + " ".join(own) == text:
-            words.update(own)
-        else:
-            first, *rest = SINGLE_BLANK.split(text)
-            words.update(rest)
-            found.update(_cut_up(first, cut))
-    for whole, count in words.items():
-        for word in _cut_up(" " + whole, cut):
-            found[word] += count
-    return found
-
-
-def _cut_up(text: str, cut: pre_tokenizers.PreTokenizer) -> Iterator[str]:
-    """The words of a text as training takes them: the name of a control token is one."""
-    for part in NAMED.split(text):
-        if part in SPECIALS:
-            yield part
-        else:
-            yield from (word for word, _ in cut.pre_tokenize_str(part))
-
-
-def _repeated(counts: Counter[str]) -> Iterator[str]:
-    """Texts that have each word as often."""
-    for word, count in counts.items():
-        for done in range(0, count, AT_ONCE):
-            yield " ".join([word] * min(AT_ONCE, count - done))
 
 
 def _train_unigram(texts: list[str], size: int) -> tokenizers.Tokenizer:

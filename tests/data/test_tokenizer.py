@@ -10,10 +10,8 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import trainers
 
 from heedful.data.lines import sanitise
-from heedful.data.pieces import AT_ONCE, BYTE_OF, blank_pieces
 from heedful.data.tokenizer import BOS, EOS, PAD, SMALLEST, SPECIALS, UNK, Tokenizer, train_tokenizer
 from heedful.errors import InputError, StorageError
 from vocabularies import BOTH, BPE, CORPUS, NASTY, UNIGRAM
@@ -53,27 +51,6 @@ def check_round_trip(tokenizer: Tokenizer, text: str) -> None:
     if "<0x" not in clean and text:  # what is left of the pieces without lone bytes is the text
         whole = "".join(piece for piece in shown if not piece.startswith("<0x"))
         assert whole == (" " + clean).replace(" ", "▁")
-
-
-SPACED = st.lists(
-    st.sampled_from([" ", " ", "  ", "\n", "\t", "\u00a0", "the", "'s", "12", "né", "<", "a_b", ".", "<pad>"])
-)
-
-
-@given(st.lists(st.one_of(SPACED.map("".join), ANY_TEXT), min_size=1, max_size=30))
-@settings(max_examples=60, deadline=None)
-def test_words_that_are_counted_make_the_pieces_that_texts_make(texts: list[str]) -> None:
-    texts = [*texts, "the cat's  1,200 cats\n\nthe cat", *["a word"] * (2 * AT_ONCE + 1)]
-    trainer = trainers.BpeTrainer(
-        vocab_size=300,
-        min_frequency=2,
-        special_tokens=list(SPECIALS),
-        initial_alphabet=list(BYTE_OF),
-        show_progress=False,
-    )
-    whole = blank_pieces("bpe")
-    whole.train_from_iterator([" " + sanitise(text) for text in texts if text], trainer)
-    assert train_tokenizer(texts, kind="bpe", size=300).json() == whole.to_str()
 
 
 @given(st.lists(ANY_TEXT, max_size=5))
