@@ -74,6 +74,10 @@ MODEL = {
     "drop_path": "chance to leave out a branch of the last block; it grows from 0 at the first",
     "dropout": "dropout",
     "encoder_layers": "blocks of the encoder",
+    "experts": "MLPs of a block, of which a token uses a few; null: one MLP, which all use",
+    "experts_balance": "weight of the loss that keeps experts equally busy, beside the loss of a token; learnt in "
+    "generate, chat and paint",
+    "experts_used": "experts that a token uses",
     "gated": "the MLP has a gate",
     "head_dim": "width of a head; null: d_model / n_heads",
     "head_dropout": "dropout before the classes",

@@ -183,7 +183,9 @@ CASES = {
     ),
     "chat": Case("chat", "gpt-nano", TINY | {"context_length": 64}, TALKS, chatted, CHARS),
     "gpt": Case("generate", "gpt-nano", TINY, DOCUMENTS, said, CHARS),
-    "llama": Case("generate", "llama-nano", TINY | {"d_ff": 32}, DOCUMENTS, said, CHARS | {"across": False}),
+    "experts": Case(
+        "generate", "mixtral-nano", TINY | {"d_ff": 32, "experts": 4}, DOCUMENTS, said, CHARS | {"across": False}
+    ),
     "spans": Case("denoise", "t5-small", BOTH | {"head_dim": 8}, DOCUMENTS, denoised, BPE | {"objective": "spans"}),
     "infill": Case(
         "denoise", "bart-base", BOTH | {"context_length": 40}, DOCUMENTS, denoised, BPE | {"objective": "infill"}

@@ -22,8 +22,8 @@ def import_(
 ) -> None:
     """Make a run of a model of the Hugging Face Hub.
 
-    From safetensors: GPT-2, LLaMA, Mistral, Qwen, SmolLM3, Gemma; Marian, Pegasus, BART, mBART, M2M-100, NLLB, T5, mT5;
-    BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT; ViT, DeiT, CLIP, SegFormer or DETR.
+    From safetensors: GPT-2, LLaMA, Mistral, Mixtral, Qwen, SmolLM3, Gemma; Marian, Pegasus, BART, mBART, M2M-100, NLLB,
+    T5, mT5; BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT; ViT, DeiT, CLIP, SegFormer or DETR.
 
     Example: heed import openai-community/gpt2 --out runs/gpt2
     """

@@ -17,6 +17,7 @@ from heedful.core.attention import KV, Attention, AttentionConfig
 from heedful.core.cache import BlockCache, Past
 from heedful.core.config import check_words, unknown_key
 from heedful.core.dropout import Dropout
+from heedful.core.experts import Experts, ExpertsConfig
 from heedful.core.mask import Mask
 from heedful.core.norm import Norm, make_norm
 from heedful.core.position import PositionConfig, make_position
@@ -57,6 +58,7 @@ class BlockConfig:
     gated: bool = False  # activation(gate(x)) * up(x) inside the MLP (Shazeer 2020)
     bias: bool = True  # in the MLP
     mlp_dropout: float = 0.0  # between the maps of the MLP
+    experts: ExpertsConfig | None = None  # so many MLPs in place of one, of which a token uses a few
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
@@ -119,7 +121,7 @@ class Residual(nn.Module):
 
 
 class Block(nn.Module):
-    """Self-attention, then cross-attention where there is a memory, then an MLP, each inside a residual."""
+    """Self-attention, then cross-attention where there is a memory, then an MLP or experts, each inside a residual."""
 
     def __init__(self, d_model: int, config: BlockConfig) -> None:
         super().__init__()
@@ -127,7 +129,9 @@ class Block(nn.Module):
         self.self_residual = Residual(d_model, config)
         self.cross_attention = Attention(d_model, config.cross) if config.cross is not None else None
         self.cross_residual = Residual(d_model, config) if config.cross is not None else None
-        self.mlp = MLP(d_model, config)
+        self.mlp: MLP | Experts = MLP(d_model, config)
+        if config.experts is not None:
+            self.mlp = Experts(d_model, config.experts, lambda: MLP(d_model, config))
         self.mlp_residual = Residual(d_model, config)
 
     def forward(
@@ -153,10 +157,16 @@ class Block(nn.Module):
             queries = self.cross_attention.queries(h, positions, embeddings)
             return self.cross_attention(queries, kv, mask=context.memory_mask)
 
+        def think(h: Tensor) -> Tensor:
+            if not isinstance(self.mlp, Experts):
+                return self.mlp(h)
+            valid = None if context.losses is None else Mask.of(context.mask).valid_queries
+            return self.mlp(h, context.losses, valid)
+
         x = self.self_residual(x, look_at_self)
         if self.cross_residual is not None:
             x = self.cross_residual(x, look_at_memory)
-        return self.mlp_residual(x, self.mlp), cache
+        return self.mlp_residual(x, think), cache
 
     def remember(self, context: Context) -> KV | None:
         """The memory's keys and values, projected once for all steps of a decoding; None without a memory."""

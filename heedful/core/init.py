@@ -4,6 +4,7 @@ Each sets every linear map (a convolution is one), embedding and norm that it fi
 is known from the one line that called it.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from heedful.core.attention import Attention
 from heedful.core.norm import OffsetRMSNorm
 from heedful.core.position import RelativeBuckets
 
+ENDS_A_BRANCH = re.compile(r"(self_attention\.out|mlp(\.experts\.\d+)?\.down)$")  # of a residual
 NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm)
 
 
@@ -35,7 +37,7 @@ def gpt2(model: nn.Module, *, n_layers: int, std: float = 0.02) -> None:
     layers keeps its size (Radford et al. 2019, section 2.3)."""
     normal(model, std=std)
     for name, module in model.named_modules():
-        if name.endswith(("self_attention.out", "mlp.down")) and isinstance(module, nn.Linear):
+        if ENDS_A_BRANCH.search(name) and isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=std / (2 * n_layers) ** 0.5)
 
 

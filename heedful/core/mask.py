@@ -64,6 +64,11 @@ class Mask:
         _refuse_others(given)
         return Mask(allowed=given)
 
+    @property
+    def valid_queries(self) -> Bool[Tensor, "B T"] | None:
+        """Which queries are no padding, where queries and keys are the same tokens; None: all, as far as it says."""
+        return self.valid if self.segments is None else self.segments[0] > 0
+
     def refuse_other_sizes(self, B: int, H: int, T: int, S: int) -> None:
         """Raises InputError where one of its tensors does not fit scores of this shape. Tensors that all rows, heads or
         queries share may have the size 1 there."""

@@ -98,6 +98,8 @@ def _lacking(embed: EmbedConfig, stack: StackConfig, *, causal: bool) -> Iterato
         yield "blocks that take turns"
     if block.kind != "transformer":
         yield f"{block.kind} blocks"
+    if block.experts is not None:
+        yield "experts"
     if block.order == "sandwich":
         yield "sandwich norms"
     if block.order == "post" and stack.final_norm:

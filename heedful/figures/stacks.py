@@ -133,7 +133,9 @@ def attention(
 def mlp(config: BlockConfig, d_model: int, parameters: int) -> Box:
     activation = ACTIVATIONS[config.activation]
     widths = f"{d_model:,} → {config.d_ff:,} → {d_model:,}"
-    return named("Feed forward", "mlp", parameters, widths, f"{activation}, gated" if config.gated else activation)
+    many = "" if config.experts is None else f"{config.experts.number} experts, {config.experts.used} for each token"
+    each = f"{activation}, gated" if config.gated else activation
+    return named("Feed forward", "mlp", parameters, many, widths, each)
 
 
 def residual(config: BlockConfig, branch: Box, sizes: Sizes, at: str, part: str) -> DrawnResidual:

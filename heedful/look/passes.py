@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils.flop_counter import FlopCounterMode
@@ -82,7 +83,7 @@ class _Watch:
 @contextmanager
 def watched(model: nn.Module) -> Iterator[list[ModuleCall]]:
     """The steps of all calls inside the `with` block, in the order in which they ended."""
-    with counter() as counting:
+    with torch.no_grad(), counter() as counting:  # so that parts whose only use were a gradient are not called
         watch = _Watch(counting)
         handles = []
         for name, module in model.named_modules():

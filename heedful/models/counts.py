@@ -48,6 +48,7 @@ PARAMETERS: dict[str, int] = {
     "gpt3-13b": 12_853_386_240,
     "gpt3-175b": 174_604_259_328,
     "tinyllama-1.1b": 1_100_048_384,
+    "mixtral-nano": 2_593_920,
     "image-gpt-nano": 895_872,
     "image-gpt-s": 76_445_184,
     "image-gpt-m": 455_040_000,

@@ -10,19 +10,14 @@ from typing import Literal
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
-from heedful.core.position import PositionConfig
+from heedful.core.experts import ExpertsConfig
 from heedful.errors import InputError
 from heedful.models.decoder_only import DecoderOnlyTranslatorConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
+from heedful.models.positions import Positions, embedded, stack_of
 from heedful.models.rnn import RNNConfig
 from heedful.models.seq2seq import Seq2SeqConfig
-
-# How attention is told where tokens stand: by embeddings, which are added to those of the tokens, or by a scheme of
-# `heedful.core.position`.
-Embedded = Literal["none", "sinusoidal", "learned", "binary"]
-Positions = Literal[Embedded, "rotary", "alibi", "buckets", "shaw"]
-EMBEDDED: tuple[Embedded, ...] = ("none", "sinusoidal", "learned", "binary")
 
 Style = Literal["marian", "bart", "t5", "t5-v1.1"]
 
@@ -111,6 +106,9 @@ class LMSize:
     tied: bool = True
     position: Positions | None = None  # None: as published
     window: int | None = None  # a token looks at those less than this many positions before it; None: at all
+    experts: int | None = None  # so many MLPs of width `d_ff` in place of one, of which a token uses `experts_used`
+    experts_used: int = 2
+    experts_balance: float = 0.01  # weight of the loss that keeps them equally busy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,15 +219,15 @@ def transformer_config(row: TransformerSize, *, source_vocab: int, target_vocab:
         d_model=row.d_model,
         source=_embed(row, source_vocab),
         target=_embed(row, target_vocab),
-        encoder=_stack(block, row.encoder_layers, row.position),
-        decoder=_stack(replace(block, cross=block.attention), row.decoder_layers, row.position, causal=True),
+        encoder=stack_of(block, row.encoder_layers, row.position),
+        decoder=stack_of(replace(block, cross=block.attention), row.decoder_layers, row.position, causal=True),
         tied="all" if joint else "output",
     )
 
 
 def decoder_only_config(row: DecoderOnlySize, *, vocab_size: int) -> DecoderOnlyTranslatorConfig:
     """The same without an encoder."""
-    stack = _stack(_block(row), row.n_layers, row.position, causal=not row.prefix)
+    stack = stack_of(_block(row), row.n_layers, row.position, causal=not row.prefix)
     lm = LMConfig(d_model=row.d_model, embed=_embed(row, vocab_size), stack=stack)
     return DecoderOnlyTranslatorConfig(lm=lm, input_loss=row.input_loss, prefix=row.prefix)
 
@@ -237,7 +235,7 @@ def decoder_only_config(row: DecoderOnlySize, *, vocab_size: int) -> DecoderOnly
 def _embed(row: _Layers, vocab_size: int) -> EmbedConfig:
     return EmbedConfig(
         vocab_size=vocab_size,
-        position_embeddings=_embedded(row.position),
+        position_embeddings=embedded(row.position),
         context_length=row.context_length,
         dropout=row.dropout,
     )
@@ -254,24 +252,6 @@ def _block(row: _Layers) -> BlockConfig:
         gated=row.gated,
         dropout=row.dropout,
     )
-
-
-def _embedded(position: Positions) -> Embedded:
-    return next((kind for kind in EMBEDDED if kind == position), "none")
-
-
-def _stack(block: BlockConfig, n_layers: int, position: Positions, *, causal: bool = False) -> StackConfig:
-    """A stack of such blocks, whose self-attention gets positions by this scheme: by a bias that all blocks share where
-    the scheme allows it. The output of post-norm blocks is already normed."""
-    stack = StackConfig(n_layers=n_layers, block=block, final_norm=block.order != "post")
-    match position:
-        case "alibi" | "buckets":
-            return replace(stack, shared_position=PositionConfig(kind=position, two_sided=not causal))
-        case "rotary" | "shaw":
-            attention = replace(block.attention, position=PositionConfig(kind=position))
-            return replace(stack, block=replace(block, attention=attention))
-        case _:
-            return stack
 
 
 def bart_config(row: Seq2SeqSize, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
@@ -327,8 +307,8 @@ def t5_config(row: Seq2SeqSize, *, source_vocab: int, target_vocab: int, joint: 
         mlp_dropout=row.dropout,
         dropout=row.dropout,
     )
-    encoder = _stack(block, row.encoder_layers, "buckets")
-    decoder = _stack(replace(block, cross=attention), row.decoder_layers, "buckets", causal=True)
+    encoder = stack_of(block, row.encoder_layers, "buckets")
+    decoder = stack_of(replace(block, cross=attention), row.decoder_layers, "buckets", causal=True)
     embed = EmbedConfig(vocab_size=source_vocab, scaled=False, position_embeddings="none", dropout=row.dropout)
     return Seq2SeqConfig(
         d_model=row.d_model,
@@ -388,6 +368,18 @@ LANGUAGE_MODELS: dict[str, LMSize] = {
         context_length=2048,
         tied=False,
     ),
+    # Jiang et al. 2024, table 1, made small: nearly the work of llama-nano, with four times as many weights in MLPs.
+    "mixtral-nano": LMSize(
+        style="llama",
+        n_layers=4,
+        d_model=128,
+        n_heads=4,
+        kv_heads=2,
+        d_ff=192,
+        experts=8,
+        vocab_size=256,
+        context_length=64,
+    ),
 }
 
 # Language models of pixels: 28 x 28 in 16 greys, and those of Chen et al. 2020, section 3.3, 32 x 32 in 512 colours; a
@@ -418,17 +410,24 @@ def lm_config(row: LMSize, *, vocab_size: int | None = None, context_length: int
         activation=row.activation or ("silu" if llama else "gelu_tanh"),
         gated=llama,
         bias=not llama,
+        experts=_experts(row),
         dropout=row.dropout,
     )
     embed = EmbedConfig(
         vocab_size=vocab_size or row.vocab_size,
         scaled=False,
-        position_embeddings=_embedded(position),
+        position_embeddings=embedded(position),
         context_length=context_length or row.context_length,
         dropout=dropout,
     )
-    stack = _stack(block, row.n_layers, position, causal=True)
+    stack = stack_of(block, row.n_layers, position, causal=True)
     return LMConfig(d_model=row.d_model, embed=embed, stack=stack, tied=row.tied)
+
+
+def _experts(row: LMSize) -> ExpertsConfig | None:
+    if row.experts is None:
+        return None
+    return ExpertsConfig(number=row.experts, used=row.experts_used, balance=row.experts_balance)
 
 
 def modern_size(n_layers: int, d_model: int, n_heads: int, d_ff: int) -> EncoderSize:
@@ -486,13 +485,13 @@ def encoder_config(
     embed = EmbedConfig(
         vocab_size=vocab_size or row.vocab_size,
         scaled=False,
-        position_embeddings=_embedded(position),
+        position_embeddings=embedded(position),
         context_length=context_length or row.context_length,
         types=1 if row.style == "roberta" else 2,
         norm_eps=eps,
         dropout=row.dropout,
     )
-    stack = _stack(block, row.n_layers, position)
+    stack = stack_of(block, row.n_layers, position)
     return EncoderConfig(
         d_model=row.d_model, embed=embed, stack=stack, mlm_head=mlm_head, pooler=pooler, nsp_head=nsp_head
     )

@@ -37,6 +37,7 @@ ONE_EACH = {
     "rnn-plain": {},
     "gpt-nano": {},
     "llama-nano": {},
+    "mixtral-nano": {},
     "bert-base": {},
     "modern-tiny": {},
     "vit-nano28": {},
@@ -116,6 +117,8 @@ def test_sizes_and_what_is_shared_are_said(drawings: dict[str, Architecture]) ->
     assert "One matrix is the embedding of source and target and the output." in base
     assert "4 heads of 32, 2 of keys, values, rotary positions" in llama
     assert "SiLU, gated" in llama
+    assert "8 experts, 2 for each token, 128 → 192 → 128, SiLU, gated" in text(drawings["mixtral-nano"])
+    assert "expert" not in llama
     assert "(relative positions, shared)" in text(drawings["t5-small"])
     assert "No matrix is shared" not in base
 

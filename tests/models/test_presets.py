@@ -332,7 +332,12 @@ GPT = {  # width, layers, vocabulary, places, parameters
     "image-gpt-m": (1024, 36, 513, 1024, 455_040_000),  # 455 million
     "image-gpt-l": (1536, 48, 513, 1024, 1_362_276_864),  # 1.4 billion
 }
-LLAMA = {"llama-nano": 771_200, "tinyllama-1.1b": 1_100_048_384}  # the second as published
+LLAMA = {
+    "llama-nano": 771_200,
+    "tinyllama-1.1b": 1_100_048_384,  # as published
+    # Embeddings; of 4 layers the attention, the router, 8 gated experts and two norms; the last norm.
+    "mixtral-nano": 256 * 128 + 4 * (3 * 128**2 + 128 * 8 + 8 * 3 * 128 * 192 + 2 * 128) + 128,
+}
 
 
 @pytest.mark.parametrize("name", sorted(LANGUAGE_MODELS | PAINTERS))

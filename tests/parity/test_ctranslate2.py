@@ -21,6 +21,7 @@ import heedful
 from commands import heed
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import StackConfig
+from heedful.core.experts import ExpertsConfig
 from heedful.core.position import PositionConfig
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError, MissingError, StorageError
@@ -339,10 +340,16 @@ def sandwich(config: Any) -> Any:
     return replace(config, encoder=replace(config.encoder, block=replace(config.encoder.block, order="sandwich")))
 
 
+def with_experts(config: Any) -> Any:
+    block = replace(config.decoder.block, experts=ExpertsConfig(number=4))
+    return replace(config, decoder=replace(config.decoder, block=block))
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
         (sandwich, "sandwich norms"),
+        (with_experts, "experts"),
         (lambda config: attending(config, gate=True), "gated attention"),
         (lambda config: attending(config, position=PositionConfig(kind="rotary")), "several position schemes at once"),
         (

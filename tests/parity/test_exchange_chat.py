@@ -14,8 +14,10 @@ from transformers.models.gemma2 import Gemma2Config
 from transformers.models.gemma3 import Gemma3TextConfig
 from transformers.models.llama import LlamaConfig
 from transformers.models.mistral import MistralConfig
+from transformers.models.mixtral import MixtralConfig
 from transformers.models.qwen2 import Qwen2Config
 from transformers.models.qwen3 import Qwen3Config
+from transformers.models.qwen3_moe import Qwen3MoeConfig
 
 import heedful
 from heedful.data.text.chat_template import ChatTemplate
@@ -37,6 +39,12 @@ MAKERS: dict[str, Any] = {
     "qwen2": (byte_chat_folder, Qwen2Config, {"begun": False}),
     "qwen3": (byte_chat_folder, Qwen3Config, {"begun": False, "head_dim": 8, "tie_word_embeddings": True}),
     "mistral": (piece_chat_folder, MistralConfig, {"spaced": True, "sliding_window": 6}),
+    "mixtral": (piece_chat_folder, MixtralConfig, {"spaced": True, "num_local_experts": 3}),
+    "qwen3 moe": (
+        byte_chat_folder,
+        Qwen3MoeConfig,
+        {"begun": False, "head_dim": 8, "num_experts": 4, "moe_intermediate_size": 12, "num_experts_per_tok": 2},
+    ),
     "gemma 2": (piece_chat_folder, Gemma2Config, {"spaced": False, "sliding_window": 6, "head_dim": 8}),
     "gemma 3": (
         piece_chat_folder,

@@ -6,6 +6,7 @@ in which gradients are compared: but for GPT-2 at 1e-5 too, as norms and rotatio
 whatever they are given.
 """
 
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -18,13 +19,15 @@ from transformers.models.gemma import GemmaConfig
 from transformers.models.gemma2 import Gemma2Config
 from transformers.models.gemma3 import Gemma3TextConfig
 from transformers.models.mistral import MistralConfig
+from transformers.models.mixtral import MixtralConfig
 from transformers.models.qwen2 import Qwen2Config
 from transformers.models.qwen3 import Qwen3Config
+from transformers.models.qwen3_moe import Qwen3MoeConfig
 from transformers.models.smollm3 import SmolLM3Config
 
 from heedful.decode.search import greedy
 from heedful.errors import InputError
-from heedful.exchange.hf import gemma, gemma2, gemma3, gpt2, llama, mistral, qwen2, qwen3, smollm3
+from heedful.exchange.hf import gemma, gemma2, gemma3, gpt2, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, smollm3
 from heedful.exchange.hf.rules import Rule, to_ours, to_theirs
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
@@ -52,6 +55,12 @@ LLAMA = {
     "eos_token_id": EOS,
 }
 _WIDE = {"hidden_size": 32}
+_EXPERTS = {
+    "num_key_value_heads": 2,
+    "head_dim": 6,
+    "num_experts": 4,
+    "moe_intermediate_size": 20,
+}
 
 
 def _rope(kind: str, **more: object) -> dict[str, object]:
@@ -70,6 +79,10 @@ VARIANTS: dict[str, tuple[ModuleType, Any]] = {
     "llama, linear": (llama, LlamaConfig(**LLAMA, rope_parameters=_rope("linear"))),
     "mistral": (mistral, MistralConfig(**LLAMA, num_key_value_heads=2, head_dim=6, sliding_window=3)),
     "mistral, all": (mistral, MistralConfig(**LLAMA, num_key_value_heads=4, sliding_window=None)),
+    "mixtral": (mixtral, MixtralConfig(**LLAMA, num_key_value_heads=2, num_local_experts=5, sliding_window=3)),
+    "mixtral, all": (mixtral, MixtralConfig(**LLAMA, num_key_value_heads=4, num_local_experts=2)),
+    "qwen3 moe": (qwen3_moe, Qwen3MoeConfig(**LLAMA, **_EXPERTS, num_experts_per_tok=3, norm_topk_prob=True)),
+    "qwen3 moe, 2": (qwen3_moe, Qwen3MoeConfig(**LLAMA, **_EXPERTS, num_experts_per_tok=2, norm_topk_prob=False)),
     "qwen2": (qwen2, Qwen2Config(**LLAMA, num_key_value_heads=2)),
     "qwen2, yarn": (qwen2, Qwen2Config(**LLAMA | _WIDE, num_key_value_heads=1, rope_parameters=_rope("yarn"))),
     "qwen2, windows": (
@@ -122,6 +135,23 @@ VARIANTS: dict[str, tuple[ModuleType, Any]] = {
 }
 
 
+def as_saved(tensors: Mapping[str, Tensor], family: ModuleType) -> dict[str, Tensor]:
+    """Their tensors under the names of their files, which hold experts one by one."""
+    found = {}
+    gate, up, down = ("w1", "w3", "w2") if family is mixtral else ("gate_proj", "up_proj", "down_proj")
+    for name, tensor in tensors.items():
+        name = name.replace(".mlp.", ".block_sparse_moe.") if family is mixtral else name
+        stem, _, kind = name.rpartition(".")
+        if kind == "gate_up_proj":
+            for n, both in enumerate(tensor):
+                found[f"{stem}.{n}.{gate}.weight"], found[f"{stem}.{n}.{up}.weight"] = both.chunk(2)
+        elif kind == "down_proj":
+            found |= {f"{stem}.{n}.{down}.weight": own for n, own in enumerate(tensor)}
+        else:
+            found[name] = tensor
+    return found
+
+
 class Pair(NamedTuple):
     theirs: Any
     ours: LM
@@ -132,12 +162,13 @@ class Pair(NamedTuple):
 @pytest.fixture(params=sorted(VARIANTS))
 def pair(request: pytest.FixtureRequest) -> Pair:
     family, config = VARIANTS[request.param]
+    config._experts_implementation = "eager"  # which is in double precision too
     theirs = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     offset = family in (gemma, gemma2, gemma3)  # whose norms multiply by 1 + weight
     make_loud(theirs, norm=0.0 if offset else 1.0)
     ours = LM(family.FAMILY.config_from_hf(theirs.config.to_dict())).eval()
     rules = family.FAMILY.rules(ours.config)
-    copy_weights(ours, rules, theirs.state_dict())
+    copy_weights(ours, rules, as_saved(theirs.state_dict(), family))
     return Pair(theirs, ours, rules, family)
 
 
@@ -165,7 +196,8 @@ def test_gradients_of_every_parameter(pair: Pair) -> None:
     theirs = torch.cat([pair.theirs(input_ids=row, use_cache=False).logits[0] for row in alone])
     F.cross_entropy(theirs, words, reduction="sum").backward()
     own = dict(pair.ours.named_parameters())
-    expected = to_ours(pair.rules, {name: weight.grad for name, weight in pair.theirs.named_parameters()}, own)
+    gradients = {name: weight.grad for name, weight in pair.theirs.named_parameters()}
+    expected = to_ours(pair.rules, as_saved(gradients, pair.family), own)
     rotary = pair.family is not gpt2
     close_gradients(own, expected, rotary=rotary, within=1e-5 if rotary else None)
 
@@ -201,7 +233,7 @@ def test_there_and_back(pair: Pair) -> None:
     theirs = pair.family.FAMILY.config_to_hf(pair.ours.config, start=2, end=EOS)
     assert pair.family.FAMILY.config_from_hf(theirs) == pair.ours.config
     back = to_theirs(pair.rules, {name: p.detach() for name, p in pair.ours.named_parameters()})
-    expected = pair.theirs.state_dict()
+    expected = as_saved(pair.theirs.state_dict(), pair.family)
     assert back.keys() == expected.keys()
     for name, value in expected.items():
         assert torch.equal(back[name], value), name
@@ -211,7 +243,7 @@ def test_what_is_not_accounted_for_is_refused(pair: Pair) -> None:
     config = pair.theirs.config.to_dict()
     with pytest.raises(InputError, match="unknown key 'n_experts'"):
         pair.family.FAMILY.config_from_hf(config | {"n_experts": 8})
-    own, weights = dict(pair.ours.named_parameters()), pair.theirs.state_dict()
+    own, weights = dict(pair.ours.named_parameters()), as_saved(pair.theirs.state_dict(), pair.family)
     with pytest.raises(InputError, match=r"no rule for their tensor 'transformer\.extra'"):
         to_ours(pair.rules, weights | {"transformer.extra": torch.zeros(1)}, own)
     name = next(name for name in weights if "c_attn.weight" in name or "q_proj.weight" in name)
@@ -236,6 +268,9 @@ def test_what_is_not_accounted_for_is_refused(pair: Pair) -> None:
         (llama, {"rope_parameters": "linear"}, "not an object"),
         (mistral, {"sliding_window": 0}, "window of 0"),
         (mistral, {"attention_bias": True}, "unknown key 'attention_bias'"),
+        (mixtral, {"num_experts_per_tok": 9}, "9 of 8 experts"),
+        (qwen3_moe, {"mlp_only_layers": [0]}, r"mlp_only_layers is \[0\]"),
+        (qwen3_moe, {"decoder_sparse_step": 2}, "decoder_sparse_step is 2"),
         (qwen2, {"use_mrope": True}, "use_mrope is True"),
         (qwen2, {"layer_types": ["chunked_attention"] * 3}, "layer_types is"),
         (qwen2, {"use_sliding_window": True, "max_window_layers": None}, "max_window_layers is None"),

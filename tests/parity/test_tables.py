@@ -23,10 +23,12 @@ from heedful.exchange.hf import (
     marian,
     mbart,
     mistral,
+    mixtral,
     modernbert,
     pegasus,
     qwen2,
     qwen3,
+    qwen3_moe,
     roberta,
     segformer,
     smollm3,
@@ -38,8 +40,8 @@ from heedful.exchange.hf.keys import How, Key, KeyTable, built, paths
 MODULES: dict[str, Any] = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        bart, bert, clip, detr, distilbert, gemma, gemma2, gpt2, llama, m2m100, marian, mbart, mistral, modernbert,
-        pegasus, qwen2, qwen3, roberta, segformer, smollm3, t5, vit,
+        bart, bert, clip, detr, distilbert, gemma, gemma2, gpt2, llama, m2m100, marian, mbart, mistral, mixtral,
+        modernbert, pegasus, qwen2, qwen3, qwen3_moe, roberta, segformer, smollm3, t5, vit,
     )
 } | {"gemma3_text": gemma3}  # fmt: skip
 # Keys that mean something in one place of a file and elsewhere nothing; of RoBERTa, keys of BERT that are fixed.

@@ -94,6 +94,21 @@ def test_packed_texts_lose_as_much_as_each_alone(model: LM) -> None:
     torch.testing.assert_close(*totals, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("across", [True, False])
+def test_the_balance_of_experts_is_learnt_beside_the_loss_and_not_told_as_it(across: bool) -> None:
+    size = {"n_layers": 2, "d_model": 16, "n_heads": 2, "d_ff": 32, "vocab_size": V, "context_length": 24}
+    model = LM(lm_config(LMSize(style="llama", **size, experts=3, experts_balance=0.5)))  # type: ignore[arg-type]
+    (batch,) = pack_texts(texts(6), range(6), row=24, rows=4)
+    measured = next_token_loss(model.eval(), batch, across=across)
+    learnt = next_token_loss(model.train(), batch, across=across)
+    assert not measured.extra
+    tokens = batch.tokens.numel() if across else int((batch.segments > 0).sum())
+    assert float(learnt.extra) > 0.9 * 2 * 0.5 * tokens  # of two blocks
+    torch.testing.assert_close(learnt.total - learnt.extra, measured.total)
+    parts = [next_token_loss(model, rows_of(batch, rank, 2), across=across) for rank in range(2)]
+    torch.testing.assert_close(parts[0].total + parts[1].total, learnt.total)
+
+
 def test_ranks_share_what_is_learnt(model: LM) -> None:
     (batch,) = pack_texts(texts(6), range(6), row=24, rows=4)
     whole = next_token_loss(model, batch, across=False)

@@ -14,7 +14,8 @@ from heedful.data.images.labelled import LabelledImages, Part
 from heedful.data.text.documents import Documents
 from heedful.errors import InputError
 from heedful.exchange.ct2 import refuse
-from heedful.models.presets import EMBEDDED, LMSize, Positions, lm_config
+from heedful.models.positions import EMBEDDED, Positions
+from heedful.models.presets import LMSize, lm_config
 from heedful.run.events import Finished, Measured, Trained
 from heedful.run.recipe import override
 from heedful.tasks.classify_images.look import look_at_picture

@@ -36,6 +36,11 @@ _OURS = {
     "head_dim": "stack.block.attention.head_dim",
     "hidden_size": "d_model",
     "intermediate_size": "stack.block.d_ff",
+    "moe_intermediate_size": "stack.block.d_ff",
+    "num_experts": "stack.block.experts.number",
+    "num_experts_per_tok": "stack.block.experts.used",
+    "num_local_experts": "stack.block.experts.number",
+    "router_aux_loss_coef": "stack.block.experts.balance",
     "max_position_embeddings": "embed.context_length",
     "mlp_bias": "stack.block.bias",
     "num_attention_heads": "stack.block.attention.n_heads",
@@ -71,7 +76,7 @@ _ATTENTION = {
     "self_attn.v_proj": "self_attention.value",
 }
 _HEAD_NORMS = {"self_attn.q_norm": "self_attention.query_norm", "self_attn.k_norm": "self_attention.key_norm"}
-_MLP = {"mlp.gate_proj": "mlp.gate", "mlp.up_proj": "mlp.up", "mlp.down_proj": "mlp.down"}
+MLP = {"mlp.gate_proj": "mlp.gate", "mlp.up_proj": "mlp.up", "mlp.down_proj": "mlp.down"}
 _NORMS = {"input_layernorm": "self_residual.in_norm", "post_attention_layernorm": "mlp_residual.in_norm"}
 _SANDWICH = {
     "input_layernorm": "self_residual.in_norm",
@@ -89,15 +94,16 @@ def their_keys(**defaults: Any) -> dict[str, Key]:
     return found | {"rope_parameters": Key(None), "rope_scaling": Key(None)}
 
 
-def rules(config: LMConfig) -> tuple[Rule, ...]:
-    """The table for a model of this configuration: which maps have biases, and which norms there are, differs."""
+def rules(config: LMConfig, mlp: Mapping[str, str] = MLP) -> tuple[Rule, ...]:
+    """The table for a model of this configuration: which maps have biases, and which norms there are, differs; and the
+    names in its `mlp`, where there are experts."""
     block, own = config.stack.block, config.stack.block.attention
     out_bias = own.bias if own.out_bias is None else own.out_bias
     parts = (
         (_ATTENTION, own.bias),
         ({"self_attn.o_proj": "self_attention.out"}, out_bias),
         (_HEAD_NORMS if own.norm is not None else {}, False),
-        (_MLP, block.bias),
+        (mlp, block.bias),
         (_SANDWICH if block.order == "sandwich" else _NORMS, False),
     )
     return (
@@ -113,6 +119,14 @@ def rules(config: LMConfig) -> tuple[Rule, ...]:
         Rule("model.embed_tokens.weight", "embed.tokens.weight"),
         Rule("lm_head.weight", "embed.tokens.weight" if config.tied else "head.weight"),
     )
+
+
+def experts(config: LMConfig, theirs: str, names: Mapping[str, str]) -> dict[str, str]:
+    """Their names and ours of what is inside each expert: `theirs` is the name of the list of them."""
+    experts = config.stack.block.experts
+    numbers = range(0 if experts is None else experts.number)
+    found = (inside(f"{theirs}.{n}", f"mlp.experts.{n}", names) for n in numbers)
+    return {their: our for expert in found for their, our in expert.items()}
 
 
 def understood(theirs: Mapping[str, Any], table: KeyTable, where: str) -> dict[str, Any]:
@@ -228,9 +242,11 @@ def family(
     more: Callable[[LMConfig], dict[str, Any]] = lambda config: {},
     scale: bool = False,
     tokens: Mapping[str, int] = MappingProxyType({}),
+    expert_rules: Callable[[LMConfig], tuple[Rule, ...]] | None = None,
 ) -> Family[LMConfig]:
     """That of their class `kind`. `more` is what it writes beside the table, and `scale` says whether it writes that of
-    the scores."""
+    the scores. `expert_rules` are those of a family whose models all have experts; the others have none."""
+    table_of = expert_rules or rules
 
     def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> dict[str, Any]:
         """`start` and `end` are the ids of what begins a text and of all that ends one."""
@@ -240,7 +256,10 @@ def family(
         theirs |= {"bos_token_id": start, "eos_token_id": end if isinstance(end, int) else list(end)}
         return keys.nothing_lost(theirs, config, read(theirs), name)
 
-    return Family(name, LMConfig, always("AutoModelForCausalLM"), read, config_to_hf, rules, tokens=tokens)
+    def suits(config: LMConfig) -> bool:
+        return (config.stack.block.experts is not None) == (expert_rules is not None)
+
+    return Family(name, LMConfig, always("AutoModelForCausalLM"), read, config_to_hf, table_of, suits, tokens=tokens)
 
 
 def written_out(config: LMConfig, *, scale: bool = False) -> LMConfig:

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import MLP, BlockConfig
+from heedful.core.experts import dispatched
 from heedful.lab.complexity.measured import operations
 from heedful.lab.drawn import curves
 from heedful.lab.exhibit import NOTHING_SAID, Draws, Rows, Says, Shown, beside, unsaid
@@ -19,15 +20,6 @@ def routed(x: Tensor, gate: Tensor, noise: float = 0.0) -> tuple[Tensor, Tensor]
     """The experts of each token (N, USED), and how much each counts: a softmax over those that were chosen."""
     scores, chosen = (x @ gate + noise * torch.randn(len(x), gate.shape[1])).topk(USED, dim=-1)
     return chosen, scores.softmax(-1)
-
-
-def mixed(x: Tensor, chosen: Tensor, shares: Tensor, experts: list[MLP]) -> Tensor:
-    """Each token through its experts alone."""
-    out = torch.zeros_like(x)
-    for number in chosen.unique().tolist():
-        rows, at = (chosen == number).nonzero(as_tuple=True)
-        out[rows] += shares[rows, at, None] * experts[number](x[None, rows])[0]
-    return out
 
 
 def balanced(x: Tensor, gate: Tensor, steps: int) -> Tensor:
@@ -58,7 +50,7 @@ def experts_of(says: Says, *, experts: Rows = 256, width: Rows = 16, tokens: Dra
     work = []
     for count in counts:
         chosen, shares = routed(some, gate[:, :count])
-        work.append(operations(lambda: mixed(some, chosen, shares, made)) / len(some))  # noqa: B023 - called here
+        work.append(operations(lambda: dispatched(some, shares, chosen, made)) / len(some))  # noqa: B023 - called here
     sizes = [sum(parameters(one) for one in made[:count]) for count in counts]
     loads = {}
     for name, own in (("as it begins", gate), ("balanced", balanced(x, gate, 300))):

@@ -1,14 +1,20 @@
 """The cross-entropy of what follows each token of a running text."""
 
+import torch
+from torch import Tensor
+
 from heedful.data.batches import TextBatch
 from heedful.models.lm import LM
 from heedful.training.loss import Loss, head_cross_entropy
 
 
 def next_token_loss(model: LM, batch: TextBatch, *, across: bool, smoothing: float = 0.0) -> Loss:
-    """Summed over the tokens that are learnt, in nats. `across`: a token may look at the documents before its own."""
+    """Summed over the tokens that are learnt, in nats. `across`: a token may look at the documents before its own. What
+    blocks have learnt of their own, such as the balance of experts, is learnt beside it in training."""
     device = model.head.weight.device
-    hidden = model.hidden(batch.tokens.to(device), None if across else batch.segments.to(device))
+    beside: list[Tensor] | None = [] if model.training else None
+    segments = None if across else batch.segments.to(device)
+    hidden = model.hidden(batch.tokens.to(device), segments, losses=beside)
     following = batch.following.to(device)
     if batch.learnt is None:
         hidden, following = hidden.flatten(0, 1), following.flatten()
@@ -16,4 +22,7 @@ def next_token_loss(model: LM, batch: TextBatch, *, across: bool, smoothing: flo
         learnt = (batch.learnt & (batch.segments > 0)).to(device)
         hidden, following = hidden[learnt], following[learnt]
     total = head_cross_entropy(model.head, hidden, following, smoothing=smoothing, softcap=model.config.softcap)
-    return Loss(total, len(following))
+    if not beside:
+        return Loss(total, len(following))
+    extra = torch.stack(beside).sum()
+    return Loss(total + extra, len(following), extra=extra.detach())

@@ -1,0 +1,31 @@
+"""How attention is told where tokens stand: by embeddings, which are added to those of the tokens, or by a scheme of
+`heedful.core.position`."""
+
+from dataclasses import replace
+from typing import Literal
+
+from heedful.core.block import BlockConfig, StackConfig
+from heedful.core.position import PositionConfig
+
+Embedded = Literal["none", "sinusoidal", "learned", "binary"]
+Positions = Literal[Embedded, "rotary", "alibi", "buckets", "shaw"]
+EMBEDDED: tuple[Embedded, ...] = ("none", "sinusoidal", "learned", "binary")
+
+
+def embedded(position: Positions) -> Embedded:
+    """The position embeddings of the scheme; "none" where attention is told."""
+    return next((kind for kind in EMBEDDED if kind == position), "none")
+
+
+def stack_of(block: BlockConfig, n_layers: int, position: Positions, *, causal: bool = False) -> StackConfig:
+    """A stack of such blocks, whose self-attention gets positions by this scheme: by a bias that all blocks share where
+    the scheme allows it. The output of post-norm blocks is already normed."""
+    stack = StackConfig(n_layers=n_layers, block=block, final_norm=block.order != "post")
+    match position:
+        case "alibi" | "buckets":
+            return replace(stack, shared_position=PositionConfig(kind=position, two_sided=not causal))
+        case "rotary" | "shaw":
+            attention = replace(block.attention, position=PositionConfig(kind=position))
+            return replace(stack, block=replace(block, attention=attention))
+        case _:
+            return stack
