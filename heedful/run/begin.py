@@ -68,6 +68,11 @@ def reading(recipe: Recipe) -> str:
     return f"reading {size / 1e6:,.0f} MB of data: the first step may be minutes away" if size >= LARGE else ""
 
 
+def first_look(task: Task, recipe: Recipe) -> tuple[Parts[Any] | None, list[str]]:
+    """The data, where they are read before the job is made, and what is told of them then."""
+    return (None, []) if task.job is None else task.job().first_look(recipe)
+
+
 def make_job(
     task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None, device: torch.device
 ) -> Job[Any, Any, Any]:

@@ -134,7 +134,7 @@ def model_card(folder: Path, told: CardText, *, start: str, minutes: float, note
 
 
 def card_with(run: Path, use: str) -> bytes:
-    """The run's card for an exported folder: without the files that only the run's folder has, and with `use`."""
+    """The card of a run as what is made of it has it: without what stands beside it there alone, and with its use."""
     told = files.read_bytes(run / CARD, limit=files.JSON_LIMIT) if (run / CARD).is_file() else b"# A model"
     for absent in (f"{CURVE}\n\n", BESIDE):
         told = told.replace(absent.encode(), b"")

@@ -79,8 +79,8 @@ class Job(ABC, Generic[R, C, M]):
 
     @classmethod
     def first_look(cls, recipe: R) -> tuple[C | None, list[str]]:
-        """The data, and notes to print before the job is made, for tasks whose job takes long to make; these notes are
-        among its `notes` too. None where making the job is quick: it then reads the data itself."""
+        """The data, and what a person should see of them before the job is made of them, where that takes long with
+        many: these lines are among its `notes`. None where it is soon made, and reads them itself."""
         return None, []
 
     @abstractmethod

@@ -198,7 +198,7 @@ class Recipe(Section):
 
 
 def validated(kind: type[R], data: object, *, where: str) -> R:
-    """A task's recipe from plain data. Raises InputError."""
+    """A recipe of a task from plain data, with errors in one line."""
     try:
         recipe = kind.model_validate(data)
     except ValidationError as error:
@@ -261,7 +261,7 @@ def _key_and_value(setting: str) -> tuple[str, Any]:
 
 
 def override(recipe: R, settings: Sequence[str] | Mapping[str, object]) -> R:
-    """The recipe with settings applied: `key=value`, or a mapping. Raises InputError."""
+    """The recipe with settings applied: `key=value`, or values by their keys. Raises InputError."""
     return validated(type(recipe), overridden(recipe.model_dump(mode="json"), settings), where="--set")
 
 

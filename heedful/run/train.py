@@ -18,7 +18,7 @@ from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, RankError, counted
 from heedful.look.draw import curves, panels, to_bytes
 from heedful.run.averaging import planned_steps
-from heedful.run.begin import Begun, begin, checked, make_job, reading
+from heedful.run.begin import Begun, begin, checked, first_look, make_job, reading
 from heedful.run.device import best_device
 from heedful.run.events import Checkpointed, Event, Finished, Note, Trained
 from heedful.run.folder import METRICS
@@ -71,8 +71,7 @@ def train(
             if corpus is None:
                 if line := reading(recipe):
                     yield Note(line)
-                if task.job is not None:
-                    corpus, told = task.job().first_look(recipe)
+                corpus, told = first_look(task, recipe)
                 yield from map(Note, told)
             job = make_job(task, recipe, corpus, out if begun else None, where)
             files.make_folder(out)
