@@ -16,7 +16,7 @@ TASK, KEPT = "task.json", "source_tokens"
 
 
 def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[int]]:
-    """The first `most` tokens of each (None: all), and how many were cut off."""
+    """The first `most` tokens of each (None: all), and how many there were beyond."""
     kept = [ids[:most] for ids in sentences]
     return kept, [len(ids) - len(own) for ids, own in zip(sentences, kept, strict=True)]
 

@@ -37,7 +37,7 @@ def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") ->
 
 
 def framed_pairs(pairs: Iterable[tuple[Ids, Ids]], around: Mapping[str, Any]) -> list[tuple[Ids, Ids]]:
-    """The pairs with the tokens around every source, except its end token, and those that begin every target."""
+    """With what stands around every source, but for the token that ends it, and begins every target."""
     before, after, begin = around.get("before", []), around.get("after", [])[:-1], around.get("begin", [])
     return [([*before, *source, *after], [*begin, *target]) for source, target in pairs]
 
