@@ -24,7 +24,7 @@ Part = tuple[Sequence[Ids], Sequence[int]]  # texts, and their labels
 Feature = tuple[int, ...]
 TOKENS = 500_000  # the most tokens of the texts that it learns from
 WEIGHTS = 5_000_000  # the most weights: the features that most texts have
-STRENGTHS = (1.0, 10.0, 100.0)  # weights of the log-likelihood against the squared weights; chosen on the validation texts
+STRENGTHS = (1.0, 10.0, 100.0)  # of the log-likelihood against the L2 penalty; chosen on validation texts
 ITERATIONS = 60  # of L-BFGS
 
 

@@ -33,7 +33,7 @@ class ClassifySpec:
     mean: float = 0.0  # of the training scores, which the model predicts standardised
     deviation: float = 1.0
     symmetric: bool = False  # a pair is read in both orders
-    frame: tuple[tuple[int, ...], ...] = ()  # the tokens before, between and after texts, in a language model from elsewhere
+    frame: tuple[tuple[int, ...], ...] = ()  # before, between and after texts; of language models from elsewhere
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class ClassifyLayout:
             self.frame, self.tokens = Frame(*map(list, spec.frame)), body.embed.vocab_size
         else:
             delimiter, extract = tokenizer.size, tokenizer.size + 1
-            most = max(extract + 1, body.embed.vocab_size)  # some models have rows for tokens that are not in the vocabulary
+            most = max(extract + 1, body.embed.vocab_size)  # some have rows for tokens outside the vocabulary
             self.frame, self.tokens = Frame([tokenizer.bos], [delimiter], [extract]), most
             self.names = {delimiter: "<delimiter>", extract: "<extract>"}
         self.cut = 0  # the number of sequences with a text that was cut

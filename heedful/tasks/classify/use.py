@@ -92,7 +92,7 @@ class TextClassifier(TextModel[Classifier]):
         if self.spec.answer == "score":
             return [("score", float(logits[0]) * self.spec.deviation + self.spec.mean)]
         chances = logits.sigmoid() if self.spec.answer == "labels" else logits.softmax(0)
-        listed = zip(names, chances.tolist(), strict=False)  # in a batch with an example of more choices there are more logits than names
+        listed = zip(names, chances.tolist(), strict=False)  # padded to the batch's most choices
         return sorted(listed, key=lambda item: -item[1])
 
     @checks_arguments

@@ -68,7 +68,7 @@ class Filler(TextModel[Encoder]):
     def __init__(self, model: Encoder, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
         super().__init__(model, tokenizer, about)
         self.masker, self.pairs = Masker(tokenizer), about.get("pairs", "none")
-        self.space = " " if tokenizer.carries_spaces else ""  # the space that is part of a token, and comes before a mask
+        self.space = " " if tokenizer.carries_spaces else ""  # part of a token, and before a mask
 
     @property
     def reads(self) -> Reads:

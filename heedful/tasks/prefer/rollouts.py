@@ -129,7 +129,7 @@ def judge(policy: Policy, rows: AnswerRows, *, temperature: float) -> TokenJudge
 
 @torch.no_grad()
 def judge_all(policy: Policy, rows: AnswerRows, *, temperature: float) -> TokenJudgements:
-    """`judge` without gradients, some rows at a time, on the CPU."""
+    """`judge` without gradients, a few rows at a time, with the results on the CPU."""
     most = max(1, READ // rows.tokens.shape[1])
     parts = [
         judge(policy, AnswerRows(rows.tokens[i : i + most], rows.mask[i : i + most]), temperature=temperature)

@@ -142,7 +142,7 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
             lines += [f"{one.prompt}\n"]
             each = sorted(zip(one.ranks, found, one.candidates, strict=True))
             lines += [f"    {rank + 1} {value:8.3f} {answer}\n" for rank, value, answer in each]
-        return Measurement(loss, scores, -loss, "".join(lines))  # unlike the loss, accuracy changes in jumps and ignores the margins
+        return Measurement(loss, scores, -loss, "".join(lines))  # accuracy changes in jumps, and ignores margins
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         first = next(iter(scores.values()))
