@@ -157,7 +157,7 @@ class Matcher(TextModel[CLIP]):
 
     @checks_arguments
     def embed_images(self, files: Picture | Sequence[Picture]) -> Float[Tensor, "*I D"]:
-        """Of length 1, of each picture, or of one. Raises MissingError or InputError."""
+        """The vector of each picture, or of a single one, with norm 1. Raises MissingError or InputError."""
         several: Sequence[Picture] = listed(files)
         given = [file if isinstance(file, ImageFile) else ImageFile(Path(file)) for file in several]
         vectors = self.image_vectors(ImageFiles(given, channels=self.spec.preparation.channels, most=0))

@@ -169,7 +169,7 @@ class SegmentedPicture(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentOptions:
-    mask: bool = False  # whether the record has it
+    mask: bool = False  # whether the record includes it
 
 
 def segment_pictures(segmenter: Segmenter, files: Sequence[str], options: SegmentOptions) -> Iterator[SegmentedPicture]:

@@ -85,7 +85,7 @@ class WindowBatches(Batches[WindowBatch]):
         key: tuple[int, int],
     ) -> None:
         generator = self._generator(key, "text")
-        stays = torch.rand(len(stream), generator=generator) < kept[stream.long()]  # a gap reads the last word's
+        stays = torch.rand(len(stream), generator=generator) < kept[stream.long()]  # a gap (-1) reads the last share
         text = stream[stays | (stream == GAP)]
         text = F.pad(text, (window, window + -len(text) % BLOCK), value=GAP)
         self.rows = text.unfold(0, BLOCK + 2 * window, BLOCK)
