@@ -294,7 +294,7 @@ def bert_folder(folder: Path, kind: Any = BertForMaskedLM, *, bare: bool = False
 
 
 def distilbert_folder(folder: Path, kind: Any = DistilBertForMaskedLM, *, bare: bool = False, **options: Any) -> Any:
-    """The same with BERT's vocabulary."""
+    """DistilBERT, with BERT's vocabulary."""
     size = bert_folder(folder, bare=bare).config.vocab_size
     sizes = {"dim": 16, "hidden_dim": 24, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 40}
     model = kind(DistilBertConfig(vocab_size=size, **sizes, **options))

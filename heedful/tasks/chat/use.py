@@ -1,4 +1,4 @@
-"""Answers conversations, with a language model that was trained on some."""
+"""Answers in conversations, with a language model that was trained on some."""
 
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence

@@ -82,7 +82,7 @@ class Filler(TextModel[Encoder]):
 
     @one_or_many()
     def fill(self, texts: Sequence[str], *, top: int = 5) -> list[list[Filled]]:
-        """Returns one answer per "<mask>" of each text, with the `top` most likely tokens that are no control tokens.
+        """Returns one answer per "<mask>" of each text, with the `top` most likely tokens that are not control tokens.
 
         Raises InputError for a text without a mask, or with more tokens than the model can read at once.
         """
@@ -197,7 +197,7 @@ def fill_texts(filler: Filler, texts: Sequence[str], options: FillOptions) -> It
 
 
 def fill_each(filler: Filler, texts: Sequence[str], options: FillOptions) -> Iterator[list[FilledMask]]:
-    """The same, as a list for each text."""
+    """Like `fill_texts`, with a list for each text."""
     for own in filler.fill(texts, top=options.top):
         yield [
             {"text": each.text, "mask": each.mask, "candidates": [one._asdict() for one in each.candidates]}

@@ -44,7 +44,7 @@ def continue_texts(model: LanguageModel, prompts: Sequence[str], options: Genera
 def continue_each(
     model: LanguageModel, prompts: Sequence[str], options: GenerateOptions
 ) -> Iterator[list[dict[str, Any]]]:
-    """The same, as a list for each prompt."""
+    """The fields of `Generated`, as a list of samples for each prompt."""
     made = model.generate(
         prompts,
         tokens=options.tokens,

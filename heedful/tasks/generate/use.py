@@ -129,7 +129,7 @@ class LanguageModel(TextModel[LM]):
         and text outgrow the model's context, it continues from their last half context, as if the text had begun there.
 
         With `best_of`, that many are drawn for each text, and the most likely is kept. With a `beam`, nothing is drawn:
-        the result are the `samples` most likely texts that a beam search finds; they end where the context is full.
+        the results are the `samples` most likely texts that a beam search finds; they end where the context is full.
         Both compare the sum of the log-probabilities of all tokens and the end, divided by their number **
         `length_penalty`. Raises InputError for settings that cannot be combined.
         """

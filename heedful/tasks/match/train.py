@@ -31,7 +31,7 @@ from heedful.training.loss import Loss, contrastive
 
 SHOWN = 8  # pictures in a sample
 MEASURED = ("text_to_image_recall_10", "image_to_text_recall_10")
-LARGEST_SCALE = math.log(100)  # of the logarithm of the cosines' factor (Radford et al. 2021, section 2.5)
+LARGEST_SCALE = math.log(100)  # the largest logarithm of the cosines' factor (Radford et al. 2021, section 2.5)
 
 
 class CaptionBatch(NamedTuple):

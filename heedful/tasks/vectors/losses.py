@@ -41,7 +41,7 @@ def skipgram(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
 
 
 def cbow(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
-    """The same loss for each word and the mean vector of its window, which predicts it (Mikolov et al. 2013a, section
+    """Negative sampling for each word and the mean vector of its window, which predicts it (Mikolov et al. 2013a, section
     3.1)."""
     mask, words = near(batch), batch.words.clamp(min=0)
     counts = mask.sum(-1, keepdim=True)
