@@ -41,8 +41,8 @@ def skipgram(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
 
 
 def cbow(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
-    """Negative sampling for each word and the mean vector of its window, which predicts it (Mikolov et al. 2013a, section
-    3.1)."""
+    """Negative sampling for each word and the mean vector of its window, which predicts it (Mikolov et al. 2013a,
+    section 3.1)."""
     mask, words = near(batch), batch.words.clamp(min=0)
     counts = mask.sum(-1, keepdim=True)
     around = (mask / counts.clamp(min=1)) @ model.words(words)
