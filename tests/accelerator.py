@@ -1,8 +1,8 @@
-"""An accelerator: the machine's own where it has one, else a pretend one, which computes on the CPU, and where tensors
-of two devices never meet, as with CUDA.
+"""An accelerator for tests: the machine's own if it has one, otherwise a simulated one, which computes on the CPU, but
+rejects operations on tensors of two devices, like CUDA.
 
-The pretend one borrows torch's device "lazy", which nothing stands behind here: gradients on it are computed in the
-thread that asks for them, and nothing is registered, so that tests beside do not notice.
+The simulated one uses torch's device "lazy", which has no backend here: its gradients are computed in the thread that
+asks for them, and nothing is registered, so that other tests are not affected.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,20 +18,20 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 DEVICE = torch.device("lazy:0")
 THERE = torch.device("cuda:0") if torch.cuda.is_available() else DEVICE
-MOVES = {"_to_copy", "copy_", "_foreach_copy_"}  # from one device to another
-PACKED = {"_pack_padded_sequence", "_pad_packed_sequence", "_pack_padded_sequence_backward"}  # with lengths on the CPU
-INDEXED = {"index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"}  # by indices from any device
+MOVES = {"_to_copy", "copy_", "_foreach_copy_"}  # between devices
+PACKED = {"_pack_padded_sequence", "_pad_packed_sequence", "_pack_padded_sequence_backward"}  # take lengths on the CPU
+INDEXED = {"index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put"}  # take indices on any device
 
 
 class Away(Tensor):
-    """A tensor of the pretend device; `inner` is the one on the CPU that stands for it."""
+    """A tensor of the simulated device; `inner` is the tensor on the CPU that holds its values."""
 
     inner: Tensor
 
     @staticmethod
     def __new__(cls, inner: Tensor, requires_grad: bool = False) -> "Away":
         layout: dict[str, Any] = {"strides": inner.stride(), "storage_offset": inner.storage_offset()}
-        # Without inference mode: the wrapper may be a view of one that was made outside.
+        # Not in inference mode: the wrapper may be a view of one that was made outside.
         with torch.inference_mode(False) if torch.is_inference_mode_enabled() else nullcontext():
             made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=DEVICE, **layout)
         made.inner = inner.inner if isinstance(inner, Away) else inner
@@ -61,18 +61,18 @@ class Away(Tensor):
 
 
 class _Placed(TorchDispatchMode):
-    """Sees every operation, those that make something on the pretend device out of nothing too."""
+    """Intercepts every operation, including those that create tensors on the simulated device."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and to say so of each operation takes as long as many a one
+        return False  # nothing is compiled here, and the default check takes as long as many an operation
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if Away not in types and not any(map(_is_there, _leaves(args, kwargs))):
             return func(*args, **kwargs)
         rules = _rules(func)
-        if rules.composite:  # in inference mode what consists of others comes as a whole
+        if rules.composite:  # in inference mode composite operations are not split
             with self:
                 return rules.composite(*args, **kwargs)
         return _computed(func, rules, args, kwargs)
@@ -80,13 +80,13 @@ class _Placed(TorchDispatchMode):
 
 @dataclass(frozen=True)
 class _Rules:
-    """What is asked of an operation, whatever it is given."""
+    """What is checked for an operation, whatever its arguments."""
 
     name: str
-    composite: Callable[..., Any] | None  # by others, where it consists of them
+    composite: Callable[..., Any] | None  # its decomposition, if it has one
     free: bool  # may take tensors of both devices
     indexed: bool
-    numbers: bool  # may take numbers on the CPU
+    numbers: bool  # may take scalars on the CPU
     drawn: bool  # may take a generator
 
 
@@ -107,12 +107,13 @@ def _composite(func: Any) -> Callable[..., Any] | None:
     if not func._can_decompose():
         return None
     key = torch._C.DispatchKey.CompositeImplicitAutograd
-    written = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key)  # in C++, as an accelerator runs it
+    written = torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key)  # in C++, as run on an accelerator
     return partial(func._op_dk, key) if written else func.decompose
 
 
 def _computed(func: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What the operation gives, on the device where it would be. Raises RuntimeError where two devices meet."""
+    """Computes the operation, with the result on the device where it would be. Raises RuntimeError for tensors of two
+    devices."""
     given = _leaves(args, kwargs)
     tensors = [leaf for leaf in given if isinstance(leaf, Tensor)]
     here = [tensor for tensor in tensors if type(tensor) is not Away]
@@ -132,7 +133,7 @@ def _computed(func: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str,
     def placed(value: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
-        for same in tensors:  # an operation in place hands back what it was given
+        for same in tensors:  # an operation in place returns its argument
             if (same.inner if type(same) is Away else same) is value:
                 shapes = (same.shape, same.stride()), (value.shape, value.stride())
                 assert shapes[0] == shapes[1], f"{rules.name}: the wrapper has another shape"
@@ -145,7 +146,7 @@ def _computed(func: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _leaves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """All that an operation is given, out of the lists that it is in."""
+    """All arguments of an operation, including the items of lists."""
     found: list[Any] = []
     for value in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(value, list | tuple):
@@ -160,15 +161,15 @@ def _is_there(value: Any) -> bool:
 
 
 def _bare(value: Any) -> Any:
-    """The value, or the list, with what stands on the CPU for each tensor of the pretend device."""
+    """The value, or the list, with each tensor of the simulated device replaced by its tensor on the CPU."""
     if type(value) is Away:
         return value.inner
     return type(value)(map(_bare, value)) if isinstance(value, list | tuple) else value
 
 
 def _misplaced(rules: _Rules, args: tuple[Any, ...], here: list[Tensor]) -> list[Tensor]:
-    """The tensors on the CPU that CUDA would not let an operation on its own take: numbers alone may be there, and of
-    an indexed tensor the indices."""
+    """The tensors on the CPU that CUDA would reject in an operation: only scalars may be there, and the indices of an
+    indexed tensor."""
     if rules.free:
         return []
     if rules.indexed:
@@ -178,16 +179,16 @@ def _misplaced(rules: _Rules, args: tuple[Any, ...], here: list[Tensor]) -> list
 
 
 def accelerator() -> AbstractContextManager[str]:
-    """Within it tensors and modules can be on an accelerator, which has the name that it gives."""
+    """Within this context, tensors and modules can be on an accelerator, whose name it yields."""
     return nullcontext("cuda") if torch.cuda.is_available() else pretended()
 
 
 @contextmanager
 def pretended() -> Iterator[str]:
-    """Within it tensors and modules can be on the pretend device, which has the name that it gives."""
+    """Within this context, tensors and modules can be on the simulated device, whose name it yields."""
     swaps, lifts = torch.__future__.get_swap_module_params_on_conversion(), torch._C._only_lift_cpu_tensors()
-    torch.__future__.set_swap_module_params_on_conversion(True)  # keeps tied weights tied, as CUDA does
-    torch._C._set_only_lift_cpu_tensors(True)  # what `torch.tensor` makes of numbers is seen when it moves
+    torch.__future__.set_swap_module_params_on_conversion(True)  # keeps tied weights tied, as on CUDA
+    torch._C._set_only_lift_cpu_tensors(True)  # so that tensors made by `torch.tensor` are intercepted when they move
     fused = "torch.optim.optimizer._get_fused_kernels_supported_devices"
     try:
         with mock.patch(fused, return_value=["cpu", DEVICE.type]), _Placed():

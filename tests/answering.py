@@ -15,7 +15,7 @@ from waiting import PATIENCE
 
 
 class Clock:
-    """The time of an event loop, which stands still until a test moves it on."""
+    """The time of an event loop, which stands still until a test advances it."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -23,7 +23,7 @@ class Clock:
         self.loop.time = lambda: self._now
 
     def ask(self, what: Callable[[], Any]) -> Any:
-        """What is so between two turns of the loop."""
+        """Calls `what` between two iterations of the loop."""
 
         async def asked() -> Any:
             return what()
@@ -42,7 +42,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Answering:
-    """A server that runs."""
+    """A running server."""
 
     port: int
     server: Server
@@ -55,7 +55,7 @@ class Answering:
 
 @contextmanager
 def answering(app: ASGIApp, **how: Any) -> Iterator[Answering]:
-    """A server of the application, for which no time passes; it ends with the block."""
+    """Runs a server of the application until the end of the block, with a clock that stands still."""
     listening, ready, clock = socket.socket(), threading.Event(), Clock()
     listening.bind(("127.0.0.1", 0))
     server = make_server(app, ready=ready.set, **how)

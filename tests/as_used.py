@@ -1,4 +1,5 @@
-"""What programs print where annotations are not executed: in a process of their own, which several share."""
+"""The output of programs that run without runtime checks of annotations: in a process of their own, which several
+share."""
 
 import functools
 import json
@@ -21,7 +22,7 @@ json.dump(told, sys.stdout)
 
 @functools.cache
 def printed(*scripts: str) -> list[list[str]]:
-    """The lines of each, and what it raised; one runs after the other."""
+    """The lines that each script prints, and its traceback if it fails; they run one after the other."""
     done = subprocess.run([sys.executable, "-c", TOLD], input=json.dumps(scripts), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found: list[list[str]] = json.loads(done.stdout)

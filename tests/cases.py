@@ -1,4 +1,4 @@
-"""A tiny training of every task, on data made on the spot, and what is asked of its model."""
+"""A tiny training of every task, on generated data, and the calls that are made to its model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -65,7 +65,7 @@ CLIP = {"image_width": 16, "image_layers": 1, "image_heads": 2, "patch": 16, "te
 
 @dataclass(frozen=True)
 class Case:
-    """A training of a few steps, and what is asked of its model."""
+    """A training of a few steps, and the calls that are made to its model."""
 
     task: str
     preset: str
@@ -133,7 +133,7 @@ def said(model: Any, files: list[str]) -> Any:
     }
     solved = [Solved(text[:2], text[3:5], choices=(text[3:5], "no")) for text in TEXTS[::9]]
     return [
-        model.generate(["ba", "", "de gi ko ba de gi ko ba"], tokens=9, temperature=0.0, batch=2),  # past the context
+        model.generate(["ba", "", "de gi ko ba de gi ko ba"], tokens=9, temperature=0.0, batch=2),  # beyond the context
         model.generate(["ba de"], tokens=5, samples=3, **drawn),
         list(model.stream("ko", tokens=5, temperature=0.0)),
         model.likelihood(TEXTS[:3]),
@@ -281,7 +281,7 @@ CASES = {
 
 
 def recipe_of(case: Case, model: dict[str, Any], plan: dict[str, Any]) -> Recipe:
-    """Of the plan, what the task knows."""
+    """The recipe of a case, with those keys of the plan that its task has."""
     known = keys_in(TASKS[case.task].recipe(), ["train"])
     few = {key: value for key, value in plan.items() if key in known}
     sections = {"task": case.task, "preset": case.preset, "model": model, "data": case.data, "train": few}
@@ -289,8 +289,8 @@ def recipe_of(case: Case, model: dict[str, Any], plan: dict[str, Any]) -> Recipe
 
 
 def learnt(case: Case, out: Any, **changes: Any) -> Any:
-    """The losses of the steps, and the scores on the test set, as JSON has them. Without dropout, which a device draws
-    in its own way."""
+    """The losses of the steps, and the scores on the test set, as in JSON. Without dropout, whose draws depend on the
+    device."""
     plan = {"steps": 2, "eval_every": 2, "tokens": 256, "precision": "fp32", "eval_sentences": 3} | changes
     with mock.patch("heedful.core.dropout.dropout", lambda x, p: x):
         events = list(train(recipe_of(case, case.model, plan), out, corpus=case.corpus))
@@ -299,7 +299,7 @@ def learnt(case: Case, out: Any, **changes: Any) -> Any:
     return [losses, scores]
 
 
-# What is preferred, by each method: a model to begin with, and prompts that it answers.
+# For the methods of prefer: the model to start from, and the prompts that it answers.
 
 BEGUN = TINY | {"context_length": 16, "dropout": 0.1}
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -314,7 +314,7 @@ def vowels(prompt: object, answer: str) -> float:
 
 
 def save_start(folder: Path) -> Path:
-    """A run of a language model as it was initialised."""
+    """A run of a language model with initial weights."""
     torch.manual_seed(1)
     tokenizer = train_tokenizer(PROMPTS, kind="chars", size=300)
     row = row_of(LANGUAGE_MODELS, build({"task": "generate", "model": BEGUN}, where="test"))
@@ -324,7 +324,7 @@ def save_start(folder: Path) -> Path:
 
 
 def preferring(start: Path, method: str = "ppo", **changes: Any) -> Recipe:
-    """A training by a method, with keys of its section and of `train` changed."""
+    """A recipe for a training by a method, with changed keys of its section and of `train`."""
     own = {key: value for key, value in changes.items() if key in PreferSection.model_fields}
     rest = {key: value for key, value in changes.items() if key not in own}
     prefer = PREFER | {"method": method} | ({} if method == "ppo" else {"group": 4}) | own

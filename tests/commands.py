@@ -1,4 +1,4 @@
-"""The command line, called in this process."""
+"""Calls the command line in this process."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from heedful import cli
 
 
 def heed(*words: object) -> int:
-    """The exit code of a command."""
+    """Runs a command and returns its exit code."""
     sys.argv = ["heed", *map(str, words)]
     with pytest.raises(SystemExit) as left:
         cli.main()
@@ -21,7 +21,7 @@ def heed(*words: object) -> int:
 
 @contextmanager
 def standard_input(data: str | bytes) -> Iterator[None]:
-    """What a command reads in this block."""
+    """Replaces standard input in this block."""
     with tempfile.TemporaryFile() as given:
         given.write(data.encode() if isinstance(data, str) else data)
         given.seek(0)

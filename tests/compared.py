@@ -1,4 +1,5 @@
-"""An encoder-decoder of ours beside the same one of Hugging Face's, with loud weights, and the ways to compare them."""
+"""An encoder-decoder of ours and the equivalent one of Hugging Face's, with large random weights, and their
+comparisons."""
 
 import json
 from inspect import signature
@@ -20,7 +21,7 @@ from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from nearly import close, close_gradients, copy_weights
 
 SOURCE_LENGTHS, TARGET_LENGTHS = (7, 4, 1), (3, 6, 5)
-LONGEST = 12  # tokens of what is generated
+LONGEST = 12  # the most generated tokens
 
 
 class Special(NamedTuple):
@@ -39,7 +40,7 @@ class Pair(NamedTuple):
         return {name: weight.detach() for name, weight in self.ours.named_parameters()}
 
     def learnt(self) -> dict[str, Tensor]:
-        """Their tensors but for tables of sines."""
+        """Their tensors, except for tables of sines."""
         fixed = {name for name, weight in self.theirs.named_parameters() if not weight.requires_grad}
         return {name: value for name, value in self.theirs.state_dict().items() if name not in fixed}
 
@@ -71,7 +72,7 @@ def batch(pair: Pair) -> Batch:
 
 
 def both_logits(pair: Pair, given: Batch) -> tuple[Tensor, Tensor]:
-    """Of the target tokens that are no padding."""
+    """The logits of the target tokens that are not padding."""
     theirs = pair.theirs(
         input_ids=given.source,
         attention_mask=given.source_valid.long(),
@@ -93,7 +94,7 @@ def check_logits(pair: Pair) -> None:
 
 
 def check_gradients(pair: Pair) -> None:
-    """Of the summed cross-entropy; theirs, taken through the rules, are ours."""
+    """The gradients of the summed cross-entropy; theirs, converted by the rules, are equal to ours."""
     given = batch(pair)
     for model in pair[:2]:
         model.double()
@@ -111,12 +112,12 @@ def check_gradients(pair: Pair) -> None:
 
 
 def check_cached_steps(pair: Pair) -> None:
-    """A token at a time: theirs with its cache, theirs without any, ours with both kinds of cache."""
+    """One token at a time: theirs with and without their cache, ours with both kinds of cache."""
     given = batch(pair)
     source, valid = given.source, given.source_valid.long()
     tokens = torch.randint(4, pair.ours.config.target.vocab_size, (3, 9))
     takes = signature(type(pair.theirs).forward).parameters
-    cache = "cache" if "cache" in takes else "past_key_values"  # as it was called before transformers 5.24
+    cache = "cache" if "cache" in takes else "past_key_values"  # its name before transformers 5.24
     with torch.no_grad():
         whole = pair.theirs(input_ids=source, attention_mask=valid, decoder_input_ids=tokens, use_cache=False).logits
         states, past = [pair.ours.start(source, valid, size) for size in (None, 9)], None
@@ -136,8 +137,9 @@ def check_cached_steps(pair: Pair) -> None:
 
 
 def check_generated(pair: Pair, *, width: int, first: int | None = None) -> None:
-    """Their greedy (`width` 1) or beam search and ours say the same, the end being made more and more likely on both
-    sides. A forced `first` token costs nothing there and its probability here, which a mean over lengths would show."""
+    """Their greedy (`width` 1) or beam search and ours give the same tokens, with increasing probability of the end on
+    both sides. A forced `first` token has no cost in theirs but its probability in ours, which a mean over lengths
+    would show."""
     given, special = batch(pair), pair.special
     source, valid = given.source, given.source_valid.long()
     length_penalty = 1.0 if first is None else 0.0
@@ -152,7 +154,7 @@ def check_generated(pair: Pair, *, width: int, first: int | None = None) -> None
                 max_new_tokens=LONGEST,
                 num_beams=width,
                 do_sample=False,
-                no_repeat_ngram_size=2,  # weights at random say one token for ever
+                no_repeat_ngram_size=2,  # random weights would repeat one token forever
                 forced_bos_token_id=first,
                 logits_processor=LogitsProcessorList([lambda tokens, scores, more=more: scores + more]),
                 **({"early_stopping": True, "length_penalty": length_penalty} if width > 1 else {}),
@@ -179,8 +181,8 @@ def check_generated(pair: Pair, *, width: int, first: int | None = None) -> None
 
 
 def check_dropout(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stands where theirs stands: with dropout that multiplies by 1 - p in place of drawing, training gives the same
-    logits, which are others than in use. Theirs must attend explicitly."""
+    """Dropout is applied at the same points: with dropout that multiplies by 1 - p instead of sampling, training gives
+    the same logits, which differ from those in use. Their attention must be the explicit implementation."""
 
     def shrink(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
         return x * (1 - p) if training else x
@@ -198,7 +200,7 @@ def check_dropout(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check_there_and_back(pair: Pair) -> None:
-    """Weights that leave and come back are the same, bit for bit, under all names that theirs has."""
+    """Exported and imported again, the weights are the same, bit for bit, and the exported names are theirs."""
     own = pair.weights()
     exported, state = to_theirs(pair.rules, own), pair.learnt()
     assert exported.keys() == state.keys()
@@ -209,7 +211,7 @@ def check_there_and_back(pair: Pair) -> None:
 
 
 def check_tied_once(pair: Pair) -> None:
-    """Their file may hold tied matrices once, as safetensors does: under one name, whichever."""
+    """Their file may hold tied matrices once, as safetensors does: under any of their names."""
     own, state = pair.weights(), pair.learnt()
     for names in (list(state), list(reversed(state))):
         once: dict[int, str] = {}
@@ -220,7 +222,7 @@ def check_tied_once(pair: Pair) -> None:
 
 
 def export(folder: Path, model: Seq2Seq, rules: tuple[Rule, ...], config: dict[str, Any]) -> Path:
-    """A folder as their library reads it."""
+    """Writes a folder that their library reads."""
     own = {name: weight.detach() for name, weight in model.named_parameters()}
     tensors = {name: tensor.clone() for name, tensor in to_theirs(rules, own).items()}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})

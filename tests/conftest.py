@@ -1,4 +1,4 @@
-"""What every test shares: shape annotations are executed, seeds are set, and nothing reaches the network."""
+"""Shared by all tests: annotations are checked at run time, seeds are set, and the network is out of reach."""
 
 import fcntl
 import functools
@@ -26,10 +26,10 @@ settings.load_profile("heedful")
 shapes.install()  # before the first import of heedful
 os.environ.update(HF_HUB_OFFLINE="1", MPLBACKEND="agg")  # for child processes too
 torch.set_num_threads(1)  # tests are small: a second thread costs more than it gives
-gc.set_threshold(50_000, 20, 50)  # looking for garbage among all that is imported is a tenth of the work otherwise
+gc.set_threshold(50_000, 20, 50)  # scanning all imported objects for garbage would take a tenth of the time
 
 
-# These begin first, so that all processes end together.
+# These start first, so that all processes end at about the same time.
 LONGEST = {"test_types.py", "test_accelerator.py", "learn", "faults"}
 
 
@@ -100,8 +100,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session", autouse=True)
 def little_to_show() -> Iterator[None]:
-    """What a training shows of itself is most of the work of a small one: no plot is drawn, and samples are short. Nor
-    does it wait for the disk, which no test cuts from its power."""
+    """Avoids the output of trainings, which takes most of the time of a small one: no plot is drawn, and samples are
+    short. Writes are not flushed to disk either, because no test cuts the power."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("heedful.run.train.curves", lambda rows, scores, title: None)
         patch.setattr("heedful.run.train.panels", lambda rows, keys: None)
@@ -109,15 +109,15 @@ def little_to_show() -> Iterator[None]:
         patch.setattr("heedful.tasks.generate.train.SHOWN", 3)
         patch.setattr("heedful.tasks.paint.train.SHOWN", 1)
         patch.setattr("heedful.store.files.Disk.fsync", lambda disk, descriptor: None)
-        # Each client of HTTP reads all certificates of the world when it is made, and no test asks for any.
+        # Each HTTP client reads all certificates when it is made, and no test needs any.
         patch.setattr("ssl.create_default_context", functools.cache(ssl.create_default_context))
         yield
 
 
 @pytest.fixture(scope="session")
 def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """`run_of(name)`: the folder of a run of that case. It is trained once, by the process that asks first, and only
-    read: who changes it takes a copy. What `learnt` said of it stands beside it, in NAME.json."""
+    """`run_of(name)`: the folder of a run of that case. It is trained once, by the process that asks first, and must
+    not be changed: copy it first. NAME.json beside it has the result of `learnt`."""
     from cases import CASES, learnt
 
     root = tmp_path_factory.getbasetemp()
@@ -146,7 +146,7 @@ def seeded() -> None:
     random.seed(0)
     numpy.random.seed(0)
     torch.default_generator.manual_seed(0)
-    if torch.cuda.is_available():  # without a GPU `torch.manual_seed` notes down the whole stack, for the day of one
+    if torch.cuda.is_available():  # without a GPU `torch.manual_seed` records the whole stack, for later
         torch.cuda.manual_seed_all(0)
 
 
@@ -172,7 +172,7 @@ def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_loopback(host: Any) -> bool:
-    """Whether `host`, a name or an address as sockets take them, is this machine."""
+    """Whether `host`, a name or an address as passed to sockets, is this machine."""
     name = host.decode() if isinstance(host, bytes) else host
     try:
         return name in (None, "", "localhost") or ipaddress.ip_address(name).is_loopback

@@ -1,4 +1,4 @@
-"""Disks that fail: `files.disk` is replaced by one, and so the N-th operation goes wrong, whoever asked for it."""
+"""Failing disks: `files.disk` is replaced by one, so that the N-th operation fails, whoever requests it."""
 
 import errno
 import os
@@ -19,11 +19,11 @@ FAULTS = [(kind, for_good) for kind in ("ENOSPC", "EIO", "EACCES", "short", "tor
 
 
 class Killed(BaseException):
-    """The process ends here: nothing that follows is carried out."""
+    """The process ends here: nothing that follows is executed."""
 
 
 class Faulty(files.Disk):
-    """A disk whose operation number `at` fails, or all from there on; flushing is left out, being slow."""
+    """A disk whose operation number `at` fails, or all from that one on; flushing is left out, because it is slow."""
 
     def __init__(self, kind: str = "", at: int = 0, *, for_good: bool = False) -> None:
         self.kind, self.at, self.for_good = kind, at, for_good
@@ -86,9 +86,9 @@ class Faulty(files.Disk):
 
 
 class PowerCut(Faulty):
-    """Remembers what has reached the disk for certain: content by a flush of the file, names by one of the folder.
+    """Records what has reached the disk for certain: content by flushing the file, names by flushing the folder.
 
-    Nothing is ever really removed, so that no inode number comes twice.
+    No file is ever really removed, so that no inode number is reused.
     """
 
     def __init__(self, root: Path, grave: Path, at: int) -> None:
@@ -120,7 +120,8 @@ class PowerCut(Faulty):
         os.rename(path, self.grave / f"{self.count}")
 
     def remains(self, target: Path, *, names_survive: bool) -> None:
-        """Build in `target` what a power cut leaves at worst; `names_survive`: renames do, unflushed bytes do not."""
+        """Builds in `target` the worst result of a power cut. `names_survive`: renames survive, but unflushed bytes do
+        not."""
         places = [self.root, *self.root.rglob("*"), *self.grave.rglob("*")]
         folders = {path.lstat().st_ino: path for path in places if path.is_dir()}
 
@@ -145,7 +146,7 @@ def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
 
 
 def damages(folder: Path, older: Path, flips: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Every single-file fault of `folder`, as a name that holds the file's and a function that does it."""
+    """Yields every single-file fault of `folder`: a name that includes the file's, and a function that causes it."""
     chance = random.Random(flips)
     for path in sorted(folder.iterdir()):
         data = path.read_bytes()

@@ -110,7 +110,8 @@ def zipped(members: Mapping[str, str | bytes]) -> bytes:
 
 
 def word(body: str = BODY, *, main: str = "word/document.xml", **more: str | bytes) -> bytes:
-    """Beside its main part all members of `more` whose names say that they have texts, with their relationships."""
+    """A .docx file with its main part and the members of `more`; those whose names mark them as texts are related to
+    it."""
     texts = {name: re.match(r"word/([a-z]+)", name) for name in more}
     related = [(kind[1], name.removeprefix("word/")) for name, kind in texts.items() if kind]
     folder, _, file = main.rpartition("/")
@@ -123,7 +124,7 @@ def word(body: str = BODY, *, main: str = "word/document.xml", **more: str | byt
 
 
 def relationships_of(targets: Sequence[tuple[str, str]]) -> str:
-    """What these parts are to the one whose relationships these are."""
+    """A file of relationships to these parts, given as pairs of kind and target."""
     types = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     own = "".join(
         f'<Relationship Id="rId{number}" Type="{types}/{kind}" Target="{target}"/>'
@@ -199,7 +200,7 @@ BROKEN: dict[str, tuple[str, bytes]] = {
 
 
 def shouted(document: Document) -> bytes:
-    """In capitals, with the marks where they are."""
+    """The document in capitals, with its marks at the same points."""
     return document.written(
         [part if isinstance(part, Mark) else part.upper() for part in each.placed] for each in document.passages
     )

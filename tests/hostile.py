@@ -1,4 +1,4 @@
-"""Files of a model that somebody made to do harm."""
+"""Malicious files of a model."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ import torch
 
 from heedful.store import tensors
 
-CONFIGS = [  # the text of config.json, and what is said of it
+CONFIGS = [  # the text of config.json, and a part of the error
     ('{"kind": "lm", "format": 1, "auto_map": {"AutoModel": "evil.Model"}}', "auto_map"),
     ('{"kind": "lm", "format": 1, "config": [{"auto\\u005fmap": 1}]}', "auto_map"),
     ('{"model_type": "marian", "auto_map": {}}', "auto_map"),
@@ -37,7 +37,7 @@ def raw(header: Any, body: bytes = b"", *, length: int | None = None) -> bytes:
 
 
 def signed(header: dict[str, Any], body: bytes, **notes: str) -> bytes:
-    """As `_pack` would sign it: an attacker can compute a sha256 too."""
+    """A file with the sha256 that `_pack` would write: an attacker can compute it too."""
     header = header | {"__metadata__": {"files": "{}", **notes}}
     header["__metadata__"]["sha256"] = tensors._content(header, memoryview(body))
     return raw(header, body)

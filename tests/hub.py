@@ -1,4 +1,4 @@
-"""Tiny folders as the Hub has them: loud random weights, and tokenizers learnt from a few lines."""
+"""Tiny folders as on the Hub: large random weights, and tokenizers that are learnt from a few lines."""
 
 import io
 import json
@@ -43,7 +43,7 @@ LINES = [
 CHAT: dict[str, Any] = {
     "hidden_size": 16,
     "intermediate_size": 24,
-    "num_hidden_layers": 2,  # loud layers multiply rounding: of three it comes near 1e-5 in float32
+    "num_hidden_layers": 2,  # large weights multiply rounding errors: with three layers they approach 1e-5 in float32
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "max_position_embeddings": 64,
@@ -76,7 +76,7 @@ class Imported(NamedTuple, Generic[Ours]):
 
 
 def gpt2_folder(folder: Path, *, kind: Any = GPT2LMHeadModel, **options: Any) -> Any:
-    """One token begins and ends a text, as in GPT-2, and none is put around a prompt."""
+    """The same token begins and ends a text, as in GPT-2, and none is put around a prompt."""
     inner = tokenizers.Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
@@ -94,8 +94,8 @@ def gpt2_folder(folder: Path, *, kind: Any = GPT2LMHeadModel, **options: Any) ->
 
 
 def llama_folder(folder: Path, **options: Any) -> LlamaForCausalLM:
-    """Spaces are "▁", one is put before a text, and "<s>" before that; what is not known is spelled in bytes. In one
-    of the two ways that folders have: a model with grouped heads has the newer."""
+    """Spaces are "▁", one is put before a text, and "<s>" before that; unknown characters are spelled in bytes. Folders
+    have two variants of this: a model with grouped heads gets the newer one."""
     learned = tokenizers.Tokenizer(models.BPE())
     prepared = [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
     learned.normalizer = normalizers.Sequence(prepared)
@@ -121,7 +121,7 @@ def llama_folder(folder: Path, **options: Any) -> LlamaForCausalLM:
     return _save(folder, LlamaForCausalLM(config), inner, names)
 
 
-# How published byte-level vocabularies cut texts before pieces are learnt.
+# How published byte-level vocabularies split texts before pieces are learnt.
 CUT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -138,8 +138,8 @@ TURNS = (
 
 
 def byte_chat_folder(folder: Path, config: Any, *, begun: bool, **options: Any) -> Any:
-    """Byte-level pieces as those of Qwen, and `begun` as those of Llama 3, which begin a text by a token; control
-    tokens behind them, one of them not special; several of them end a text."""
+    """Byte-level pieces as in Qwen, or, with `begun`, as in Llama 3, where a token begins a text. After them come
+    control tokens, one of which is not special; several of them end a text."""
     inner = tokenizers.Tokenizer(models.BPE())
     inner.normalizer = None if begun else normalizers.NFC()
     cut = pre_tokenizers.Split(tokenizers.Regex(CUT % ("{1,3}" if begun else "")), "isolated")
@@ -172,8 +172,8 @@ def byte_chat_folder(folder: Path, config: Any, *, begun: bool, **options: Any) 
 
 
 def piece_chat_folder(folder: Path, config: Any, *, spaced: bool, **options: Any) -> Any:
-    """Pieces of SentencePiece as those of Gemma, and `spaced` as those of Mistral, with a space before a text; bytes
-    for what is not known."""
+    """Pieces of SentencePiece as in Gemma, or, with `spaced`, as in Mistral, with a space before a text; bytes for
+    unknown characters."""
     learned = tokenizers.Tokenizer(models.BPE())
     learned.normalizer = normalizers.Replace(" ", "▁")
     learned.train_from_iterator(LINES, trainers.BpeTrainer(vocab_size=90, show_progress=False))
@@ -203,7 +203,7 @@ def piece_chat_folder(folder: Path, config: Any, *, spaced: bool, **options: Any
 
 
 def spm(lines: list[str], size: int, **options: Any) -> bytes:
-    """A SentencePiece model."""
+    """Trains a SentencePiece model."""
     import sentencepiece
 
     made = io.BytesIO()
@@ -219,7 +219,8 @@ def spm(lines: list[str], size: int, **options: Any) -> bytes:
 
 
 def marian_folder(folder: Path, **options: Any) -> MarianMTModel:
-    """As OPUS-MT: a SentencePiece model a side, one list of ids for both, decoding begins with the padding."""
+    """As in OPUS-MT: a SentencePiece model for each side, one list of ids for both; decoding begins with the padding
+    token."""
     import sentencepiece
 
     sides = {"source.spm": spm(LINES[:2] * 9, 70), "target.spm": spm(LINES[2:] * 9, 80)}
@@ -227,7 +228,7 @@ def marian_folder(folder: Path, **options: Any) -> MarianMTModel:
     for data in sides.values():
         read = sentencepiece.SentencePieceProcessor(model_proto=data)
         pieces += [read.id_to_piece(i) for i in range(3, read.get_piece_size())]
-    pieces.remove("▁a")  # a piece of the models that the list of ids lacks
+    pieces.remove("▁a")  # a piece of the models that is not in the list of ids
     numbers = {piece: index for index, piece in enumerate(dict.fromkeys([*pieces, "<pad>"]))}
     pad = numbers["<pad>"]
     config = MarianConfig(
@@ -252,7 +253,7 @@ def marian_folder(folder: Path, **options: Any) -> MarianMTModel:
     make_loud(model, norm=1.0)
     nn.init.normal_(model.final_logits_bias, std=0.4)
     model.final_logits_bias[0, 0] += 1  # so that sentences end
-    # Without the last, it would say one word again and again.
+    # Without the last, it would repeat one word again and again.
     model.generation_config.update(bad_words_ids=[[pad]], num_beams=2, max_length=64, no_repeat_ngram_size=2)
     model.save_pretrained(folder)
     for name, data in sides.items():
@@ -267,13 +268,13 @@ SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "nu
 
 
 def bert_folder(folder: Path, kind: Any = BertForMaskedLM, *, bare: bool = False, **options: Any) -> Any:
-    """Pieces of words in lower case. `bare`: with a vocab.txt in place of a tokenizer.json."""
+    """WordPiece in lower case. `bare`: with a vocab.txt instead of a tokenizer.json."""
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     reads = normalizers.BertNormalizer(lowercase=True)
     splits = pre_tokenizers.BertPreTokenizer()
     words = {word for line in LINES for word, _ in splits.pre_tokenize_str(reads.normalize_str(line))}
     letters = {letter for word in words for letter in word}
-    # Listed, as their trainer does not learn the same pieces each time.
+    # Listed here, because their trainer does not learn the same pieces each time.
     pieces = [*names, *sorted(letters | words), *sorted(f"##{letter}" for letter in letters)]
     numbers = {piece: index for index, piece in enumerate(pieces)}
     inner = tokenizers.Tokenizer(models.WordPiece(numbers, unk_token="[UNK]"))
@@ -293,7 +294,7 @@ def bert_folder(folder: Path, kind: Any = BertForMaskedLM, *, bare: bool = False
 
 
 def distilbert_folder(folder: Path, kind: Any = DistilBertForMaskedLM, *, bare: bool = False, **options: Any) -> Any:
-    """BERT's vocabulary."""
+    """DistilBERT, with BERT's vocabulary."""
     size = bert_folder(folder, bare=bare).config.vocab_size
     sizes = {"dim": 16, "hidden_dim": 24, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 40}
     model = kind(DistilBertConfig(vocab_size=size, **sizes, **options))
@@ -305,13 +306,13 @@ def distilbert_folder(folder: Path, kind: Any = DistilBertForMaskedLM, *, bare: 
 
 
 def roberta_folder(folder: Path, kind: Any = RobertaForMaskedLM, *, bare: bool = False, **options: Any) -> Any:
-    """Bytes. `bare`: with a vocab.json and a merges.txt in place of a tokenizer.json."""
+    """Byte-level BPE. `bare`: with a vocab.json and a merges.txt instead of a tokenizer.json."""
     inner = _byte_level()
     config = RobertaConfig(
         vocab_size=inner.get_vocab_size(), max_position_embeddings=42, type_vocab_size=1, **SMALL, **options
     )
     model = _save_bytes(folder, kind(config), inner, "RobertaTokenizer", bare=bare)
-    model.base_model.embeddings.position_embeddings.weight.data[:2] = 0.0  # which nothing looks up
+    model.base_model.embeddings.position_embeddings.weight.data[:2] = 0.0  # never looked up
     model.save_pretrained(folder)
     return model
 
@@ -330,8 +331,8 @@ def modernbert_folder(folder: Path, kind: Any = ModernBertForMaskedLM, **options
 
 
 def bart_folder(folder: Path, *, bare: bool = False, **options: Any) -> BartForConditionalGeneration:
-    """RoBERTa's vocabulary; decoding begins with the end of a source, and then its beginning. `options` are those of
-    the search."""
+    """RoBERTa's vocabulary; decoding begins with the end token of a source, then its first token. `options` are those
+    of the search."""
     inner = _byte_level()
     config = BartConfig(
         vocab_size=inner.get_vocab_size(),
@@ -351,7 +352,7 @@ def bart_folder(folder: Path, *, bare: bool = False, **options: Any) -> BartForC
     nn.init.normal_(model.final_logits_bias, std=0.4)
     model.final_logits_bias[0, 2] += 1.5  # so that texts end
     for side in (model.model.encoder, model.model.decoder):
-        side.embed_positions.weight.data[:2] = 0.0  # which nothing looks up
+        side.embed_positions.weight.data[:2] = 0.0  # never looked up
     model.save_pretrained(folder)
     return model
 
@@ -359,9 +360,9 @@ def bart_folder(folder: Path, *, bare: bool = False, **options: Any) -> BartForC
 def t5_folder(
     folder: Path, *, bare: bool = False, gated: bool = False, parted: bool = True, **options: Any
 ) -> T5ForConditionalGeneration:
-    """Pieces of SentencePiece and sentinels; decoding begins with the padding. `bare`: with a spiece.model in place of
-    a tokenizer.json; `gated`: version 1.1, and unless it is `parted` one that has no output matrix of its own, as none
-    has that their library makes anew. `options` are those of the search."""
+    """Pieces of SentencePiece, and sentinels; decoding begins with the padding token. `bare`: with a spiece.model
+    instead of a tokenizer.json; `gated`: version 1.1, and with `parted` False without an output matrix of its own, as
+    their library makes new models. `options` are those of the search."""
     data = spm(LINES * 9, 120, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     read = read_spm(data)
     sentinels = [f"<extra_id_{n}>" for n in reversed(range(4))]
@@ -383,7 +384,7 @@ def t5_folder(
         decoder_start_token_id=0,
     )
     model = T5ForConditionalGeneration(config)
-    if gated and parted:  # their class makes the output matrix one with the others, and parts them when a file has both
+    if gated and parted:  # their class ties the output matrix, and unties it when a file has both
         model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
     model.generation_config.update(bad_words_ids=[[0]], no_repeat_ngram_size=2, **options)
     make_loud(model, norm=1.0)
@@ -398,7 +399,7 @@ def t5_folder(
 
 
 def _byte_level() -> tokenizers.Tokenizer:
-    """As RoBERTa's: the padding is 1, and the mask the last."""
+    """A tokenizer as RoBERTa's: the padding token is 1, and the mask is last."""
     inner = tokenizers.Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()

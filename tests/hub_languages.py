@@ -1,5 +1,5 @@
-"""Tiny folders of models of many languages, as the Hub has them: loud random weights, and a vocabulary learnt from a
-few lines, with the names of languages in it where they are translators."""
+"""Tiny folders of multilingual models as on the Hub: large random weights, and a vocabulary that is learnt from a few
+lines, with the names of languages where they are translators."""
 
 import json
 from pathlib import Path
@@ -42,12 +42,12 @@ SMALL = {
 }
 CONTROLS = ["<s>", "<pad>", "</s>", "<unk>"]
 FLORES = ["eng_Latn", "deu_Latn", "fra_Latn", "zho_Hans", "zho_Hant"]
-Made = tuple[Any, Any]  # theirs, and their tokenizer
+Made = tuple[Any, Any]  # their model, and its tokenizer
 
 
 def mbart_folder(folder: Path, *, fifty: bool = True, bare: bool = False, **options: Any) -> Made:
-    """The language stands before a text in mBART-50, and after its end in the first mBART, where the target's starts
-    decoding. `bare`: with a sentencepiece.bpe.model in place of a tokenizer.json."""
+    """In mBART-50 the language comes before a text; in the first mBART after its end, and the target's begins decoding.
+    `bare`: with a sentencepiece.bpe.model instead of a tokenizer.json."""
     data = spm(LINES * 9, 120)
     read = read_spm(data)
     direction = {"src_lang": "en_XX", "tgt_lang": "de_DE"}
@@ -63,7 +63,7 @@ def mbart_folder(folder: Path, *, fifty: bool = True, bare: bool = False, **opti
     model = MBartForConditionalGeneration(config)
     _loud(model)
     for side in (model.model.encoder, model.model.decoder):
-        side.embed_positions.weight.data[:2] = 0.0  # which nothing looks up
+        side.embed_positions.weight.data[:2] = 0.0  # never looked up
     nn.init.normal_(model.final_logits_bias, std=0.4)
     model.final_logits_bias[0, 2] += 0.5  # so that texts end
     _saved(folder, model, theirs, start | options)
@@ -74,7 +74,7 @@ def mbart_folder(folder: Path, *, fifty: bool = True, bare: bool = False, **opti
 
 
 def nllb_folder(folder: Path, *, legacy: bool = False, **options: Any) -> Made:
-    """BPE; the source's language stands before a text, or once stood after its end; the target's is said first."""
+    """BPE; the source's language comes before a text (`legacy`: after its end); the target's is generated first."""
     learnt = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
     learnt.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
     learnt.train_from_iterator(LINES, trainers.BpeTrainer(vocab_size=110, special_tokens=CONTROLS, show_progress=False))
@@ -95,9 +95,9 @@ def nllb_folder(folder: Path, *, legacy: bool = False, **options: Any) -> Made:
 
 
 def m2m100_folder(folder: Path, **options: Any) -> Made:
-    """A SentencePiece model of BPE, a list of ids that has no languages, and the languages after them."""
+    """A SentencePiece model of BPE, a list of ids without languages, and the languages after them."""
     data = spm(LINES * 9, 120, model_type="bpe")
-    pieces = [piece for piece, _ in read_spm(data).listed[3:] if piece != "▁b"]  # a piece that the list of ids lacks
+    pieces = [piece for piece, _ in read_spm(data).listed[3:] if piece != "▁b"]  # a piece outside the list of ids
     folder.mkdir()
     (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate([*CONTROLS, *pieces])}))
     (folder / "sentencepiece.bpe.model").write_bytes(data)
@@ -112,7 +112,7 @@ def m2m100_folder(folder: Path, **options: Any) -> Made:
 
 
 def xlm_roberta_folder(folder: Path, kind: Any = XLMRobertaForMaskedLM, *, bare: bool = False, **options: Any) -> Any:
-    """The first mBART's vocabulary without its languages. `bare`: with a sentencepiece.bpe.model alone."""
+    """The first mBART's vocabulary without its languages. `bare`: with a sentencepiece.bpe.model only."""
     data = spm(LINES * 9, 120)
     read = read_spm(data)
     pieces = [*((name, 0.0) for name in CONTROLS), *read.listed[3:], ("<mask>", 0.0)]
@@ -122,7 +122,7 @@ def xlm_roberta_folder(folder: Path, kind: Any = XLMRobertaForMaskedLM, *, bare:
     config = XLMRobertaConfig(vocab_size=len(pieces), **sizes, **options)
     model = kind(config)
     _loud(model)
-    model.base_model.embeddings.position_embeddings.weight.data[:2] = 0.0  # which nothing looks up
+    model.base_model.embeddings.position_embeddings.weight.data[:2] = 0.0  # never looked up
     model.save_pretrained(folder)
     theirs.save_pretrained(folder)
     if bare:
@@ -132,7 +132,7 @@ def xlm_roberta_folder(folder: Path, kind: Any = XLMRobertaForMaskedLM, *, bare:
 
 
 def mt5_folder(folder: Path, **options: Any) -> Made:
-    """An output matrix of its own, and one prefix a direction."""
+    """An output matrix of its own, and a prefix per direction."""
     data = spm(LINES * 9, 120, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     read = read_spm(data)
     theirs = T5Tokenizer(vocab=list(read.listed), _spm_precompiled_charsmap=read.charsmap, extra_ids=0)

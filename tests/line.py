@@ -1,4 +1,4 @@
-"""A training that takes no time: a line to be learnt from batches of numbers, through dropout."""
+"""A training that takes no time: it fits a line to batches of numbers, through dropout."""
 
 from typing import NamedTuple
 
@@ -12,13 +12,13 @@ from heedful.training.optim import Average, OptimConfig, Optimizer
 
 
 class Rows(NamedTuple):
-    """A batch of numbers, a row a sample."""
+    """A batch of numbers, a row per sample."""
 
     x: torch.Tensor
 
 
 class Line:
-    """A line to be learnt from unequal batches, through dropout."""
+    """The task: a line, batches of unequal size, and dropout."""
 
     def __init__(self, sizes=(3, 5, 2, 6)):
         draw = torch.Generator().manual_seed(0)

@@ -1,4 +1,4 @@
-"""A tiny language whose words are said backwards in another alphabet, and a recipe that learns it in seconds."""
+"""A tiny language pair, in which words are reversed and in capitals, and a recipe that learns it in seconds."""
 
 import random
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ DECODER = TRANSFORMER | {
 RECURRENT = TRANSFORMER | {"preset": "rnn-small", "model": dict.fromkeys(("d_embed", "d_align", "d_readout"), 16)}
 RECURRENT["model"]["d_hidden"] = 24
 
-# What the folder of a finished run has, at least.
+# The files that the folder of a finished run has, at least.
 RUN_FILES = {"recipe.yaml", "environment.json", "data.json", "metrics.jsonl", "scores.json", "README.md", "plots"}
 RUN_FILES |= {"config.json", "model.safetensors", "tokenizer.json", "task.json", "samples", "checkpoints"}
 
@@ -60,12 +60,12 @@ def made_corpus(train: int = 400, held_out: int = 24) -> Corpus:
 
 
 def made_recipe(base: dict[str, Any] = TRANSFORMER, **train: object) -> Recipe:
-    """The recipe with some of its `train` keys changed."""
+    """The recipe with changed keys of `train`."""
     return override(build(base, where="test"), [f"train.{key}={value}" for key, value in train.items()])
 
 
 def random_translator(corpus: Corpus, base: dict[str, Any], **about: object) -> Translator:
-    """One of this recipe that has learnt nothing, and whose weights are loud enough to say different things."""
+    """A translator for this recipe with random weights, large enough to give different translations."""
     tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
     torch.manual_seed(4)
     row = row_of(TRANSLATORS, build(base, where="test"))
@@ -75,14 +75,15 @@ def random_translator(corpus: Corpus, base: dict[str, Any], **about: object) -> 
 
 
 def finished(events: Iterable[object]) -> Finished:
-    """How a training ended."""
+    """The last event of a training."""
     *_, last = events
     assert isinstance(last, Finished)
     return last
 
 
 def goes_on_alike(recipe: Recipe, corpus: Any, folder: Path, *, after: int) -> None:
-    """A training that is left after this step and continued ends as one that never was, bit for bit."""
+    """A training that is interrupted after this step and continued gives the same result as one that is not, bit for
+    bit."""
     whole, cut = folder / "whole", folder / "cut"
     scores = finished(train(recipe, whole, corpus=corpus)).scores
     events = train(recipe, cut, corpus=corpus)

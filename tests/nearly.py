@@ -1,4 +1,4 @@
-"""Numbers that are nearly those of another implementation, and records that hold such."""
+"""Comparisons with numbers of another implementation, and with records of such, within tolerances."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,15 +11,15 @@ from heedful.exchange.hf.rules import Rule, to_ours
 
 
 def copy_weights(ours: nn.Module, rules: Iterable[Rule], theirs: Mapping[str, Tensor]) -> None:
-    """Their tensors, by a family's rules, into a model of ours."""
+    """Copies their tensors into a model of ours, by the rules of a family."""
     own = dict(ours.named_parameters())
     for name, value in to_ours(rules, theirs, own).items():
         own[name].data.copy_(value)
 
 
 def close(ours: Tensor, theirs: Tensor, name: str = "", *, loud: float = 1e-4, within: float | None = None) -> None:
-    """No element differs by more than 1e-5 of the tensor's largest (which is above `loud`), 1e-9 in double precision,
-    in which gradients are compared: those of the first layers are sums that nearly cancel."""
+    """No element differs by more than 1e-5 of the tensor's largest, which must be above `loud`; 1e-9 in double
+    precision, which gradients need: those of the first layers are sums that nearly cancel."""
     largest = float(theirs.detach().abs().max())
     assert largest > loud, f"{name} says nothing"
     within = within or {torch.float32: 1e-5, torch.float64: 1e-9}[theirs.dtype]
@@ -35,8 +35,8 @@ def close_gradients(
     within: float | None = None,
     rotary: bool = False,
 ) -> None:
-    """Of every parameter; those whose names begin as in `idle` have none, nor have the biases of keys, which add the
-    same to every score of a query unless keys are rotated."""
+    """Compares the gradients of all parameters. Those whose names begin with one of `idle` are zero, and so are those
+    of the biases of keys, which add the same to every score of a query, unless keys are rotated."""
     assert expected.keys() == own.keys()
     for name, gradient in expected.items():
         if name.startswith(idle) or (name.endswith(".key.bias") and not rotary):
@@ -46,7 +46,7 @@ def close_gradients(
 
 
 def like(found: Any) -> Any:
-    """Numbers nearly so, all else exactly."""
+    """An object that compares floats approximately, and everything else exactly."""
     if isinstance(found, float):
         return pytest.approx(found, abs=2e-4)
     if isinstance(found, dict):

@@ -1,4 +1,4 @@
-"""Models and tokenizers of ours, at random, for what takes them to other libraries and back."""
+"""Random models and tokenizers of ours, for conversions to other libraries and back."""
 
 from pathlib import Path
 from typing import Any

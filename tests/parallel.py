@@ -1,4 +1,4 @@
-"""Pairs of sentences in every layout of a folder, for the tests of what is read."""
+"""Pairs of sentences in every layout of a folder, for the tests of readers."""
 
 import gzip
 import json

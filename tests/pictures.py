@@ -1,4 +1,4 @@
-"""What the parity tests of the models that see share."""
+"""Shared by the parity tests of vision models."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -14,8 +14,8 @@ from heedful.exchange.hf.rules import Rule, to_theirs
 
 
 def loud(model: nn.Module, std: float = 0.4) -> None:
-    """N(0, std) in every matrix, bias, token and mean of a batch norm, N(1, std) in the scales of norms; variances from
-    0.5 to 2."""
+    """Draws N(0, std) for every matrix, bias, token and mean of a batch norm, N(1, std) for the scales of norms, and
+    variances from 0.5 to 2."""
     for module in model.modules():
         norm = "Norm" in type(module).__name__
         for name, tensor in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
@@ -26,7 +26,7 @@ def loud(model: nn.Module, std: float = 0.4) -> None:
 
 
 def check_names(theirs: Any, folder: Path) -> None:
-    """What their model has are the tensors of the file that it saves."""
+    """The names of their model's tensors are those in the file that it saves."""
     theirs.save_pretrained(folder)
     assert load_file(folder / "model.safetensors").keys() == saved(theirs, theirs.state_dict()).keys()
 
@@ -40,7 +40,8 @@ def check_there_and_back(
     *,
     not_ours: Collection[str] = (),
 ) -> None:
-    """Of a configuration, which ours is told as, and of weights. Theirs may have tensors that are `not_ours`."""
+    """A configuration, given as `told`, and weights, converted there and back, are the same. Their model may have the
+    tensors `not_ours` in addition."""
     assert read(told) == ours.config
     assert read(theirs.config.to_diff_dict()) == ours.config
     back = to_theirs(rules, {name: weight.detach() for name, weight in ours.named_parameters()})
@@ -52,6 +53,6 @@ def check_there_and_back(
 
 
 def saved(model: Any, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors of one of their models under the names that their files have, which are the Hub's: theirs in memory are
+    """Tensors of one of their models under the names in their files, which are the Hub's; the names in memory are
     newer."""
     return revert_weight_conversion(model, dict(tensors))

@@ -1,10 +1,10 @@
-"""Sentences of random tokens as rows of a batch: padded, or packed into one row. What stands where nothing is said is
-arbitrary, so that a look at it is seen."""
+"""Sentences of random tokens as rows of a batch: padded, or packed into one row. The padding is random, so that
+attention to it would show."""
 
 import torch
 from torch import Tensor
 
-V = 23  # the vocabulary
+V = 23  # the size of the vocabulary
 
 
 def sentences(*lengths: int) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Runs of models that no training made."""
+"""Runs of models that were not trained."""
 
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,6 @@ from heedful.run.folder import parameters, tokenizer_files, write_model
 
 
 def save_run(folder: Path, model: nn.Module, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> Path:
-    """A run's folder of the model; `about` becomes task.json."""
+    """Writes a run's folder of the model; `about` becomes task.json."""
     write_model(folder, model, parameters(model), tokenizer_files(source, target) | {"task.json": about})
     return folder

@@ -1,4 +1,4 @@
-"""Servers for tests: an application on a free port of this machine, and models for it that no training made."""
+"""Servers for tests: an application on a free port of this machine, and untrained models for it."""
 
 import functools
 import threading
@@ -28,7 +28,7 @@ LINES = [f"{source} > {target} é😀.\n" for source, target in zip(PAIRS.source
 
 @contextmanager
 def running(app: FastAPI) -> Iterator[str]:
-    """The address, such as "http://127.0.0.1:40123", of a server of this application, which runs in a thread."""
+    """Runs a server of this application in a thread, and yields its address, such as "http://127.0.0.1:40123"."""
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="on")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -44,7 +44,7 @@ def running(app: FastAPI) -> Iterator[str]:
 
 
 def loud(config: Any, *, seed: int = 0, std: float = 0.4) -> Any:
-    """A model that says anything, and quite something else for another input."""
+    """A model with large random weights, whose answers differ much between inputs."""
     model = make_model(config)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -95,5 +95,5 @@ def hosted(*runs: Path) -> Mapping[str, Hosted]:
 
 @functools.cache
 def opened(run: Path) -> Any:
-    """The same model, asked without a server."""
+    """The same model, for calls without a server."""
     return heedful.load(run)

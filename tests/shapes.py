@@ -1,7 +1,7 @@
-"""Holds every function of heedful to its annotations while the tests run: types and, of tensors, shapes.
+"""Checks every function of heedful against its annotations while the tests run: types, and shapes of tensors.
 
-jaxtyping has an import hook too. It also wraps functions whose annotations name no shape, and wraps those that are
-defined within another one anew at each call of that: the tests then take six times as long.
+jaxtyping has an import hook too. But it also wraps functions whose annotations have no shapes, and wraps functions that
+are defined within others anew at each call: the tests then take six times as long.
 """
 
 import ast
@@ -22,13 +22,13 @@ from jaxtyping import jaxtyped
 from torch import Tensor
 
 ONE_CALL = jaxtyped("context")
-Seen = Any  # what annotations can tell of a value, as something that can be looked up
-MOST = 16  # values of a list, of which one that is longer is told by its length and its ends
+Seen = Any  # a hashable summary of what annotations can check
+MOST = 16  # values of a list; a longer one is summarised by its length and its ends
 EACH_TIME = inspect.CO_GENERATOR | inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def checked(made: Any) -> Any:
-    """The function, or the class with the function that fills it, held to its annotations."""
+    """The function, or the class with its __init__, with a check of its annotations."""
     if isinstance(made, type):
         if dataclasses.is_dataclass(made) and "__init__" in vars(made):
             made.__init__ = checked(made.__init__)  # type: ignore[misc]
@@ -46,15 +46,15 @@ def checked(made: Any) -> Any:
 def each_time(made: Any, held: Any) -> Any:
     @functools.wraps(made)
     def within(*args: Any, **named: Any) -> Any:
-        with ONE_CALL:  # in which a letter is one size
+        with ONE_CALL:  # within which a letter is one size
             return held(*args, **named)
 
     return within
 
 
 def once(made: Any, held: Any, hints: dict[str, Any]) -> Any:
-    """A function that is held to its annotations whenever it is given, or returns, what it was not before: the check
-    says the same of tensors of the same shapes and types."""
+    """A function that is checked whenever its arguments or its result have a new summary: the check has the same result
+    for tensors of the same shapes and types."""
     returned: dict[Seen, set[Seen]] = {}
 
     @functools.wraps(made)
@@ -80,7 +80,8 @@ def once(made: Any, held: Any, hints: dict[str, Any]) -> Any:
 
 
 def seen(value: Any) -> Seen:
-    """Of a tensor its shape and its type, of a container what it holds; of others the type, and a word itself."""
+    """A summary: the shape and dtype of a tensor, the items of a container, a string or bool itself, and otherwise the
+    type."""
     return SEEN[type(value)](value)
 
 
@@ -93,7 +94,8 @@ def held_by(value: Any) -> Seen:
 
 
 class SeenBy(dict[type, Callable[[Any], Seen]]):
-    """What sees a value, by its type: functions written in C but for containers, as every call of a test asks them."""
+    """The function that summarises a value, by type: written in C except for containers, because every call in a test
+    uses it."""
 
     def __missing__(self, kind: type) -> Callable[[Any], Seen]:
         has_shape = issubclass(kind, Tensor | numpy.ndarray)
@@ -105,7 +107,7 @@ SEEN = SeenBy({tuple: held_by, list: held_by, dict: held_by, str: str, bool: boo
 
 
 def known(hint: Any, names: dict[str, Any]) -> Any:
-    """A hint in quotes as what it names, or as anything where nothing of that name is there (yet) at run time."""
+    """A quoted hint as the object that it names, or Any where that does not exist (yet) at run time."""
     try:
         return eval(hint, names) if isinstance(hint, str) else hint
     except NameError:
@@ -113,7 +115,7 @@ def known(hint: Any, names: dict[str, Any]) -> Any:
 
 
 class Marking(ast.NodeTransformer):
-    """Decorates the functions of modules and classes, and the classes, but nothing within a function."""
+    """Decorates classes and the functions of modules and classes, but nothing within a function."""
 
     def mark(self, node: Any) -> Any:
         name = ast.copy_location(ast.Name("__checked__", ast.Load()), node)
@@ -129,7 +131,7 @@ class Loader(importlib.machinery.SourceFileLoader):
         return compile(Marking().visit(ast.parse(data, path)), path, "exec", dont_inherit=True)
 
     def path_stats(self, path: str) -> Any:
-        """Of the file and of this one: what is compiled is of both."""
+        """The time of the file plus that of this one: compiled code depends on both."""
         stats = super().path_stats(path)
         return {**stats, "mtime": stats["mtime"] + super().path_stats(__file__)["mtime"]}
 
@@ -145,7 +147,7 @@ class Loader(importlib.machinery.SourceFileLoader):
 
 
 def beside(path: str) -> str:
-    """Of a compiled file another name, as that one is of the module as it stands."""
+    """A name of its own for a compiled file, apart from that of the unchanged module."""
     return path.replace(".pyc", ".shapes.pyc")
 
 
@@ -161,5 +163,5 @@ class Finder:
 
 
 def install() -> None:
-    """To be called before the first import of heedful."""
+    """Must be called before the first import of heedful."""
     sys.meta_path.insert(0, Finder)  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
-"""Models that any search can ask: a toy, where what comes next hangs on all tokens before and on nothing that was
-learnt, and a small one of each kind that translates."""
+"""Models for tests of search: a toy without training, whose logits depend on all tokens before, and a small translator
+of each kind."""
 
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ V, BOS, EOS, SIZE = 12, 1, 2, 997
 
 @dataclass
 class Walk:
-    """Where each row of a toy stands in its table."""
+    """The row of the toy's table for each row of the batch."""
 
     row: Tensor
 

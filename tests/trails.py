@@ -1,5 +1,5 @@
-"""A toy that walks over a table, one hop a token: what comes next hangs on the whole history, and is known in plain
-Python.
+"""A toy model that moves in a table, one step per token: the next logits depend on the whole history, and are easily
+computed in plain Python.
 
 Sizes: B sentences, S source length, R rows, V vocabulary.
 """
@@ -20,7 +20,7 @@ Told = tuple[int, ...]
 
 @dataclass
 class Trail:
-    """The state of a toy: where each row stands, the sentence it is of, and the steps taken."""
+    """The state of a toy: the table row and the sentence of each row of the batch, and the number of steps."""
 
     place: Tensor
     sentence: Tensor
@@ -32,7 +32,7 @@ class Trail:
 
 @dataclass
 class Toy:
-    """A model that walks over `table` (PLACES, V) of logits, one hop a token; `seen` has the rows of each step."""
+    """A model that moves in a `table` (PLACES, V) of logits, one step per token; `seen` has the rows of each step."""
 
     table: Tensor
     seen: list[list[int]] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""Small trainings in processes of their own, forked from one that has everything imported already.
+"""Small trainings in processes of their own, forked from one that has imported everything.
 
-`Trainer` is what tests use; run as a program, this file is the other side: it reads a job a line from standard input,
-forks its ranks, and answers with their process ids; asked to wait, with how each of them ended.
+Tests use `Trainer`. Run as a program, this file is the other side: it reads a job per line from standard input, forks
+its ranks, and answers with their process ids; asked to wait, it answers with how a process ended.
 """
 
 import hashlib
@@ -46,17 +46,17 @@ class Trainer:
         patience: int = 120,
         lost: tuple[int, int, int] | None = None,
     ) -> list[int]:
-        """The process ids of the ranks of a training that goes on or begins in `out`; see `told` for what they do.
+        """Begins or continues a training in `out`, and returns the process ids of its ranks; `told` has their records.
 
-        `model` and `begun`: as `training` takes them.
-        `leave`: the step after which rank 0 sends itself SIGTERM. `patience`: seconds that ranks wait for each other.
-        `lost`: a rank, after how many of its losses, and the signal that it then sends itself, having told "lost".
+        `model` and `begun`: as in `training`. `leave`: the step after which rank 0 sends itself SIGTERM. `patience`:
+        seconds that ranks wait for each other. `lost`: a rank, the number of its losses, and the signal that it then
+        sends itself, after recording "lost".
         """
         job = {"out": str(out), "settings": settings, "model": model, "begun": str(begun), "ranks": ranks}
         return self.ask(**job, leave=leave, patience=patience, lost=lost)
 
     def wait(self, pids: Sequence[int]) -> list[int]:
-        """How each ended: an exit code, or minus the signal that ended it."""
+        """How each process ended: its exit code, or minus the signal that ended it."""
         return [self.ask(wait=pid) for pid in pids]
 
     def run(self, out: Path, *settings: str, **how: Any) -> list[int]:
@@ -72,19 +72,19 @@ def wait_until(done: Callable[[], bool], pid: int) -> None:
 
 
 def state_of(pid: int) -> str:
-    """Of a process that has not been waited for: "T" where it was stopped, "Z" where it has ended."""
+    """The state of a process that has not been waited for: "T" if it was stopped, "Z" if it has ended."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def told(out: Path, rank: int = 0) -> list[list[Any]]:
-    """What a rank of the training in `out` has told so far: [word, ...] a line."""
+    """The records of a rank of the training in `out` so far: [word, ...] per line."""
     path = Path(f"{out}.{rank}.log")
     lines = path.read_text().split("\n")[:-1] if path.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def ends(out: Path) -> dict[str, str]:
-    """What must not depend on how often a training was interrupted: the sha256 of its last weights, and its scores."""
+    """The results that must not depend on interruptions: the sha256 of the last weights, and the metrics."""
     steps = sorted((out / "checkpoints").glob("step-*"), key=lambda path: int(path.name[5:]))
     files = [*sorted(steps[-1].glob("*.safetensors")), out / "model.safetensors"]
     hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
@@ -94,7 +94,7 @@ def ends(out: Path) -> dict[str, str]:
     return hashes | {"steps": steps[-1].name, "metrics": json.dumps(rows)}
 
 
-# What a training imports when it comes to it, which every process that is forked would do anew.
+# Modules that a training imports when it needs them, which every forked process would otherwise import anew.
 TASKS = tuple(f"heedful.tasks.{task}.train" for task in ("translate", "chat", "reward", "prefer"))
 IMPORTED = ("cases", "heedful.look.draw", "heedful.verbs.train", "sacrebleu", "torch._dynamo", *TASKS)
 
@@ -109,7 +109,7 @@ def serve() -> None:
     torch.set_num_threads(1)
     for name in IMPORTED:
         importlib.import_module(name)
-    choose_precision(torch.device("cpu"))  # a measurement of a second
+    choose_precision(torch.device("cpu"))  # takes a second to measure
     heedful.run.train.curves = lambda rows, scores, title: None  # drawing takes longer than a small training
     heedful.run.train.to_bytes = lambda figure, kind: b"not drawn"
     heedful.store.files.Disk.fsync = lambda disk, descriptor: None
@@ -139,7 +139,7 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
 
     os.close(0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, lambda *_: None)  # what comes when training has ended changes nothing
+        signal.signal(number, lambda *_: None)  # signals after the end of training have no effect
     log = os.open(f"{job['out']}.{rank}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
 
     def tell(*words: Any) -> None:
@@ -167,7 +167,7 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
             tell("lost")
             os.kill(os.getpid(), job["lost"][2])
         if made_steps + 1 == job["leave"] and rank == 0:
-            os.kill(os.getpid(), signal.SIGTERM)  # in the midst of the step, which is still made
+            os.kill(os.getpid(), signal.SIGTERM)  # within the step, which is completed
         return plain(task, model, batch)
 
     CachingTask.loss, CachingTask.batches = loss, batches
@@ -194,8 +194,8 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
 
 
 def training(name: str, begun: Path, *settings: str) -> tuple[Any, Any]:
-    """A recipe, with what its task knows of these settings, and its data: a translator's of `made` or of a file with
-    pairs from low to high, a case, or a method of prefer from the run in `begun`."""
+    """A recipe, with those of these settings that its task has, and its data: a translator's from `made` or from a file
+    with pairs from low to high, a case, or a method of prefer from the run in `begun`."""
     import cases
     import made
     from heedful.run.recipe import keys_in, override
@@ -215,7 +215,7 @@ def training(name: str, begun: Path, *settings: str) -> tuple[Any, Any]:
 
 
 def sentences(batch: Any) -> list[str]:
-    """The target sentences of a batch, each as its ids in text; of another task's batch none."""
+    """The target sentences of a batch, each as its ids in text; empty for a batch of another task."""
     from heedful.data.batches import PairBatch
 
     if not isinstance(batch, PairBatch):

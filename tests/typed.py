@@ -1,4 +1,4 @@
-"""What a type checker says that the public functions hand back. A test has mypy read this; nothing executes it."""
+"""The types of public functions' results. A test has mypy check this file; it is not executed."""
 # mypy: disallow-any-generics, disallow-untyped-calls, warn-return-any
 
 from typing import assert_type

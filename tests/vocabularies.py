@@ -1,4 +1,4 @@
-"""Two trained vocabularies, what they were trained on, and texts that are hard to give back."""
+"""Two trained vocabularies, their training text, and texts that are hard to restore."""
 
 import pytest
 

@@ -1,13 +1,13 @@
-"""Waiting for what other threads and processes do."""
+"""Waits for other threads and processes."""
 
 import time
 from collections.abc import Callable
 
-PATIENCE = 120  # seconds: more than a machine that is stalled takes, so that only what never comes is given up
+PATIENCE = 120  # seconds: longer than any stall of a machine, so that a wait ends only where the result never comes
 
 
 def becomes(true: Callable[[], bool]) -> bool:
-    """Whether it is true, or is so before long."""
+    """Waits until `true` holds, for PATIENCE seconds at most, and returns whether it does."""
     until = time.monotonic() + PATIENCE
     while not (found := true()) and time.monotonic() < until:
         time.sleep(0.005)

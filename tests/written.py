@@ -1,4 +1,4 @@
-"""Pairs as translators' tools write them, for the tests of what is read."""
+"""Pairs as written by translators' tools, for the tests of readers."""
 
 import io
 import json

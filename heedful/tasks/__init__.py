@@ -1,4 +1,4 @@
-"""All tasks: a row each, and nothing else names one."""
+"""All tasks, a row each. No other module lists them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,15 +28,15 @@ ROWS: tuple[Lazy[Task], ...] = (
 )
 TASKS: Mapping[str, Task] = {row.name: row for row in (part() for part in ROWS)}
 
-DEFAULT = next(iter(TASKS))  # where a recipe names no task
+DEFAULT = next(iter(TASKS))  # the task of a recipe that names none
 
 
 def scoring_options(row: Task) -> type[Any]:
-    """What `heed eval` is told for models of this task."""
+    """The options of `heed eval` for models of this task."""
     options = row.eval_options or Lazy[type[Any]]("heedful.tasks.shared.cli:DataOptions")
     return NoOptions if row.evaluate is None else options()
 
 
 def trained() -> dict[str, Task]:
-    """Those of `heed train`."""
+    """The tasks of `heed train`, by name."""
     return {name: row for name, row in TASKS.items() if row.job is not None}

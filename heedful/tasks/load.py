@@ -1,4 +1,4 @@
-"""The model in a run's folder, by what its task.json says."""
+"""Loads the model in a run's folder, by the task in its task.json."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
     from heedful.tasks.vectors.use import WordVectors
 
-    # What may come out of a run's folder.
+    # The classes of models that may be in a run's folder.
     Loaded: TypeAlias = (
         Answerer
         | ChatModel
@@ -54,13 +54,13 @@ CLASSES = {row.served.path.rpartition(":")[2]: row.served for row in TASKS.value
 
 
 def row_of_run(run: Path) -> Task:
-    """The row of the task that a folder's model is for. Raises MissingError or InputError where it is none."""
+    """The row of the task of a folder's model. Raises MissingError or InputError where there is none."""
     name, about = task_name(run)
     return row_saved_as(name, about, where=run)
 
 
 def refuse_other_task(run: Path) -> None:
-    """Raises StorageError where task.json is of a model for another task than that which the run's recipe says."""
+    """Raises StorageError where task.json names another task than the run's recipe."""
     name, _ = task_name(run)
     trained = str(plain_recipe(run).get("task"))
     if trained in TASKS and (TASKS[trained].saved_as or trained) != name:
@@ -88,9 +88,9 @@ def load_model(
     engine: str | None = None,
     weights: str = "float32",
 ) -> Any:
-    """The model of a run, of this `kind`. With the engine "ctranslate2", a translator on a CPU that searches by that
-    library, with "auto" one that does where it can; with `weights` int8 or int4, one in fewer bits, on a CPU. Raises
-    MissingError, InputError or StorageError."""
+    """Loads the model of a run, which must be of the class `kind`. With the engine "ctranslate2" a translator on a CPU
+    searches with that library; with "auto" it does so where possible. With `weights` int8 or int4 the model has fewer
+    bits, on a CPU. Raises MissingError, InputError or StorageError."""
     row = row_of_run(run)
     if not isinstance(kind, type):
         fix = f'heedful.load(run, heedful.{row.served().__name__}, device="cpu")'
@@ -111,5 +111,5 @@ def _with_article(name: str) -> str:
 
 
 def row_of_model(served: Served) -> Task:
-    """The row of a model that is loaded already."""
+    """The row of the task of a loaded model."""
     return row_saved_as(served.about.get("task"), served.about, where=Path("task.json"))

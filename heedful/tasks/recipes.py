@@ -1,4 +1,4 @@
-"""Recipes by the names of their tasks, from YAML and from Python files."""
+"""Reads recipes, given as the name of a task, as YAML or as a Python file."""
 
 import runpy
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ from heedful.run.recipe import Recipe, Section, from_format_1, read_yaml, valida
 from heedful.run.resume import recipe_text
 from heedful.tasks import DEFAULT, TASKS, trained
 
-# Keys at the top of the configurations of other programs, which no recipe has.
+# Top-level keys in the configurations of other programs, which no recipe has.
 OTHERS = {"OpenNMT-py": {"save_data", "save_model", "src_vocab", "tgt_vocab"}, "Joey NMT": {"training", "testing"}}
 
 
 class Sections(TypedDict, total=False):
-    """What a recipe may say beside its task: each task reads some of these, and any other is an error."""
+    """The sections of a recipe besides its task. Each task reads some of these; any other is an error."""
 
     preset: str
     start_from: str
@@ -33,12 +33,13 @@ class Sections(TypedDict, total=False):
 
 
 def recipe(task: str | None = None, **sections: Unpack[Sections]) -> Recipe:
-    """The recipe of a task: `recipe("tag", data={"path": "tags.tsv"}, train={"minutes": 5})`. Raises InputError."""
+    """Makes a recipe for a task: `recipe("tag", data={"path": "tags.tsv"}, train={"minutes": 5})`. Raises
+    InputError."""
     return build({"task": task or DEFAULT, **sections}, where="recipe")
 
 
 def build(data: object, *, where: str) -> Recipe:
-    """A recipe from plain data, with errors in one line."""
+    """Makes a recipe from plain data, with errors in one line."""
     return validated(kind_of_recipe(data, where=where), data, where=where)
 
 
@@ -51,7 +52,7 @@ def kind_of_recipe(data: object, *, where: str) -> type[Recipe]:
 
 
 def from_yaml(text: str, *, where: str) -> Recipe:
-    """A recipe from YAML text."""
+    """Reads a recipe from YAML text."""
     data = read_yaml(text, where=where)
     data = {} if data is None else data
     for program, keys in OTHERS.items():
@@ -63,12 +64,12 @@ def from_yaml(text: str, *, where: str) -> Recipe:
 
 
 def saved_recipe(out: Path) -> Recipe:
-    """The recipe of the run in `out`."""
+    """Reads the recipe of the run in `out`."""
     return from_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
 
 
 def read_recipe(name: str) -> Recipe:
-    """The recipe behind a task's name, a Python file that defines `recipe`, or a YAML file."""
+    """Reads a recipe, given the name of a task, a Python file that defines `recipe`, or a YAML file."""
     if name in trained():
         return recipe(name)
     path = Path(name)

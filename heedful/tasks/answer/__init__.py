@@ -1,4 +1,4 @@
-"""Answers to questions, each a stretch of a text (Rajpurkar et al. 2016)."""
+"""Extractive question answering: each answer is a span of a text (Rajpurkar et al. 2016)."""
 
 from heedful.run.task import Lazy, Task
 from heedful.tasks.shared.inside import TEXTS_IN_TWOS

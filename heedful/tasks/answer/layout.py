@@ -1,8 +1,9 @@
-"""From questions and contexts to windows of tokens: the model reads a question and a part of the context as two texts,
-and says of each token of the context how well an answer begins and ends there (Devlin et al. 2019, section 4.2).
+"""Converts questions and contexts to windows of tokens: the model reads a question and a part of the context as two
+texts, and scores each token of the context as the beginning and as the end of the answer (Devlin et al. 2019, section
+4.2).
 
-A long context is read in windows that overlap by half. Where the answer is not in a window, and where there is none, it
-begins and ends at the first token (section 4.3).
+A long context is read in windows that overlap by half. Where a window does not contain the answer, and where there is
+none, the answer begins and ends at the first token (section 4.3).
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,15 +24,15 @@ from heedful.tasks.shared.lengths import cut_warning
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerSpec:
-    """What the answers of a model mean: task.json, beside the task's name."""
+    """The content of task.json besides the task's name: what a model's answers mean."""
 
-    longest: int = 30  # tokens of an answer
-    unanswerable: bool = False  # it may say that the context does not tell
+    longest: int = 30  # the most tokens of an answer
+    unanswerable: bool = False  # whether it may answer that the context does not contain the answer
 
 
 class Window(NamedTuple):
-    """A question and a part of its context, whose tokens stand at `begin` and behind; `offsets` are the characters of
-    the whole context that each covers. The answer begins and ends at the positions in `target`."""
+    """A question and a part of its context, whose tokens begin at `begin`; `offsets` are the characters of the whole
+    context that each token covers. `target` has the positions at which the answer begins and ends."""
 
     framed: Framed
     begin: int
@@ -40,8 +41,8 @@ class Window(NamedTuple):
 
 
 class AnswerLayout:
-    """From questions to windows of at most `context` tokens. A question loses its end where it leaves too little room:
-    it has at most half of that (`warnings` tells of those)."""
+    """Lays out questions as windows of at most `context` tokens. A question of more than half of the room loses its end
+    (see `warnings`)."""
 
     def __init__(self, tokenizer: Tokenizer, context: int) -> None:
         self.tokenizer, self.frame = tokenizer, Frame.of_encoder(tokenizer)
@@ -59,7 +60,7 @@ class AnswerLayout:
         ]
 
     def warnings(self, questions: Sequence[Question]) -> list[str]:
-        """What is told of each question that is not read as a whole; "" of the others."""
+        """For each question that is not read as a whole a warning, otherwise ""."""
         asked = self.tokenizer.encode([one.question for one in questions])
         return [cut_warning(min(len(ids), self.room // 2), len(ids)) for ids in asked]
 
@@ -78,7 +79,8 @@ class AnswerLayout:
 
 
 class AnswerBatch(NamedTuple):
-    """Windows as rows. `valid`: where an answer may begin and end, the first token among them. Segment 0 is padding."""
+    """Windows as rows. `valid`: where an answer may begin and end, which includes the first token. Segment 0 is
+    padding."""
 
     tokens: Int[Tensor, "B T"]
     segments: Int[Tensor, "B T"]

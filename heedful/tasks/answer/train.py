@@ -1,4 +1,4 @@
-"""Training answers to questions, from scratch or from an encoder."""
+"""Trains a model that answers questions, from scratch or from an encoder."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,11 +19,11 @@ from heedful.tasks.shared.body import BodyJob
 from heedful.tasks.shared.sections import TokenTrain
 from heedful.training.loss import Loss
 
-SHOWN = 8  # questions of a sample
+SHOWN = 8  # questions in a sample
 
 
 class AnswerTask:
-    """Batches of windows, and the cross-entropy of where their answers begin and end."""
+    """Batches of windows, and the cross-entropy of the beginnings and ends of their answers."""
 
     def __init__(self, windows: Sequence[Window], plan: TokenTrain) -> None:
         self.windows, self.plan = windows, plan

@@ -1,4 +1,4 @@
-"""Answering questions by a stretch of a text, with a model that has learnt to."""
+"""Answers questions by a span of a text, with a trained model."""
 
 import re
 import string
@@ -28,12 +28,12 @@ from heedful.tasks.shared.one_or_many import one_or_many, refuse_other_count
 from heedful.tasks.shared.reading import token_logits
 from heedful.tasks.shared.served import Reads, TextModel, spec_of
 
-BEST = 20  # spans of a window that are ranked with those of the others, as in their code
+BEST = 20  # spans of each window that are ranked together, as in Devlin et al.'s code
 ARTICLES, PUNCTUATION = re.compile(r"\b(a|an|the)\b"), str.maketrans("", "", string.punctuation)
 
 
 class Answer(NamedTuple):
-    """Characters `start` to before `end` of the context; "" where it does not tell."""
+    """Characters `start` to `end` (exclusive) of the context; "" where the context does not contain the answer."""
 
     text: str
     score: float  # its probability among the best spans
@@ -42,14 +42,14 @@ class Answer(NamedTuple):
 
 
 class Answering(NamedTuple):
-    """The answers to a question, the best first, and a warning, where there is need of one."""
+    """The answers to a question, the best first, and a warning, or ""."""
 
     answers: list[Answer]
     warning: str = ""
 
 
 class Answerer(TextModel[TokenClassifier]):
-    """A trained token classifier, whose two logits say where an answer begins and ends, and its tokenizer."""
+    """A trained token classifier, whose two logits score the beginning and the end of an answer, and its tokenizer."""
 
     task: ClassVar = "answer"
     purpose: ClassVar = "answering questions"
@@ -65,19 +65,19 @@ class Answerer(TextModel[TokenClassifier]):
 
     @property
     def context(self) -> int:
-        """How many tokens the model can read at once."""
+        """The number of tokens that the model can read at once."""
         return self.model.config.embed.context_length
 
     @one_or_many("contexts")
     def answer(self, questions: Sequence[str], contexts: Sequence[str], *, top: int = 1) -> list[list[Answer]]:
-        """The `top` best answers of each question from its context, the best first. Warns of questions that are too
+        """The `top` best answers to each question from its context, the best first. Warns about questions that are too
         long to be read as a whole. Raises InputError for an empty question or context."""
         found = self.search(questions, contexts, top=top)
         warn([one.warning for one in found])
         return [one.answers for one in found]
 
     def search(self, questions: Sequence[str], contexts: Sequence[str], *, top: int = 1) -> list[Answering]:
-        """`answer`, with what is to be known of each."""
+        """Like `answer`, but returns the warnings instead of issuing them."""
         refuse_no_answers(top)
         asked = [Question(sanitise(q), sanitise(c), (), "") for q, c in zip(questions, contexts, strict=True)]
         if any(not text.strip() for one in asked for text in one[:2]):
@@ -87,7 +87,7 @@ class Answerer(TextModel[TokenClassifier]):
 
     @checks_arguments
     def measure(self, questions: Sequence[Question]) -> dict[str, float]:
-        """The loss in nats a window, and exact matches and F1 as SQuAD counts them (Rajpurkar et al. 2016)."""
+        """The loss in nats per window, and exact match and F1 as defined by SQuAD (Rajpurkar et al. 2016)."""
         refuse_nothing(questions)
         encoded = self.layout.encode(questions)
         found, loss = self._answers(questions, encoded, 1)
@@ -115,8 +115,7 @@ class Answerer(TextModel[TokenClassifier]):
         return ranked, nats / max(1, len(windows))
 
     def _rank(self, context: str, windows: Sequence[Window], logits: Sequence[Tensor], top: int) -> list[Answer]:
-        """The best spans of all windows. That the context does not tell is as likely as in the window where it is
-        least so."""
+        """The best spans of all windows. The score of "no answer" is the lowest of all windows."""
         found: dict[tuple[int, int], float] = {}
         for window, own in zip(windows, logits, strict=True):
             begins, ends = own[window.begin : window.begin + len(window.offsets)].unbind(1)
@@ -137,12 +136,12 @@ class Answerer(TextModel[TokenClassifier]):
 
 
 def normalised(text: str) -> str:
-    """Lower case, without punctuation, articles and blanks: what SQuAD compares."""
+    """The text in lower case, without punctuation, articles and extra spaces, as compared by SQuAD."""
     return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 
 def word_f1(found: str, right: str) -> float:
-    """The F1 of the words, each as often as it occurs; of no words, whether both have none."""
+    """The F1 of the words as multisets; where one text has no words, whether the other has none either."""
     ours, theirs = normalised(found).split(), normalised(right).split()
     if not ours or not theirs:
         return float(ours == theirs)
@@ -159,7 +158,8 @@ class AnsweredQuestion(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerOptions:
-    """`contexts` are the texts that the questions are answered from, one for each; or `context` is that of all."""
+    """`contexts` are the texts that the questions are answered from, one for each; `context` is used for a question
+    without."""
 
     context: str = ""
     contexts: tuple[str, ...] = ()
@@ -169,7 +169,7 @@ class AnswerOptions:
 def answer_questions(
     answerer: Answerer, questions: Sequence[str], options: AnswerOptions
 ) -> Iterator[AnsweredQuestion]:
-    """Raises InputError for a question without a text."""
+    """Answers questions. Raises InputError for a question without a text."""
     refuse_other_count("contexts", options.contexts, questions)
     own = options.contexts or ("",) * len(questions)
     contexts = [one or options.context for one in own]

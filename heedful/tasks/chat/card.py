@@ -1,5 +1,5 @@
-"""What a model card shows of a chat model beside its scores: what it was taught to refuse, what it answers to questions
-that it has not seen, and to questions about things that do not exist."""
+"""What a model card shows of a chat model besides its scores: what its training data refuse, its answers to held-out
+questions, and its answers to questions about things that do not exist."""
 
 import re
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from heedful.data.text.conversations import Conversation
 from heedful.run.card import text_table
 from heedful.tasks.chat.use import ChatModel, Reply
 
-SHOWN, TOKENS = 5, 60  # conversations, tokens of an answer
+SHOWN, TOKENS = 5, 60  # conversations, and tokens of an answer
 REFUSES = re.compile(
     r"\b(I(?:'m| am) (?:sorry|unable|not able)|as an AI|"
     r"I (?:can(?:no|')t|will not|won't|do not|don't) (?:help|do|answer|provide|have))\b",
     re.IGNORECASE,
 )
-# Of nothing that is: whatever is answered is made up, unless the answer says so.
+# Questions about things that do not exist: every answer is made up, unless it says so.
 ABOUT_NOTHING = (
     "Who wrote the novel The Glass Orchard of Ylth?",
     "Give a reference for a paper on the zorbel effect.",
@@ -23,13 +23,13 @@ ABOUT_NOTHING = (
 
 
 def refusals(conversations: Sequence[Conversation]) -> tuple[int, int]:
-    """How many of the answers refuse, by English words that often do, and how many answers there are."""
+    """The number of answers that refuse, recognised by typical English phrases, and the number of answers."""
     said = [one["content"] for own in conversations for one in own if one["role"] == "assistant"]
     return sum(bool(REFUSES.search(text)) for text in said), len(said)
 
 
 def taught(conversations: Sequence[Conversation]) -> str:
-    """A sentence on what the conversations teach to refuse."""
+    """A sentence on how many answers in the conversations refuse."""
     refused, count = refusals(conversations)
     if not refused:
         return f"None of the {count:,} answers that it was taught refuses anything, so it has learnt to refuse nothing."
@@ -38,10 +38,10 @@ def taught(conversations: Sequence[Conversation]) -> str:
 
 
 def examples(model: ChatModel, conversations: Sequence[Conversation]) -> list[str]:
-    """Lines of Markdown: questions that were held out, with what is answered and what would be right, and questions
-    about nothing."""
+    """Lines of Markdown: held-out questions, with the model's answers and those in the data, and the model's answers to
+    questions about things that do not exist."""
     ends = (own for own in conversations if [one["role"] for one in own[-2:]] == ["user", "assistant"])
-    asked = [*{own[-2]["content"]: own for own in ends}.values()]  # each question once
+    asked = [*{own[-2]["content"]: own for own in ends}.values()]  # without repeated questions
     few = [asked[i * len(asked) // min(SHOWN, len(asked))] for i in range(min(SHOWN, len(asked)))]
     made = model.greedy_each([own[:-1] for own in few], tokens=TOKENS)
     nothing = [[{"role": "user", "content": text}] for text in ABOUT_NOTHING]

@@ -29,12 +29,12 @@ from heedful.tasks.shared.line_by_line import Record, answer_groups, answer_line
 if TYPE_CHECKING:
     from heedful.tasks.chat.talk import Talk
 
-UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # control characters that could do something to a terminal
+UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # control characters that could affect a terminal
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChatScoring(DataOptions):
-    """What `heed eval` is told for a chat model."""
+    """The options of `heed eval` for a chat model."""
 
     answers: Annotated[
         int, typer.Option(min=0, help="Of a chat model: how many answers are generated to be compared; 0: none.")
@@ -83,7 +83,7 @@ def chat(
                 raise typer.Exit
             yield [talk.record(line, commands=not as_json)]
 
-    # One by one: each answer stands on those before it.
+    # One by one: each answer depends on those before it.
     given = [turns] if turns else text_groups()
     answer_groups(
         ([line] for lines in given for line in lines),
@@ -109,10 +109,10 @@ def _render(run: Run, turns: list[str] | None, system: str, *, as_json: bool) ->
 
 
 def _at_a_terminal(talk: "Talk") -> None:
-    """Reads turns and shows answers as they are made, until the user leaves."""
+    """Reads turns and prints answers as they are generated, until the user leaves."""
     from heedful.tasks.chat.talk import GONE
 
-    with suppress(ImportError):  # Windows has none
+    with suppress(ImportError):  # not on Windows
         import readline  # noqa: F401 - lines can be edited, and those before come back
     print("/help tells what can be typed; Ctrl-D leaves")
     while True:
@@ -152,7 +152,7 @@ def _answer(talk: "Talk", line: str) -> None:
 
 
 def shown(text: str) -> str:
-    """For a terminal: what could steer it, as Python writes it."""
+    """The text with control characters escaped, so that it cannot affect a terminal."""
     return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 

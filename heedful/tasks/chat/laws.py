@@ -1,4 +1,4 @@
-"""The laws that a chat model must keep, beside those of a language model."""
+"""The laws of a chat model, in addition to those of a language model."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ FEW, TOKENS = 6, 16
 
 
 def chat_laws(served: ChatModel, texts: Sequence[str]) -> Iterator[Law]:
-    """On conversations of these texts, or of some words where there are none."""
+    """Checks the laws on conversations that are made of these texts, or of a few words where there are none."""
     yield from TextProbe(served, texts)
     asked = _conversations(served, texts)
     yield Law(

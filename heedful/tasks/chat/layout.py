@@ -1,4 +1,5 @@
-"""Conversations that fit a model's context: what is too long loses its first turns, and never what the system said."""
+"""Conversations that fit a model's context: one that is too long loses its first turns, but never the system's
+messages."""
 
 import bisect
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ Read = TypeVar("Read")
 
 
 class Learnable(NamedTuple):
-    """Conversations as texts to learn from, and notes on those that were too long."""
+    """Conversations as texts to train on, and notes on those that were too long."""
 
     texts: list[Text]
     notes: list[str]
@@ -24,9 +25,9 @@ class Learnable(NamedTuple):
 def longest_end(
     messages: Sequence[Message], read: Callable[[Sequence[Message]], Read], fits: Callable[[Read], bool]
 ) -> tuple[Sequence[Message], Read]:
-    """A conversation, or what of it begins with one of its later questions, with what the system said before: the
-    longest that fits, or the last question's, which may not. And how it is read. The longer is taken to fit no better,
-    so that few are read."""
+    """Shortens a conversation so that it fits: the whole, or the longest part that begins with one of its later
+    questions, with the system messages before it. Where none fits, the part that begins with the last question. Returns
+    the messages, and `read` of them. Searches by bisection: it assumes that where a part fits, shorter ones do too."""
     begins = [0, *[i for i, one in enumerate(messages) if one["role"] == "user"][1:]]
     found: dict[int, Read] = {}
 
@@ -44,7 +45,7 @@ def longest_end(
 
 
 def fitted_prompt(tokens: ChatTokens, messages: Sequence[Message], room: int) -> tuple[Ids, int]:
-    """The prompt for the next answer in at most so many tokens, and how many of the turns it left out. Raises
+    """The prompt for the next answer in at most `room` tokens, and the number of turns that were left out. Raises
     TooLongError where the last question alone is longer."""
     kept, ids = longest_end(messages, tokens.prompt, lambda ids: len(ids) <= room)
     if len(ids) <= room:
@@ -54,8 +55,8 @@ def fitted_prompt(tokens: ChatTokens, messages: Sequence[Message], room: int) ->
 
 
 def learnable(tokens: ChatTokens, conversations: Sequence[Conversation], context: int, name: str) -> Learnable:
-    """Whole conversations, and the ends of those that are longer than the context; an exchange that is longer alone is
-    left out. Raises InputError where none is left."""
+    """The conversations as texts to train on; of those that are longer than the context, the end. A conversation whose
+    last exchange alone is longer is left out. Raises InputError where none is left."""
     texts, cut, left = [], 0, 0
     for conversation in conversations:
         kept, text = longest_end(conversation, tokens.learning, lambda text: len(text.ids) - 1 <= context)

@@ -9,8 +9,8 @@ from heedful.tasks.shared.steps import Stepped, StepsOptions
 
 
 def steps_answering(model: ChatModel, texts: Sequence[str], options: StepsOptions) -> Iterator[Stepped]:
-    """Each text is what a user says, or a JSON list of messages. Raises InputError for one that cannot be read at
-    once."""
+    """Generates the answer to each text, and returns the steps. A text is a user's message, or a JSON list of messages.
+    Raises InputError for one that does not fit the model's context."""
     options.check(model.tokenizer)
     for text in texts:
         asked = model.asked(messages_in(text), max(1, len(options.chosen) + 1))

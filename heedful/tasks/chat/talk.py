@@ -1,4 +1,4 @@
-"""A conversation at a terminal: what was said so far, and the commands that change it."""
+"""A conversation at a terminal: its turns, and the commands that change it."""
 
 import json
 from collections.abc import Generator
@@ -18,7 +18,7 @@ GONE, QUIT = "bye", ("/quit", "/exit", "/bye")
 
 
 class Talk:
-    """`turns` are what user and assistant said; what the system says stands before them."""
+    """A conversation. `turns` are the messages of user and assistant; the system's text comes before them."""
 
     def __init__(self, model: ChatModel, options: ChatOptions) -> None:
         self.model, self.options, self.system = model, options, options.system
@@ -30,9 +30,9 @@ class Talk:
         return first + self.turns
 
     def answer(self, text: str) -> Generator[str, None, Reply]:
-        """The reply to what the user says, piece by piece, and at the end as a whole. The conversation then has both;
-        where somebody closes this before the end, as much of the reply as came. Raises TextError, and all is as it was
-        before."""
+        """Yields the reply to a user's message piece by piece, and returns the whole. Both are then appended to the
+        conversation; where the generator is closed before the end, with the part of the reply so far. Raises TextError,
+        and the conversation is then unchanged."""
         asked: Message = {"role": "user", "content": text}
         options, said = self.options, ""
         sampling = SamplingOptions(**options.sampling)
@@ -53,7 +53,7 @@ class Talk:
             raise
 
     def reply(self, text: str) -> Reply:
-        """The same as a whole. Raises TextError."""
+        """Returns the whole reply to a user's message. Raises TextError."""
         pieces = self.answer(text)
         while True:
             try:
@@ -62,8 +62,9 @@ class Talk:
                 return over.value
 
     def record(self, line: str, *, commands: bool) -> ChatRecord:
-        """What is answered to a line: a turn of this conversation, or a JSON list of messages, which is answered by
-        itself and leaves no trace here. With `commands`, a line that begins with "/" is one. Raises TextError."""
+        """The answer to a line: a turn of this conversation, or a JSON list of messages, which is answered by itself
+        and does not change the conversation. With `commands`, a line that begins with "/" is a command. Raises
+        TextError."""
         if commands and line.startswith("/"):
             return {"role": "system", "content": self.command(line.strip()), "tokens": []}
         if listed_in(line) is None:
@@ -72,7 +73,7 @@ class Talk:
         return record
 
     def command(self, line: str) -> str:
-        """Does what a line that begins with "/" says, and returns what is to be shown; GONE: the end."""
+        """Executes a command and returns the text to show; GONE means the end."""
         word, _, rest = line.partition(" ")
         rest = rest.strip()
         match word:

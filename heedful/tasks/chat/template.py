@@ -1,4 +1,4 @@
-"""The chat template of a run: a file beside its weights, as a folder of the Hub has it."""
+"""The chat template of a run: a file beside its weights, as in a folder of the Hub."""
 
 from pathlib import Path
 
@@ -16,14 +16,15 @@ FIX = "heed train chat --data CONVERSATIONS --from it"
 
 
 def template_in(folder: Path) -> str | None:
-    """The source of the template in a folder; None where it has none. Raises InputError for what is no text."""
+    """The source of the template in a folder; None where it has none. Raises InputError for a template that is not a
+    string."""
     kept = chat_files(folder)
     if CHAT in kept:
         return str(kept[CHAT].decode(errors="replace"))
     said = kept.get(CHAT_SAID)
     if said is None:
         return None
-    if isinstance(said, list):  # one for each use, by name
+    if isinstance(said, list):  # several templates, by name
         named = {str(one.get("name")): one.get("template") for one in said if isinstance(one, dict)}
         said = named.get("default")
     if not isinstance(said, str):
@@ -32,8 +33,8 @@ def template_in(folder: Path) -> str | None:
 
 
 def template_of(run: Path) -> ChatTemplate:
-    """The template of a run, whose model is not read. Raises OtherTaskError where it has none: the model has learnt no
-    conversations; MissingError, InputError or StorageError."""
+    """The template of a run; the model is not loaded. Raises OtherTaskError where it has none: the model was not
+    trained on conversations; MissingError, InputError or StorageError."""
     name, about = task_name(run)
     refuse_other(about, run, "generate", "conversations")
     source, tokenizers = template_in(run), read_tokenizers(run)
@@ -46,8 +47,8 @@ def template_of(run: Path) -> ChatTemplate:
 
 
 def chosen_template(name: str, start: Path | None) -> str:
-    """The source of what a recipe names: a file, or by default what the run to start from has, or the simplest.
-    Raises InputError or MissingError."""
+    """The source of the template that a recipe names: a file, or by default that of the run to start from, or the
+    simplest. Raises InputError or MissingError."""
     if name.endswith(".jinja"):
         if not Path(name).is_file():
             raise MissingError("no such file", where=name, fix="check data.template")
@@ -59,11 +60,11 @@ def chosen_template(name: str, start: Path | None) -> str:
 
 
 def controls_in(source: str) -> list[str]:
-    """The control tokens that a template spells, as they come."""
+    """The control tokens in a template, in their order."""
     return [*dict.fromkeys(found[0] for found in EXTRA.finditer(source))]
 
 
 def special_names(tokenizer: Tokenizer) -> dict[str, str]:
-    """The tokens that a template may name."""
+    """The special tokens that a template may use, by name."""
     roles = {"bos": tokenizer.bos, "eos": tokenizer.eos, "pad": tokenizer.special.pad, "unk": tokenizer.unk}
     return {f"{role}_token": tokenizer.pieces([index])[0] for role, index in roles.items() if index is not None}

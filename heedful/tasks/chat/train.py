@@ -34,12 +34,12 @@ from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.training.loss import Loss
 
 SHOWN = 6  # conversations of a sample
-FEW = 32  # conversations that are looked at before training
-GENERATED = 100  # answers that are generated to be compared, of a test set
+FEW = 32  # conversations whose tokens are checked before training
+GENERATED = 100  # answers that are generated and compared with those of a test set
 
 
 class ChatTask:
-    """Rows of whole conversations, and the cross-entropy of what the assistant says in them and of its ends."""
+    """Rows of whole conversations, and the cross-entropy of the assistant's messages and their ends."""
 
     def __init__(self, texts: Sequence[Text], plan: SmoothedTrain, *, context: int) -> None:
         self.texts, self.plan, self.context = texts, plan, context
@@ -92,7 +92,8 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         return read_start(self.recipe, self.begun, "generate")
 
     def _tokenizer(self, source: str) -> Tokenizer:
-        """That of the run, or of the model to begin with, with the control tokens of the template."""
+        """The tokenizer of the run, or of the model to start from, with the control tokens of the template added; or a
+        new one."""
         controls, data = controls_in(source), self.recipe.data
         if self.start is not None:
             return self.start.source.with_extra(controls)
@@ -102,7 +103,7 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         )
 
     def _new_tokens(self) -> list[str]:
-        """The control tokens that the model to begin with does not have."""
+        """The control tokens that the model to start from does not have."""
         if self.start is None:
             return []
         if self.begun is not None:
@@ -110,7 +111,7 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         return [name for name in self.tokenizer.extra if name not in self.start.source.extra]
 
     def _config(self) -> LMConfig:
-        """That of the model to begin with, with as many tokens more as the vocabulary has."""
+        """The configuration of the model to start from, with its vocabulary enlarged by the new tokens."""
         assert self.start is not None
         config = from_json(LMConfig, self.start.model["model"], where=f"{self.recipe.start_from}/config.json")
         size = max(config.embed.vocab_size, self.tokenizer.size)
@@ -120,7 +121,7 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         return learnable(self.written, conversations, self.config.embed.context_length, name)
 
     def _torn(self) -> list[str]:
-        """A line where prompts end inside of a token."""
+        """A note where the tokens of prompts are not a prefix of those of their conversations."""
         few = [own for own in self.corpus.train if len(own) > 1][:FEW]
         torn = sum(map(self.written.torn, few))
         if not torn:
@@ -139,8 +140,8 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         return {"tokens": tokens, "vocabulary": self.tokenizer.size, "new_tokens": self.new_tokens}
 
     def spec(self) -> dict[str, Any]:
-        """As of a language model, which this is too; nothing stands before a text, and no control token is said but the
-        end of a turn."""
+        """The content of task.json: that of a language model. Nothing comes before a text, and of the control tokens
+        only the end of a turn may be generated."""
         around = {} if self.start is None else self.start.around
         own = [token for token in self.tokenizer.controls if token != self.written.end]
         forbidden = around.get("forbidden", own) if not self.tokenizer.ours else own
@@ -196,5 +197,5 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
 
 
 def _asks(conversation: Conversation) -> int:
-    """How many of the messages there are to the first question's end; 0 where there is none."""
+    """The number of messages up to and including the first question; 0 where there is none."""
     return next((i for i, one in enumerate(conversation, 1) if one["role"] == "user"), 0)

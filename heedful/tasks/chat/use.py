@@ -1,4 +1,4 @@
-"""Answering in a conversation, by a language model that has learnt to."""
+"""Answers in conversations, with a language model that was trained on some."""
 
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -33,10 +33,10 @@ from heedful.tasks.generate.writer import TextPiece, Writer
 from heedful.tasks.shared.one_or_many import is_one
 from heedful.tasks.shared.served import Reads
 
-Spoken = Mapping[str, Any]  # a message, and whatever else a template reads of it
-LOOKED_AT = 48  # tokens of an answer that is looked into
+Spoken = Mapping[str, Any]  # a message, with further keys that a template may read
+LOOKED_AT = 48  # the most tokens of an answer that is generated for inspection
 READ = 4096  # tokens that are read at a time
-LEAST = 4  # one part in so many of the context is kept free for an answer, unless it is to be shorter
+LEAST = 4  # 1 / LEAST of the context is kept free for an answer, or less where `tokens` is less
 
 
 class ChatRecord(TypedDict):
@@ -49,8 +49,9 @@ class ChatRecord(TypedDict):
 
 
 class Reply(NamedTuple):
-    """What a model answers: one log-probability (nats) a token; `finish` is "stop" where it ended its turn, and
-    "length" where it had to. `forgotten`: how many of the first turns were not read, as the context had no room."""
+    """A model's answer, with one log-probability (nats) per token; `finish` is "stop" where the model ended its turn,
+    and "length" at the limit. `forgotten`: the number of first turns that were not read, because they did not fit the
+    context."""
 
     role: str
     content: str
@@ -61,7 +62,7 @@ class Reply(NamedTuple):
 
     @property
     def message(self) -> Message:
-        """To be appended to the conversation."""
+        """The message to append to the conversation."""
         return {"role": "assistant", "content": self.content}
 
     @property
@@ -78,7 +79,7 @@ class Reply(NamedTuple):
 
 
 class ChatPrompt(NamedTuple):
-    """A prompt as the model reads it, how many tokens its answer may have, and how many turns were left out."""
+    """A prompt as the model reads it, the most tokens of its answer, and the number of turns that were left out."""
 
     ids: Ids
     tokens: int
@@ -86,14 +87,14 @@ class ChatPrompt(NamedTuple):
 
 
 class ChatScores(NamedTuple):
-    """What a model's answers are worth, and notes on conversations that were too long for it."""
+    """The scores of a model's answers, and notes on conversations that were too long for it."""
 
     scores: dict[str, Any]
     notes: tuple[str, ...]
 
 
 class ChatModel(LanguageModel):
-    """A language model, its tokenizer, and the template by which it has learnt conversations."""
+    """A language model, its tokenizer, and its chat template."""
 
     purpose: ClassVar = "conversations"
 
@@ -114,20 +115,20 @@ class ChatModel(LanguageModel):
     def load(
         cls, run: str | Path, *, device: Device = "cpu", weights: str = "float32", draft: str = "none"
     ) -> "ChatModel":
-        """Reads a run's folder, as `LanguageModel.load` does. Raises MissingError, InputError or StorageError, also for
-        a language model without a chat template."""
+        """Loads the model in a run's folder, like `LanguageModel.load`. Raises MissingError, InputError or
+        StorageError, also for a language model without a chat template."""
         template = template_of(Path(run))
         plain = LanguageModel.load(run, device=device, weights=weights, draft=draft)
         return cls(plain.model, plain.tokenizer, plain.about, plain.draft, template=template)
 
     @cached_property
     def written(self) -> ChatTokens:
-        """How conversations become tokens. Raises InputError for a template that cannot be followed."""
+        """Converts conversations to tokens. Raises InputError for an invalid template."""
         return ChatTokens(self.tokenizer, self.template)
 
     @property
     def end(self) -> int:
-        """What ends a turn, and a text; of a template that cannot be followed, what ends a text."""
+        """The token that ends a turn and a text; with an invalid template, the one that ends a text."""
         try:
             return self.written.end
         except InputError:
@@ -139,12 +140,13 @@ class ChatModel(LanguageModel):
 
     @property
     def reads(self) -> Reads:
-        """A text is read as a conversation, with its answer: what looks inside sees the turns, and how they end."""
+        """A text is read as a conversation with its answer, so that what is inspected includes the turns and their
+        ends."""
         return Reads(self.model, Frame([], [], []), self.conversations, sums_up="last", says=True)
 
     def conversations(self, texts: Sequence[str]) -> list[Ids]:
-        """Each text (what a user says, or a JSON list of messages) as a conversation up to the end of its last answer,
-        which is generated greedily where it lacks one. Raises TextError."""
+        """The tokens of each text (a user's message, or a JSON list of messages) as a conversation up to the end of its
+        last answer, which is generated greedily where it is missing. Raises TextError."""
         return [self._conversation(messages_in(text)) for text in texts]
 
     def _conversation(self, messages: Sequence[Spoken]) -> Ids:
@@ -154,7 +156,7 @@ class ChatModel(LanguageModel):
         return [*asked.ids, *reply.tokens, *([self.end] if reply.finish == "stop" else [])]
 
     def prompt(self, messages: Sequence[Spoken]) -> str:
-        """The conversation as the template writes it, up to where the next answer begins. Raises InputError."""
+        """The conversation as the template renders it, up to where the next answer begins. Raises InputError."""
         return self.template.render(messages, add_generation_prompt=True)
 
     @checks_arguments
@@ -166,9 +168,9 @@ class ChatModel(LanguageModel):
         stop: str | Sequence[str] = (),
         **sampling: Unpack[SamplingOptions],
     ) -> Reply:
-        """Answers the last message: of a conversation, or of one that begins with this text. An answer has at most so
-        many tokens, drawn as `Sampling` says. Where the conversation outgrows the model's context, its first turns are
-        not read, but what the system said is. Raises InputError."""
+        """Answers the last message of a conversation; a string is a conversation of a single message. An answer has at
+        most `tokens` tokens, drawn as described in `Sampling`. Where the conversation outgrows the model's context, its
+        first turns are not read, except the system's. Raises InputError."""
         (reply,) = self.chat_each([as_messages(messages)], tokens=tokens, stop=stop, **sampling)
         return reply
 
@@ -182,7 +184,8 @@ class ChatModel(LanguageModel):
         batch: int = 32,
         **sampling: Unpack[SamplingOptions],
     ) -> list[Reply]:
-        """`chat` of several, at most `batch` at a time, which change nothing about each other. Raises InputError."""
+        """Like `chat`, for several conversations, at most `batch` at a time; they do not influence each other. Raises
+        InputError."""
         how, asked = Sampling(**sampling), [self.asked(as_messages(own), tokens) for own in conversations]
         made = [Reply("assistant", "", [], [], "", one.forgotten) for one in asked]
         if not asked:
@@ -194,7 +197,7 @@ class ChatModel(LanguageModel):
         return [one._replace(content=one.content.removeprefix(self.written.lead)) for one in made]
 
     def greedy_each(self, conversations: Sequence[Sequence[Spoken]], *, tokens: int) -> list[Reply | None]:
-        """The most likely answers; None where there is nothing to answer, or no room for it."""
+        """The answers by greedy decoding; None where there is nothing to answer, or no room for the answer."""
 
         def fits(messages: Sequence[Spoken]) -> bool:
             try:
@@ -216,7 +219,8 @@ class ChatModel(LanguageModel):
         stop: str | Sequence[str] = (),
         **sampling: Unpack[SamplingOptions],
     ) -> Generator[str, None, Reply]:
-        """The content that `chat` gives, piece by piece as it is made; what this returns is that reply."""
+        """Yields the content of the reply that `chat` returns, piece by piece as it is generated, and returns that
+        reply."""
         asked = self.asked(as_messages(messages), tokens)
         return self._streamed(asked, self.answering([asked], Sampling(**sampling), stop, rows=1))
 
@@ -234,8 +238,9 @@ class ChatModel(LanguageModel):
 
     @checks_arguments
     def asked(self, messages: Sequence[Spoken], tokens: int) -> ChatPrompt:
-        """What is read of a conversation that is to be answered, so that at most so many tokens have room behind it,
-        or a fourth of the context. Raises TextError where nothing is to be answered, or it is too long."""
+        """The prompt for the answer to a conversation, shortened so that there is room for `tokens` more tokens, or for
+        a fourth of the context if that is less. Raises TextError where there is nothing to answer, or where it is too
+        long."""
         if is_one(messages) or not all(isinstance(one, Mapping) for one in messages):
             what = "messages are a list of objects, each with a role and a content"
             raise InputError(what, fix='give a text, or [{"role": "user", "content": "..."}]')
@@ -254,7 +259,7 @@ class ChatModel(LanguageModel):
     def answering(
         self, asked: Sequence[ChatPrompt], how: Sampling, stop: str | Sequence[str] = (), *, rows: int
     ) -> Writer:
-        """What answers prompts, at most `rows` at a time, each with a seed of its own; they are numbered from 0."""
+        """A writer with these prompts, at most `rows` at a time, each with its own seed; they are numbered from 0."""
         writer = self.writer(rows=rows, size=max(len(one.ids) + one.tokens - 1 for one in asked))
         for i, one in enumerate(asked):
             seeded = replace(how, seed=counter_seed(how.seed, i, 0))
@@ -262,8 +267,8 @@ class ChatModel(LanguageModel):
         return writer
 
     def evaluate_answers(self, conversations: Sequence[Conversation], *, answers: int = 0) -> "ChatScores":
-        """Nats a token of all answers, and, with `answers`, how the last answers of so many conversations, evenly
-        spread over them, compare with what is generated greedily: the share that is equal, and chrF."""
+        """The loss of all answers in nats per token; and, with `answers`, how greedily generated answers compare with
+        the last answers of that many conversations, evenly spread: chrF, and the share that is equal."""
         found = learnable(self.written, conversations, self.context, "data")
         notes = [*found.notes]
         rows, order = max(1, READ // self.context), range(len(found.texts))
@@ -291,7 +296,7 @@ class ChatModel(LanguageModel):
 
 
 def longer(reply: Reply, piece: TextPiece) -> Reply:
-    """A reply with what was added to it."""
+    """The reply with this piece appended."""
     if piece.token is not None:
         reply.tokens.append(piece.token)
         reply.logprobs.append(piece.logprob)
@@ -303,13 +308,14 @@ def as_messages(given: str | Sequence[Spoken]) -> Sequence[Spoken]:
 
 
 def messages_in(line: str) -> Sequence[Spoken]:
-    """A line as a conversation: a JSON list of messages, or what a user says. Raises TextError as `listed_in` does."""
+    """Reads a line as a conversation: a JSON list of messages, or a user's message. Raises TextError as `listed_in`
+    does."""
     return listed_in(line) or as_messages(line)
 
 
 def listed_in(line: str) -> Sequence[Spoken] | None:
-    """The messages of a line that is a JSON list of objects; None of any other. Raises TextError for objects that are
-    no messages."""
+    """The messages of a line that is a JSON list of objects; None for any other line. Raises TextError for objects that
+    are not messages."""
     try:
         found = json.loads(line) if line.lstrip().startswith("[") else None
     except (ValueError, RecursionError):
@@ -324,7 +330,7 @@ def listed_in(line: str) -> Sequence[Spoken] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatOptions:
-    """`system` is what the system says first, where a conversation does not say it itself."""
+    """`system` is the system's message for conversations that have none."""
 
     tokens: int = 200
     system: str = ""
@@ -339,14 +345,14 @@ def with_system(messages: Sequence[Spoken], system: str) -> Sequence[Spoken]:
 
 
 def answer_turns(model: ChatModel, texts: Sequence[str], options: ChatOptions) -> Iterator[ChatRecord]:
-    """A reply to each text: what a user says, or a JSON list of messages."""
+    """A reply to each text: a user's message, or a JSON list of messages."""
     turns = [with_system(messages_in(text), options.system) for text in texts]
     made = model.chat_each(turns, tokens=options.tokens, stop=options.stop, **options.sampling)
     yield from (reply.record() for reply in made)
 
 
 def written_out(template: ChatTemplate, text: str, system: str) -> str:
-    """The prompt that a line would be answered by."""
+    """The prompt for the answer to a line."""
     return template.render(with_system(messages_in(text), system), add_generation_prompt=True)
 
 

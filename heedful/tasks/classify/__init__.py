@@ -1,4 +1,5 @@
-"""Labels, sets of labels, scores or choices for texts and pairs of texts (Radford et al. 2018; Devlin et al. 2019)."""
+"""Classification of texts and pairs of texts: labels, sets of labels, scores or choices (Radford et al. 2018; Devlin et
+al. 2019)."""
 
 from heedful.run.task import Lazy, Task
 from heedful.tasks.shared.inside import TEXTS_IN_TWOS

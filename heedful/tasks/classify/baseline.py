@@ -1,5 +1,5 @@
-"""What a classifier of texts is to be better than: a linear map of their tokens and of pairs of neighbours (Wang and
-Manning 2012), which learns in seconds and knows no order beyond that.
+"""A baseline for classifiers of texts: a linear classifier on tokens and token bigrams (Wang and Manning 2012). It
+learns in seconds, and knows no word order beyond bigrams.
 
 B texts, F features, L labels.
 """
@@ -22,15 +22,16 @@ from heedful.training.optimizers import LBFGS
 Ids = Sequence[int]
 Part = tuple[Sequence[Ids], Sequence[int]]  # texts, and their labels
 Feature = tuple[int, ...]
-TOKENS = 500_000  # of the texts that it learns from, at most
-WEIGHTS = 5_000_000  # of the map, at most: the features that most texts have
-STRENGTHS = (1.0, 10.0, 100.0)  # of the likelihood beside the weights' squares; chosen on the validation texts
+TOKENS = 500_000  # the most tokens of the texts that it learns from
+WEIGHTS = 5_000_000  # the most weights: the features that most texts have
+STRENGTHS = (1.0, 10.0, 100.0)  # of the log-likelihood against the L2 penalty; chosen on validation texts
 ITERATIONS = 60  # of L-BFGS
 
 
 class Bag(NamedTuple):
-    """Texts by their features: the columns of all, one text after another, where each text begins, and what each column
-    weighs, by how often the text has it and how few texts do (TF-IDF); each text is of length 1."""
+    """Texts by their features: the columns of all features, text after text; where each text begins; and the weight of
+    each feature by its frequency in the text and its rarity in all texts (TF-IDF). The weights of a text have norm
+    1."""
 
     columns: Int[Tensor, "features"]
     starts: Int[Tensor, "B"]
@@ -38,7 +39,7 @@ class Bag(NamedTuple):
 
 
 class BagOfWords:
-    """A map from the features of the texts that it is made of to labels, all zeros until it is fitted."""
+    """A linear map from the features of the given texts to labels, with all weights 0 until it is fitted."""
 
     def __init__(self, texts: Sequence[Ids], n_labels: int) -> None:
         known = Counter(chain.from_iterable(map(set, map(_features, texts))))
@@ -49,7 +50,7 @@ class BagOfWords:
         self.bias = torch.zeros(n_labels)
 
     def fit(self, bag: Bag, labels: Int[Tensor, "B"], strength: float) -> None:
-        """Logistic regression, from the weights as they are."""
+        """Logistic regression, which begins with the current weights."""
         learnt = [self.weight.requires_grad_(), self.bias.requires_grad_()]
         optimizer = LBFGS(learnt, max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
@@ -68,7 +69,7 @@ class BagOfWords:
         )
 
     def labels(self, bag: Bag) -> list[int]:
-        """The likeliest of each text."""
+        """The most likely label of each text."""
         with torch.no_grad():
             found: list[int] = self.logits(bag).argmax(-1).tolist()
         return found
@@ -86,8 +87,9 @@ class BagOfWords:
 
 
 def bag_of_words(train: Part, valid: Part, n_labels: int) -> Callable[[Sequence[Ids]], list[int]]:
-    """What gives texts their labels, learnt from texts as token ids with their labels, a share of them where they are
-    many. Its strength is the best of some on the validation texts."""
+    """Trains a classifier on texts, given as token ids, and their labels; on a share of them where there are many
+    tokens. The strength is the one with the best accuracy on the validation texts. Returns a function from texts to
+    labels."""
     chosen = spread(len(train[0]), min(1.0, TOKENS / max(1, sum(map(len, train[0])))))
     texts, labels = [train[0][i] for i in chosen], [train[1][i] for i in chosen]
     model = BagOfWords(texts, n_labels)

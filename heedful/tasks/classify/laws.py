@@ -1,4 +1,4 @@
-"""The laws that a classifier of texts must keep."""
+"""The laws of a text classifier."""
 
 from collections.abc import Sequence
 
@@ -22,5 +22,5 @@ class AnswerProbe(FramedProbe[Classifier]):
 
     @staticmethod
     def inputs_of(rows: Sequence[Framed]) -> tuple[Tensor, ...]:
-        """Each is the only sequence of its example."""
+        """Each row is the only sequence of its example."""
         return tuple(part[:, None] for part in rectangle(rows))

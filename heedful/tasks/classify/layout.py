@@ -1,9 +1,9 @@
-"""From texts to sequences that one model reads whole: a text, two texts, or a text and choices.
+"""Lays out texts as sequences that a model reads as a whole: a text, two texts, or a text and choices.
 
-A language model reads from start to end (Radford et al. 2018, section 3.3 and figure 1): start text extract; start text
-delimiter pair extract, and to compare without an order the same the other way round; start text question delimiter
-choice extract, for each choice. An encoder reads the same with its own tokens around the texts (Devlin et al. 2019,
-sections 3.2, 4.1 and 4.4).
+A language model reads from left to right (Radford et al. 2018, section 3.3 and figure 1): start text extract; start
+text delimiter pair extract, and for a symmetric comparison also the reverse order; start text question delimiter choice
+extract, for each choice. An encoder reads the same with its own tokens around the texts (Devlin et al. 2019, sections
+3.2, 4.1 and 4.4).
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,20 +26,20 @@ from heedful.tasks.shared.asked import refuse_unknown_labels
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifySpec:
-    """What the answers of a model mean: task.json, beside the task's name."""
+    """The content of task.json besides the task's name: what a model's answers mean."""
 
     answer: AnswerKind
     labels: tuple[str, ...] = ()
-    mean: float = 0.0  # of the scores that it was trained on: the model's own are standard ones
+    mean: float = 0.0  # of the training scores, which the model predicts standardised
     deviation: float = 1.0
     symmetric: bool = False  # a pair is read in both orders
-    frame: tuple[tuple[int, ...], ...] = ()  # before, between and behind texts, of a language model from elsewhere
+    frame: tuple[tuple[int, ...], ...] = ()  # before, between and after texts; of language models from elsewhere
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """The sequences of an example, and its answer as the loss wants it: an index, a number, or a 0 or 1 a label; and
-    of how many tokens how many are read, in the sequence that loses most."""
+    """An example's sequences, and its answer as the loss needs it: an index, a number, or a 0 or 1 per label; and how
+    many tokens its texts have, and how many are read, in the sequence that loses most."""
 
     sequences: list[Framed]
     target: list[float]
@@ -48,12 +48,12 @@ class Encoded:
 
     @property
     def size(self) -> int:
-        """How many tokens it is read as, padding included."""
+        """The number of tokens that are read, padding included."""
         return len(self.sequences) * max(len(one.tokens) for one in self.sequences)
 
 
 class Sequenced(NamedTuple):
-    """A sequence, and how many tokens of how many it has of its texts."""
+    """A sequence, the number of text tokens in it, and the number before texts were cut."""
 
     framed: Framed
     read: int
@@ -61,7 +61,7 @@ class Sequenced(NamedTuple):
 
 
 class ClassifyBatch(NamedTuple):
-    """Examples of which each has N sequences, or fewer and then empty ones. Segment 0 is padding."""
+    """Examples with N sequences each; where an example has fewer, the rest are empty. Segment 0 is padding."""
 
     tokens: Int[Tensor, "B N T"]
     segments: Int[Tensor, "B N T"]
@@ -70,27 +70,28 @@ class ClassifyBatch(NamedTuple):
 
 
 class ClassifyLayout:
-    """From texts to sequences that the body can read: the longest text of a sequence loses its end.
+    """Lays out texts as sequences that the body can read; where a sequence is too long, its longest texts lose their
+    ends.
 
-    A language model has no tokens for where texts part and end: it gets two more than the vocabulary's.
+    A language model has no tokens for the border and the end of texts: its vocabulary is extended by two tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer, spec: ClassifySpec, body: LMConfig | EncoderConfig) -> None:
         self.tokenizer, self.spec, self.context = tokenizer, spec, body.embed.context_length
-        self.names: dict[int, str] = {}  # of tokens that the vocabulary lacks
+        self.names: dict[int, str] = {}  # of tokens that are not in the vocabulary
         if isinstance(body, EncoderConfig):
             self.frame, self.tokens = Frame.of_encoder(tokenizer), body.embed.vocab_size
         elif spec.frame:
             self.frame, self.tokens = Frame(*map(list, spec.frame)), body.embed.vocab_size
         else:
             delimiter, extract = tokenizer.size, tokenizer.size + 1
-            most = max(extract + 1, body.embed.vocab_size)  # some have rows for tokens that the vocabulary lacks
+            most = max(extract + 1, body.embed.vocab_size)  # some have rows for tokens outside the vocabulary
             self.frame, self.tokens = Frame([tokenizer.bos], [delimiter], [extract]), most
             self.names = {delimiter: "<delimiter>", extract: "<extract>"}
-        self.cut = 0  # sequences that lost an end
+        self.cut = 0  # the number of sequences with a text that was cut
 
     def encode(self, examples: Sequence[Example]) -> list[Encoded]:
-        """Raises InputError for a label that the model does not know."""
+        """Encodes examples. Raises InputError for a label that the model does not have."""
         texts = {text for one in examples for text in (one.text, one.pair, *one.choices)}
         ids = dict(zip(texts, self.tokenizer.encode([*texts]), strict=True))
         return [self._encoded(one, ids) for one in examples]
@@ -144,8 +145,8 @@ def classify_batch(examples: Sequence[Encoded]) -> ClassifyBatch:
 def label_loss(
     logits: Float[Tensor, "B L"], target: Float[Tensor, "B A"], answer: AnswerKind, *, smoothing: float = 0.0
 ) -> Float[Tensor, ""]:
-    """Summed over the examples: cross-entropy in nats, over all labels where several may hold; of a score half its
-    squared error, in standard deviations."""
+    """The loss, summed over the examples: cross-entropy in nats; for sets of labels, the sum of the binary
+    cross-entropies; for a score, half its squared error, in standard deviations."""
     logits = logits.float()
     match answer:
         case "score":

@@ -1,4 +1,4 @@
-"""Training a classifier of texts, from scratch, from a language model or from an encoder."""
+"""Trains a text classifier, from scratch, from a language model or from an encoder."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -32,16 +32,17 @@ from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.training.loss import Loss, linear_cross_entropy
 
 RANKS = {"label": "accuracy", "choice": "accuracy", "score": "spearman", "labels": "micro_f1"}
-BAG = "bag_of_words"  # its accuracy, beside the model's
-SHOWN = 8  # examples of a sample
-AUXILIARY = 0.5  # by default, of a language model (Radford et al. 2018, section 4.1)
+BAG = "bag_of_words"  # the key of its accuracy among the model's scores
+SHOWN = 8  # examples in a sample
+AUXILIARY = 0.5  # the default for a language model (Radford et al. 2018, section 4.1)
 
 
 class ClassifyTask:
-    """Batches of labelled texts; the loss of their answers, and `auxiliary` times that of predicting the texts, which
-    only a language model can.
+    """Batches of labelled texts, and the loss of their answers, plus `auxiliary` times that of predicting the texts,
+    which only a language model can do.
 
-    The auxiliary loss is in nats a token (Radford et al. 2018, equation 5), at the mean length of the examples.
+    The auxiliary loss is in nats per token (Radford et al. 2018, equation 5), scaled to the mean length of the
+    examples.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
                 f"the end of a text is cut from {counted(layout.cut, 'sequence')} of more than {layout.context} tokens"
             )
         for examples in (corpus.valid, *corpus.tests.values()):
-            layout.encode(examples)  # refuses labels that are not learnt, before anything is trained
+            layout.encode(examples)  # raises InputError for unknown labels before the training
         self.rank = RANKS[corpus.answer]
         self.score_names = (self.rank,)
 
@@ -119,14 +120,15 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
         return [text for one in self.corpus.train for text in (one.text, one.pair, *one.choices) if text]
 
     def new_heads(self) -> Collection[str]:
-        """The head, a pooler where the encoder had none, and a language model's vectors of tokens: two are new."""
+        """The head; the pooler where the encoder had none; and a language model's token embeddings, because two tokens
+        are new."""
         begun = None if self.start is None else config_from(self.start.model)
         lacks = isinstance(begun, EncoderConfig) and not begun.pooler
         new = [*(["encoder.pooler"] if lacks else []), *(["lm.embed.tokens"] if self._grows() else [])]
         return (*super().new_heads(), *new)
 
     def _grows(self) -> bool:
-        """Whether the model to begin with gets tokens that it did not have."""
+        """Whether the vocabulary of the model to start from is extended."""
         return self.start is not None and isinstance(config_from(self.start.model), LMConfig)
 
     def describe(self) -> str:
@@ -146,7 +148,8 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
         return body
 
     def finish(self, folder: Path, device: str) -> Scores:
-        """Beside them, of single texts with a label, those of a bag of words that has learnt from the same examples."""
+        """The scores on each test set; for single texts with one label, also the accuracy of a bag of words that was
+        trained on the same examples."""
         scores = super().finish(folder, device)
         tests = dict(self.tests())
         parts = [self.corpus.train, self.corpus.valid, *tests.values()]

@@ -1,4 +1,4 @@
-"""Saying of a text what it is, with a model that has learnt to."""
+"""Classifies texts with a trained model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -28,14 +28,14 @@ from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, sp
 
 
 class Labelling(NamedTuple):
-    """The labels of a text, the best first, each with its probability; and a warning, where there is need of one."""
+    """The labels of a text with their probabilities, the best first; and a warning, or ""."""
 
     labels: list[tuple[str, float]]
     warning: str = ""
 
 
 class TextClassifier(TextModel[Classifier]):
-    """A trained classifier and its tokenizer."""
+    """A trained text classifier and its tokenizer."""
 
     task: ClassVar = "classify"
     purpose: ClassVar = "classifying texts"
@@ -56,11 +56,11 @@ class TextClassifier(TextModel[Classifier]):
     def classify(
         self, texts: Sequence[str], *, pairs: Sequence[str] = (), choices: Sequence[Sequence[str]] = ()
     ) -> list[list[tuple[str, float]]]:
-        """The labels, or the choices, of each text, the best first, each with its probability; of a model that gives
-        scores, ("score", the score).
+        """The labels, or the choices, of each text with their probabilities, the best first; for a model of scores,
+        ("score", the score).
 
-        `pairs`: a second text, or a question, for each. Warns of texts that are too long to be read as a whole. Raises
-        InputError where a model of choices gets none, and the other way round.
+        `pairs`: a second text, or a question, for each text. Warns about texts that are too long to be read as a whole.
+        Raises InputError where a model of choices gets none, or another model gets some.
         """
         found = self.search(texts, pairs=pairs, choices=choices)
         warn([one.warning for one in found])
@@ -70,7 +70,7 @@ class TextClassifier(TextModel[Classifier]):
     def search(
         self, texts: Sequence[str], *, pairs: Sequence[str] = (), choices: Sequence[Sequence[str]] = ()
     ) -> list[Labelling]:
-        """`classify`, with what is to be known of each."""
+        """Like `classify`, but returns the warnings instead of issuing them."""
         if bool(choices) != (self.spec.answer == "choice"):
             what = "this model chooses" if not choices else "this model does not choose"
             raise InputError(what, fix="give choices" if not choices else "give no choices")
@@ -92,13 +92,13 @@ class TextClassifier(TextModel[Classifier]):
         if self.spec.answer == "score":
             return [("score", float(logits[0]) * self.spec.deviation + self.spec.mean)]
         chances = logits.sigmoid() if self.spec.answer == "labels" else logits.softmax(0)
-        listed = zip(names, chances.tolist(), strict=False)  # a batch may have more choices than this one
+        listed = zip(names, chances.tolist(), strict=False)  # padded to the batch's most choices
         return sorted(listed, key=lambda item: -item[1])
 
     @checks_arguments
     def measure(self, examples: Sequence[Example]) -> dict[str, float]:
         """The loss, and: accuracy and macro F1 of labels; F1 (macro, micro) and exact matches of sets of labels;
-        Pearson's and Spearman's correlation of scores; accuracy of choices."""
+        Pearson's and Spearman's correlation, and the mean squared error, of scores; accuracy of choices."""
         refuse_nothing(examples)
         encoded = self.layout.encode(examples)
         logits = self._logits(encoded)
@@ -150,7 +150,7 @@ class TextClassifier(TextModel[Classifier]):
 
 
 class Classified(TypedDict):
-    """An answer as a record: the labels, the best first, each with its probability."""
+    """An answer as a record: the labels with their probabilities, the best first."""
 
     input: str
     pair: NotRequired[str]
@@ -160,7 +160,7 @@ class Classified(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifyOptions:
-    """`pairs` are second texts, or questions, one for each; or `pair` is that of all."""
+    """`pairs` are second texts, or questions, one for each text; `pair` is used where a text has none."""
 
     pair: str = ""
     pairs: tuple[str, ...] = ()
@@ -185,7 +185,8 @@ ASK = Ask(classify_texts, ClassifyOptions, gathers=lambda options: not options.p
 
 
 def score_classifier(classifier: TextClassifier, options: DataOptions) -> Iterator[Scored]:
-    """Raises InputError for examples of another kind than the model's answers."""
+    """Scores the model on test sets. Raises InputError for examples whose answers are of another kind than the
+    model's."""
 
     def read(path: Path) -> list[Example]:
         answer, examples = read_examples(path)

@@ -1,4 +1,4 @@
-"""Labels for pictures (Dosovitskiy et al. 2021; Touvron et al. 2021)."""
+"""Image classification (Dosovitskiy et al. 2021; Touvron et al. 2021)."""
 
 from heedful.run.task import Inside, Lazy, Task
 

@@ -1,4 +1,4 @@
-"""Looking inside a classifier of pictures: what it looked at to say what a picture shows."""
+"""Inspects an image classifier: its attention to the patches of a picture."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from heedful.tasks.shared.cli import PatchOptions
 
 @dataclass(frozen=True)
 class PictureLook:
-    """A picture, the labels that it got with their chances, the best first, and what was looked at for them."""
+    """A picture, its labels with their probabilities, the best first, and the attention maps."""
 
     file: str
     labels: list[tuple[str, float]]
@@ -30,9 +30,10 @@ class PictureLook:
 def look_at_picture(
     classifier: ImageClassifier, file: str | Path, *, layers: str | Sequence[str] = "*", patch: int | None = None
 ) -> PictureLook:
-    """`layers` chooses by name, such as "stack.blocks.3.*". The maps are of what is read at the end: the first token,
-    or, of a model that has none, all patches alike; or of one `patch`. The rollout is over all layers, whichever are
-    chosen. Raises InputError for a model of windows, and a patch that is not there."""
+    """Classifies a picture and records the attention. `layers` selects by name, such as "stack.blocks.3.*". The maps
+    are those of the head's input: the first token, or, in a model without one, the mean over all patches; or those of
+    one `patch`. The rollout is over all layers, whichever are selected. Raises InputError for a model with windows, and
+    for a patch that does not exist."""
     prepared, model = classifier.spec.preparation, classifier.model
     if any(layer.kind in WINDOWS for layer in model.config.stack.layers):
         what = "patches that look at their own window alone have no map of the whole picture"
@@ -60,8 +61,8 @@ def look_at_picture(
 
 
 def draw_picture(looked: PictureLook, kind: str, *, head: int | None = None) -> bytes:
-    """A .png, .svg or .html file, or the json that a page draws it from, of one `head` of each layer or of all. Raises
-    InputError for a head that is none."""
+    """A .png, .svg or .html file, or the JSON that a page draws it from, of one `head` of each layer or of all heads.
+    Raises InputError for a head that does not exist."""
     maps = looked.maps
     if head is not None:
         most = min(len(heads) for heads in maps.layers.values())
@@ -87,6 +88,6 @@ def look_picture(classifier: ImageClassifier, file: str, kind: str, options: Pat
 
 
 def attention_on_picture(classifier: ImageClassifier, file: str, options: PatchOptions) -> dict[str, NamedWeights]:
-    """What `look_picture` draws."""
+    """The attention that `look_picture` draws."""
     layers = look_at_picture(classifier, file, layers=options.layer or "*", patch=options.patch).maps.layers
     return {name: NamedWeights(weights, ("head", "row", "column"), {}) for name, weights in layers.items()}

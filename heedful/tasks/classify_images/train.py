@@ -1,4 +1,4 @@
-"""Training a classifier of pictures, from scratch or from another's weights."""
+"""Trains an image classifier, from scratch or from another's weights."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -31,11 +31,11 @@ from heedful.tasks.classify_images.use import ImageClassifier, ImageLabelSpec, t
 from heedful.tasks.shared.picture_job import PictureJob, augment_of, fitted, seen_as
 from heedful.training.loss import Loss
 
-SHOWN = 8  # pictures of a sample
+SHOWN = 8  # pictures in a sample
 
 
 class MixedBatch(NamedTuple):
-    """Which pictures of the training set, and which other one each of them may be mixed with."""
+    """Indices of training pictures, and for each the index of another one, which it may be mixed with."""
 
     epoch: int
     pictures: list[int]
@@ -43,7 +43,7 @@ class MixedBatch(NamedTuple):
 
 
 class ClassifyImagesTask:
-    """Batches of labelled pictures, which are read and changed only when their loss is asked for."""
+    """Batches of labelled pictures, which are read and augmented only when their loss is computed."""
 
     def __init__(self, part: Part, spec: ImageLabelSpec, augment: Augment, recipe: ClassifyImagesRecipe) -> None:
         self.part, self.spec, self.augment = part, spec, augment
@@ -73,11 +73,11 @@ class ClassifyImagesTask:
         return Loss(total, len(batch.pictures))
 
     def pixels(self, pictures: Sequence[int], epoch: int) -> Float[Tensor, "B N H W"]:
-        """The pictures as this epoch sees them."""
+        """The pictures with this epoch's augmentations."""
         return seen(self.part.images, pictures, self.spec.preparation, self.augment, self.seed, epoch)
 
     def _cross_entropy(self, model: ViT, pixels: Tensor, targets: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-        """Summed, in float32, of targets that count by their shares."""
+        """The cross-entropy with each target, weighted by its shares, summed in float32."""
         assert model.head is not None
         logits = model(pixels.to(model.head.weight)).float()
         total = logits.new_zeros(())
@@ -130,7 +130,7 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
         return () if same else ("head", "teacher_head")
 
     def begin(self, model: ViT) -> None:
-        """The weights that are started from, positions interpolated where the size is another."""
+        """Loads the weights to start from, with position embeddings interpolated where the size of pictures differs."""
         if self.start is None:
             return
         config, _ = self.start
@@ -175,7 +175,7 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
 def _made_for(
     corpus: LabelledImages, recipe: ClassifyImagesRecipe, found: Survey, *, n_classes: int
 ) -> tuple[ViTConfig, Preparation]:
-    """A new model for pictures of this size."""
+    """A new model's configuration, and the preparation of its pictures."""
     row, size = fitted(row_of(VISION_TRANSFORMERS, recipe), recipe, recipe.images.size, corpus.size)
     config = vit_config(replace(row, channels=corpus.channels), n_classes=n_classes, size=(size, size))
     seen = Preparation(channels=corpus.channels, resize=(size,), crop=(size, size), mean=found.mean, std=found.std)
@@ -185,7 +185,7 @@ def _made_for(
 def _resumed(
     config: ViTConfig, answers: ImageLabelSpec, recipe: ClassifyImagesRecipe, *, n_classes: int
 ) -> tuple[ViTConfig, Preparation]:
-    """The model that is started from, for these labels, and for `images.size` where it is given."""
+    """The configuration of the model to start from, for these labels, and for `images.size` where it is given."""
     seen, size = answers.preparation, recipe.images.size
     if size is not None and (size, size) != seen.size:
         seen = replace(seen, resize=(size,), crop=(size, size))

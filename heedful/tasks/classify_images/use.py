@@ -1,4 +1,4 @@
-"""Saying of a picture what it shows, with a model that has learnt to.
+"""Classifies pictures with a trained model.
 
 B pictures of N channels and H x W pixels, K labels.
 """
@@ -26,13 +26,13 @@ from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 
-READ = 128  # pictures that are looked at together
-TOP = 5  # `top5`: whether the right label is among so many
+READ = 128  # pictures in a batch
+TOP = 5  # the k of top-k accuracy, `top5`
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageLabelSpec:
-    """What the answers of a model mean, and how pictures are prepared for it: task.json, beside the task's name."""
+    """The content of task.json besides the task's name: what a model's answers mean, and how it prepares pictures."""
 
     labels: tuple[str, ...]
     preparation: Preparation
@@ -40,14 +40,14 @@ class ImageLabelSpec:
 
 
 def targets_of(labels: Sequence[str], known: Sequence[str]) -> Int[Tensor, "B"]:
-    """Raises InputError for a label that the model does not know."""
+    """The indices of the labels. Raises InputError for a label that the model does not have."""
     numbers = {label: number for number, label in enumerate(known)}
     refuse_unknown_labels(dict.fromkeys(labels), known)
     return torch.tensor([numbers[label] for label in labels])
 
 
 class ImageClassifier(PictureModel[ViT]):
-    """A trained classifier of pictures."""
+    """A trained image classifier."""
 
     task: ClassVar = "classify-images"
     purpose: ClassVar = "classifying pictures"
@@ -58,7 +58,7 @@ class ImageClassifier(PictureModel[ViT]):
 
     @one_or_many()
     def classify(self, files: Sequence[str | Path]) -> list[list[tuple[str, float]]]:
-        """The labels of each picture, the best first, each with its probability. Raises MissingError or InputError."""
+        """The labels of each picture with their probabilities, the best first. Raises MissingError or InputError."""
         images = opened(files, self.spec.preparation)
         made = []
         for chances in self._logits(Part(images, [""] * len(files))).softmax(1).tolist():
@@ -67,7 +67,7 @@ class ImageClassifier(PictureModel[ViT]):
 
     @checks_arguments
     def measure(self, part: Part) -> dict[str, float]:
-        """The loss in nats, accuracy, macro F1, and of more than five labels the accuracy of the best five."""
+        """The loss in nats, accuracy and macro F1; with more than five labels also the top-5 accuracy."""
         refuse_nothing(part)
         target, logits = targets_of(part.labels, self.spec.labels), self._logits(part)
         said = logits.argmax(1)
@@ -83,7 +83,7 @@ class ImageClassifier(PictureModel[ViT]):
         return found
 
     def sample(self, part: Part, shown: int) -> str:
-        """What is said of the first pictures, a line each."""
+        """The most likely label of each of the first pictures, after its own label, a line each."""
         chances = self._logits(Part(part.images, part.labels[:shown])).softmax(1)
         best = [(float(own.max()), self.spec.labels[int(own.argmax())]) for own in chances]
         return "".join(f"{label}: {said} {p:.3f}\n" for label, (p, said) in zip(part.labels, best, strict=False))
@@ -105,7 +105,7 @@ class ImageClassifier(PictureModel[ViT]):
 
 
 class LabelledPicture(TypedDict):
-    """An answer as a record: the labels, the best first, each with its probability."""
+    """An answer as a record: the labels with their probabilities, the best first."""
 
     input: str
     labels: list[dict[str, Any]]

@@ -1,5 +1,4 @@
-"""Running text made worse and put right: a start for translators and summarisers (Raffel et al. 2020; Lewis et al.
-2020)."""
+"""Denoising of running text, a start for translators and summarisers (Raffel et al. 2020; Lewis et al. 2020)."""
 
 from dataclasses import replace
 

@@ -1,6 +1,6 @@
-"""Denoising: from plain text to pairs of worse text and what is to be made of it, anew in every epoch.
+"""Denoising: makes pairs of corrupted text and target from plain text, anew in every epoch.
 
-A model that has learnt to put text right is a translator from marked text, and a start for other translators.
+A trained denoiser is a translator from marked text, and a start for other translators.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,25 +13,25 @@ from heedful.data.text.noise import hide_spans, infill, passages, permuted, sent
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
 
-Passage = list[Ids]  # sentences that stand together
-LONGEST_WORD = 24  # tokens, on average: more tells of a text that does not part its words
+Passage = list[Ids]  # consecutive sentences
+LONGEST_WORD = 24  # tokens per word, on average: more means that the text has no spaces between words
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What is done to a passage. "spans": the source has sentinels where the target says what was there (Raffel et al.
-    2020). "infill": the source has its sentences in another order and masks for spans of words, and the target is the
-    whole text (Lewis et al. 2020)."""
+    """How a passage is corrupted. "spans": the source has sentinels for spans, and the target consists of these spans
+    (Raffel et al. 2020). "infill": the source has its sentences permuted and spans of words replaced by masks, and the
+    target is the whole text (Lewis et al. 2020)."""
 
     objective: Literal["spans", "infill"]
     sentinels: Sequence[int]
     mask: int
     begins: frozenset[int]  # tokens that begin a word
-    before: Sequence[int] = ()  # what stands before every source
-    begin: Sequence[int] = ()  # what every target begins with
+    before: Sequence[int] = ()  # tokens before every source
+    begin: Sequence[int] = ()  # tokens at the beginning of every target
 
     def pair(self, passage: Passage, *key: object) -> tuple[Ids, Ids]:
-        """(source, target) of a passage, drawn from this key alone."""
+        """The source and target of a passage, drawn from this key alone."""
         draw, text = random_stream(*key), [token for sentence in passage for token in sentence]
         if self.objective == "spans":
             source, target = hide_spans(text, self.sentinels, draw)
@@ -44,8 +44,8 @@ class Noise:
 def make_noise(
     objective: Literal["spans", "infill"], tokenizer: Tokenizer, around: Mapping[str, Any], *, where: str = ""
 ) -> Noise:
-    """`around`: what task.json says of the tokens around texts. Raises InputError for a vocabulary without the marks of
-    this objective."""
+    """Makes the noise for an objective. `around`: the keys of task.json for the tokens around texts. Raises InputError
+    for a vocabulary without the marks of this objective."""
     mask, sentinels = tokenizer.mask, tokenizer.sentinels
     if len(sentinels) < 2 if objective == "spans" else mask is None:
         what = f"its vocabulary has no marks for data.objective = {objective}"
@@ -56,19 +56,19 @@ def make_noise(
 
 
 def read_passages(texts: Iterable[str], tokenizer: Tokenizer, longest: int) -> list[Passage]:
-    """The texts in passages of whole sentences, at most `longest` tokens each."""
+    """Splits the texts into passages of whole sentences, at most `longest` tokens each."""
     split = [sentences_of(text) for text in texts]
     encoded = iter(tokenizer.encode([sentence for own in split for sentence in own]))
     return [passage for own in split for passage in passages(islice(encoded, len(own)), longest)]
 
 
 def fixed(passages: Sequence[Passage], noise: Noise) -> list[tuple[Ids, Ids]]:
-    """The pairs of passages that are to be measured on: the same ones each time."""
+    """The pairs for measurements: the same noise each time."""
     return [noise.pair(passage, "measure", i) for i, passage in enumerate(passages)]
 
 
 def check_words(passages: Sequence[Passage], noise: Noise) -> None:
-    """Raises InputError for texts that do not part their words, of which whole sentences would be hidden."""
+    """Raises InputError for texts without spaces between words, of which whole sentences would be hidden."""
     texts = [[token for sentence in passage for token in sentence] for passage in passages[:1000]]
     tokens, words = sum(map(len, texts)), sum(len(words_of(text, noise.begins)) for text in texts)
     if noise.objective == "infill" and tokens > LONGEST_WORD * words:

@@ -1,4 +1,4 @@
-"""Training a denoiser: plain text in, pairs of worse text and what is to be made of it, anew in every epoch."""
+"""Trains a denoiser on pairs of corrupted text and target, which are made from plain text anew in every epoch."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -27,11 +27,11 @@ from heedful.tasks.translate.training.losses import ends_of, training_loss
 from heedful.tasks.translate.use import Translator
 from heedful.training.loss import Loss
 
-SHOWN = 4  # passages of a sample
+SHOWN = 4  # passages in a sample
 
 
 class DenoiseTask:
-    """`TranslationTask` of pairs that noise makes of the passages, other ones in every epoch."""
+    """Batches of pairs that are made from the passages with new noise in every epoch, and the loss of a translator."""
 
     def __init__(
         self, passages: Sequence[Passage], noise: Noise, plan: PackedTrain, *, packs: bool, ends: Ends = OUR_ENDS
@@ -94,7 +94,7 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         return {"passages": len(self.passages), "tokens": self._tokens(), "vocabulary": self.tokenizer.size}
 
     def spec(self) -> dict[str, Any]:
-        """What the model is for, how texts were noised, and how it searches unless told otherwise."""
+        """The content of task.json: the task, the noise, and the default search settings."""
         objective = self.recipe.data.objective
         return (
             {
@@ -112,7 +112,7 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         return DenoiseTask(self.passages, self.noise, self.recipe.train, packs=model.packs, ends=self.ends)
 
     def measure(self, model: TranslationModel) -> Measurement:
-        """The loss on noised validation text, and what the model makes of some of it."""
+        """Measures the loss on noised validation text; the sample shows what the model makes of some of it."""
         found = restored(model, self.valid, self.ends)
         shown, show = self.valid[:SHOWN], self.tokenizer.decode_marked
         served = Translator(model, self.tokenizer, self.tokenizer, self.spec())
@@ -152,7 +152,7 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
 
 
 def _train_tokenizer(recipe: DenoiseRecipe, corpus: Documents) -> Tokenizer:
-    """With a mask, or with as many sentinels as the longest passage needs."""
+    """Trains a tokenizer with a mask, or with as many sentinels as the longest passage needs."""
     data = recipe.data
     spans = data.objective == "spans"
     return train_tokenizer(

@@ -1,4 +1,4 @@
-"""A denoiser in use: a translator from marked text, which is measured by how likely the text as it was is to it."""
+"""A trained denoiser: a translator from marked text, measured by the likelihood of the targets."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -18,8 +18,8 @@ from heedful.tasks.translate.use import Translator
 
 
 def denoising_likelihood(translator: Translator, texts: Iterable[str], *, most: int | None = None) -> Nats:
-    """On texts that are noised as the model's were in training, and alike each time: the first `most` passages. Ends of
-    targets count as tokens."""
+    """The likelihood of the targets for the first `most` passages of texts, with the noise of the model's training, the
+    same each time. Ends of targets count as tokens."""
     about: dict[str, Any] = translator.about["noise"]
     noise = make_noise(about["objective"], translator.source, translator.about)
     found = read_passages(texts, translator.source, about["longest"])[:most]
@@ -27,14 +27,14 @@ def denoising_likelihood(translator: Translator, texts: Iterable[str], *, most: 
 
 
 def restored(model: TranslationModel, pairs: Sequence[tuple[Ids, Ids]], ends: Ends) -> Nats:
-    """Raises InputError for no pairs."""
+    """The likelihood of the targets. Raises InputError where there are no pairs."""
     if not pairs:
         raise InputError("no text to put right", fix="give some text")
     return Nats(*target_nats(model, pairs, ends))
 
 
 def score_denoiser(translator: Translator, options: TranslationScoring) -> Iterator[Scored]:
-    """On plain text; with a pair of files, as a translator."""
+    """Scores the model on plain text; on pairs of source and target, like a translator."""
     if options.source is not None or options.data is None:
         yield from score_translator(translator, options)
         return

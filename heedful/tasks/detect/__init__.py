@@ -1,4 +1,4 @@
-"""Things in pictures, with boxes around them (Carion et al. 2020)."""
+"""Object detection: labels and boxes (Carion et al. 2020)."""
 
 from heedful.run.task import Inside, Lazy, Task
 

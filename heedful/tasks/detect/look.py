@@ -1,4 +1,4 @@
-"""Looking inside a detector: where the query of each thing that was found looked (Carion et al. 2020, figure 6)."""
+"""Inspects a detector: the attention of the query of each detected object (Carion et al. 2020, figure 6)."""
 
 import json
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from heedful.metrics.boxes import ScoredBox
 from heedful.run.task import Looked, NamedWeights, NoOptions
 from heedful.tasks.detect.use import Detector
 
-MOST = 8  # queries, the surest first
+MOST = 8  # queries, the most probable first
 
 
 @dataclass(frozen=True)
 class ThingsLook:
-    """A picture as the model sees it, h x w pixels of N channels, and the rows and columns of its file; what was found
-    in it, boxes in the pixels that the model sees; and, for each, what its query looked at in the last layer, the mean
-    over heads, in R rows and C columns of features."""
+    """A picture as the model reads it, h x w pixels of N channels, and the rows and columns of its file; the detected
+    objects, with boxes in the pixels that the model reads; and for each its query's attention in the last layer, as the
+    mean over heads, in R rows and C columns of features."""
 
     file: str
     picture: UInt8[Tensor, "N h w"]
@@ -34,7 +34,8 @@ class ThingsLook:
 
 
 def look_at_things(detector: Detector, file: str | Path, *, threshold: float = 0.5) -> ThingsLook:
-    """Of what is found with at least this probability, else of what is likeliest. Raises InputError or MissingError."""
+    """Detects objects with at least this probability, or the most probable one where there is none. Raises InputError
+    or MissingError."""
     prepared, model = detector.spec.preparation, detector.model
     whole = read_image(file, channels=prepared.channels)
     picture, size = prepared.fitted(whole, where=str(file)), (whole.shape[1], whole.shape[2])
@@ -51,8 +52,8 @@ def look_at_things(detector: Detector, file: str | Path, *, threshold: float = 0
 
 
 def draw_things(looked: ThingsLook, kind: str) -> bytes:
-    """The picture, and over it the map and the box of each thing, as a .png, .svg or .html file, or the json that a
-    page draws it from."""
+    """The picture, and for each object its map and box over it, as a .png, .svg or .html file, or the JSON that a page
+    draws it from."""
     if kind == "json":
         pairs = enumerate(zip(looked.found, looked.maps, strict=True), 1)
         views = [map_view("what its query looked at", f"{i}: {one.label}", own, one.box) for i, (one, own) in pairs]
@@ -76,7 +77,7 @@ def draw_things(looked: ThingsLook, kind: str) -> bytes:
 
 
 def _frame(pixels: UInt8[Tensor, "3 a b"], left: int, top: int, right: int, bottom: int) -> None:
-    """Draws the edges of a box, as far as they are in the picture."""
+    """Draws the edges of a box, clipped to the picture."""
     cyan = torch.tensor([0, 255, 255], dtype=torch.uint8)[:, None]
     rows, columns = (slice(max(0, first), last + 1) for first, last in ((top, bottom), (left, right)))
     for row in {top, bottom} & {*range(pixels.shape[1])}:
@@ -89,7 +90,7 @@ def look_things(detector: Detector, file: str, kind: str, options: NoOptions) ->
     looked = look_at_things(detector, file)
     told = [f"  {one.label} {one.score:.3f}" for one in looked.found]
     down, across = (own / seen for own, seen in zip(looked.size, looked.picture.shape[1:], strict=True))
-    scale = (across, down, across, down)  # as `Detector.detect` gives them, in the file's own pixels
+    scale = (across, down, across, down)  # scales boxes to the file's own pixels, like `Detector.detect`
     boxes = [
         {**one._asdict(), "box": [times * edge for times, edge in zip(scale, one.box, strict=True)]}
         for one in looked.found
@@ -98,7 +99,7 @@ def look_things(detector: Detector, file: str, kind: str, options: NoOptions) ->
 
 
 def attention_on_things(detector: Detector, file: str, options: NoOptions) -> dict[str, NamedWeights]:
-    """What `look_things` draws: the mean over the heads of the decoder's last layer."""
+    """The attention that `look_things` draws: the mean over the heads of the decoder's last layer."""
     looked = look_at_things(detector, file)
     labels = {"query": [one.label for one in looked.found]}
     return {"cross_attention": NamedWeights(torch.stack(looked.maps), ("query", "row", "column"), labels)}

@@ -1,4 +1,4 @@
-"""Training a detector, from scratch or from another's weights."""
+"""Trains a detector, from scratch or from another's weights."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -26,12 +26,12 @@ from heedful.tasks.shared.pictures import PictureBatch, Viewer
 from heedful.training.detection import set_loss
 from heedful.training.loss import Loss
 
-SHOWN = 8  # pictures of a sample
-ROOM = 2  # queries a thing of the fullest picture, at least
+SHOWN = 8  # pictures in a sample
+ROOM = 2  # the fewest queries per object of the picture with the most objects
 
 
 class DetectTask:
-    """Batches of pictures with boxes, and the loss of what is found in them after each layer."""
+    """Batches of pictures with boxes, and the loss of the predictions after each layer."""
 
     def __init__(self, part: BoxedPart, spec: DetectSpec, viewer: Viewer) -> None:
         self.part, self.spec, self.viewer = part, spec, viewer
@@ -87,7 +87,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
         return read_boxed_images(self.recipe.data.path, channels=self.channels)
 
     def portion(self, valid: BoxedPart, share: float) -> BoxedPart:
-        """With boxes among its pictures, however few have one."""
+        """A share of the validation pictures that includes some with boxes, however few have any."""
         numbers, full = spread(len(valid), share), [i for i, own in enumerate(valid.things) if own]
         if not any(valid.things[i] for i in numbers):
             numbers = sorted({*numbers, *(full[i] for i in spread(len(full), share))})
@@ -109,7 +109,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
         }
 
     def new_heads(self) -> Collection[str]:
-        """The head that names classes, unless the labels are the same."""
+        """The class head, unless the labels are the same."""
         assert self.start is not None
         return () if self.start.spec.labels == self.answers.labels else ("class_head",)
 
@@ -134,7 +134,7 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
 
 
 def _sample(found: Sequence[Sequence[ScoredBox]], part: BoxedPart) -> str:
-    """What is there and what was found, for a person to compare."""
+    """The true and the detected objects, to be compared by eye."""
     lines = []
     for name, things, own in zip(part.names, part.things, found, strict=False):
         there = ", ".join(f"{one.label} at {_pixels(one.box)}" for one in things)

@@ -1,4 +1,4 @@
-"""Finding things in pictures, with a model that has learnt to.
+"""Detects objects in pictures with a trained model.
 
 B pictures of N channels and H x W pixels, Q queries, K labels.
 """
@@ -28,12 +28,12 @@ from heedful.tasks.shared.pictures import prepared
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 from heedful.training.detection import Target, corners, set_loss
 
-READ = 32  # pictures that are looked at together
+READ = 32  # pictures in a batch
 
 
 @dataclass(frozen=True, kw_only=True)
 class DetectSpec:
-    """What a detector's classes are, and how pictures are prepared for it: task.json, beside the task's name."""
+    """The content of task.json besides the task's name: a detector's classes, and how it prepares pictures."""
 
     labels: tuple[str, ...]
     preparation: Preparation
@@ -44,7 +44,7 @@ class DetectSpec:
 
 
 def target_of(things: Things, view: View, labels: Sequence[str], device: torch.device | str = "cpu") -> Target:
-    """What is to be found in a view of a picture: the things whose centre it shows."""
+    """The targets in a view of a picture: the objects whose centre is visible."""
     boxes, inside = view.boxes(torch.tensor([thing.box for thing in things]).view(-1, 4))
     classes = torch.tensor([labels.index(thing.label) for thing in things], dtype=torch.int64)
     upper_left, lower_right = boxes.split(2, dim=1)
@@ -53,13 +53,13 @@ def target_of(things: Things, view: View, labels: Sequence[str], device: torch.d
 
 
 def check_labels(part: BoxedPart, known: Sequence[str]) -> None:
-    """Raises InputError for a label that the model does not know."""
+    """Raises InputError for a label that the model does not have."""
     for name, things in zip(part.names, part.things, strict=True):
         refuse_unknown_labels((thing.label for thing in things), known, name)
 
 
 class Detector(PictureModel[DETR]):
-    """A trained model that finds things."""
+    """A trained detector."""
 
     task: ClassVar = "detect"
     purpose: ClassVar = "detecting"
@@ -70,19 +70,19 @@ class Detector(PictureModel[DETR]):
 
     @one_or_many()
     def detect(self, files: Sequence[str | Path], *, threshold: float = 0.5) -> list[list[ScoredBox]]:
-        """What is found in each picture with at least this probability, the surest first, boxes in its own pixels.
-        Raises MissingError or InputError."""
+        """The objects that are detected in each picture with at least this probability, the most probable first, with
+        boxes in its own pixels. Raises MissingError or InputError."""
         images = opened(files, self.spec.preparation)
         return [[one for one in own if one.score >= threshold] for own in self.find(images)]
 
     def find(self, images: Images) -> list[list[ScoredBox]]:
-        """The label that is likeliest, and the box, of every query on each picture, the surest first."""
+        """The most likely label and the box of every query on each picture, the most probable first."""
         return [own for logits, sizes in self._logits(images) for own in self._found(logits, sizes)]
 
     @checks_arguments
     def measure(self, part: BoxedPart) -> dict[str, float]:
-        """The loss of the last layer by the number of things, and `average_precision`. Raises InputError for a label
-        that the model does not know."""
+        """The loss of the last layer per object, and `average_precision`. Raises InputError for a label that the model
+        does not have."""
         refuse_nothing(part)
         check_labels(part, self.spec.labels)
         total, count, found = 0.0, 0, list[list[ScoredBox]]()
@@ -97,7 +97,7 @@ class Detector(PictureModel[DETR]):
     def found(
         self, logits: Float[Tensor, "Q classes"], boxes: Float[Tensor, "Q 4"], size: tuple[int, int]
     ) -> list[ScoredBox]:
-        """What each query says of one picture with so many rows and columns of pixels."""
+        """The prediction of each query for one picture; `size` is its rows and columns of pixels."""
         scores, classes = logits.softmax(-1)[:, :-1].max(-1)
         pixels = corners(boxes).clamp(0, 1) * torch.tensor([*reversed(size)] * 2)
         listed = zip(classes.tolist(), scores.tolist(), pixels.tolist(), strict=True)
@@ -108,7 +108,7 @@ class Detector(PictureModel[DETR]):
             yield sorted(self.found(own, boxes, size), key=lambda one: -one.score)
 
     def _logits(self, images: Images) -> Iterator[tuple[Detections, list[tuple[int, int]]]]:
-        weight = self.model.queries.weight  # in float however many bits those of linear maps have
+        weight = self.model.queries.weight  # float, also where linear maps have fewer bits
         for pixels, sizes in prepared(images, self.spec.preparation, most=READ):
             with torch.inference_mode():
                 logits, boxes = (part.float().cpu() for part in self.model(pixels.to(weight)))
@@ -120,7 +120,7 @@ class DetectedThings(TypedDict):
     """An answer as a record."""
 
     input: str
-    boxes: list[dict[str, Any]]  # of `ScoredBox`, the edges rounded
+    boxes: list[dict[str, Any]]  # of `ScoredBox`, with rounded edges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,7 @@ def score_detector(detector: Detector, options: DataOptions) -> Iterator[Scored]
     tests, notes = read_test_boxes(options.path, channels=detector.spec.preparation.channels)
     for name, part in scored_by_name(tests, options.path).items():
         yield Scored(name, detector.measure(part), notes=notes, examples=each_of(part.images))
-        notes = ()  # of all of them
+        notes = ()  # they are about all test sets
 
 
 def detector_facts(saved: Saved) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Bare encoders, which are imported: what they make of a text is a vector."""
+"""Bare encoders, which are imported: they turn a text into a vector."""
 
 from heedful.run.task import Lazy, Task
 from heedful.tasks.shared.inside import TEXT

@@ -1,4 +1,4 @@
-"""The laws that a bare encoder must keep."""
+"""The laws of a bare encoder."""
 
 from collections.abc import Sequence
 

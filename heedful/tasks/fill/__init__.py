@@ -1,4 +1,4 @@
-"""Hidden words of running text, named by an encoder (Devlin et al. 2019; Liu et al. 2019)."""
+"""Masked language modelling: an encoder predicts hidden words of running text (Devlin et al. 2019; Liu et al. 2019)."""
 
 from heedful.run.task import Lazy, Task
 from heedful.tasks.shared.inside import TEXT

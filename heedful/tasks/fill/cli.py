@@ -40,7 +40,7 @@ def fill(
 
 
 def _piece(token: str) -> str:
-    """A token with its blanks to be seen; one of no more than the space before it is that space."""
+    """A token with its spaces made visible; an empty one is the space that is part of it."""
     return printable(token).replace(" ", "▁") or "▁"
 
 

@@ -1,4 +1,4 @@
-"""The laws that an encoder that names hidden words must keep."""
+"""The laws of an encoder that fills masks."""
 
 from collections.abc import Sequence
 

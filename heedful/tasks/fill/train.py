@@ -1,5 +1,5 @@
-"""Training an encoder to name hidden words: which are chosen is drawn anew in every epoch (Liu et al. 2019, section
-4.1)."""
+"""Trains an encoder on masked language modelling: the hidden tokens are drawn anew in every epoch (Liu et al. 2019,
+section 4.1)."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,13 +24,13 @@ from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.tasks.shared.text_job import TextJob
 from heedful.training.loss import Loss, linear_cross_entropy
 
-LEAST = 8  # tokens of context
-SHOWN = 5  # texts of a sample
+LEAST = 8  # the shortest context, in tokens
+SHOWN = 5  # texts in a sample
 
 
 class FillTask:
-    """Texts packed into rows of `context` tokens, and the cross-entropy of what was chosen in them; of pairs, that of
-    telling them apart as well, which weighs as much."""
+    """Texts packed into rows of `context` tokens, and the cross-entropy of the chosen tokens; for pairs, plus that of
+    the pair classification, with the same weight."""
 
     def __init__(
         self, documents: Sequence[Ids], plan: SmoothedTrain, *, context: int, masker: Masker, sampler: PairSampler
@@ -42,7 +42,7 @@ class FillTask:
         self.documents, self.plan, self.context = documents, plan, context
         self.masker, self.sampler, self.longest = masker, sampler, context - 2 - sampler.extra
         texts = sum(-(-len(ids) // self.longest) for ids in documents)
-        self.weight = SHARE * sum(map(len, documents)) / ((1 - WHOLE) * texts)  # chosen tokens a pair
+        self.weight = SHARE * sum(map(len, documents)) / ((1 - WHOLE) * texts)  # chosen tokens per pair
 
     def batches(self, epoch: int, model: object) -> list[MaskedRows]:
         seed = self.plan.seed

@@ -1,5 +1,5 @@
-"""Naming hidden words, with an encoder that has learnt to: all masks of a text are hidden, and all else is seen, before
-and after (Devlin et al. 2019, section 3.1, task 1)."""
+"""Fills masks with a trained encoder: all masks of a text are hidden, and all other tokens are visible, on both sides
+(Devlin et al. 2019, section 3.1, task 1)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers
 
 @dataclass(frozen=True)
 class Named(Nats):
-    """Hidden tokens of texts, and how many of them a model named right."""
+    """The likelihood of hidden tokens, and how many of them a model predicted correctly."""
 
     right: int
-    pair_accuracy: float | None = None  # of a model of pairs: how often it told right from wrong ones
+    pair_accuracy: float | None = None  # for a model of pairs: the accuracy of its pair classification
 
     @property
     def accuracy(self) -> float:
@@ -45,15 +45,15 @@ class Named(Nats):
 
 
 class Candidate(NamedTuple):
-    token: str  # what may stand in place of "<mask>", without the space before it
+    token: str  # a replacement for "<mask>", without the space before it
     score: float  # its probability among the whole vocabulary
 
 
 class Filled(NamedTuple):
-    """What may stand at one mask of a text, the likeliest first, all its masks being hidden."""
+    """The most likely tokens for one mask of a text, while all its masks are hidden."""
 
     text: str
-    mask: int  # which of the masks, from 0
+    mask: int  # the number of the mask, from 0
     candidates: list[Candidate]
 
 
@@ -63,7 +63,7 @@ class Filler(TextModel[Encoder]):
     task: ClassVar = "fill"
     purpose: ClassVar = "filling masks"
 
-    pairs: PairKind  # that it was trained to tell apart
+    pairs: PairKind  # the kind of pairs that it was trained to classify
 
     def __init__(self, model: Encoder, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
         super().__init__(model, tokenizer, about)
@@ -77,12 +77,12 @@ class Filler(TextModel[Encoder]):
 
     @property
     def context(self) -> int:
-        """How many tokens the model can read at once."""
+        """The number of tokens that the model can read at once."""
         return self.model.config.embed.context_length
 
     @one_or_many()
     def fill(self, texts: Sequence[str], *, top: int = 5) -> list[list[Filled]]:
-        """For each text one answer a "<mask>" in it, each with the `top` likeliest tokens that are text.
+        """Returns one answer per "<mask>" of each text, with the `top` most likely tokens that are not control tokens.
 
         Raises InputError for a text without a mask, or with more tokens than the model can read at once.
         """
@@ -109,8 +109,8 @@ class Filler(TextModel[Encoder]):
 
     @checks_arguments
     def measure(self, texts: str | Sequence[str]) -> Named:
-        """Hides SHARE of the tokens, the same ones each time, and names them; of a model of pairs, makes such of the
-        texts, and tells them apart."""
+        """Hides SHARE of the tokens, the same ones each time, and predicts them; a model of pairs also classifies pairs
+        that are made from the texts."""
         nats, right, count = 0.0, 0, 0
         texts = listed(texts)
         for n, rows in enumerate(self._rows(texts, PairSampler(self.tokenizer, "none"))):
@@ -124,7 +124,7 @@ class Filler(TextModel[Encoder]):
         return Named(nats, count, right, self._pair_accuracy(texts) if self.pairs != "none" else None)
 
     def sample(self, text: str) -> str:
-        """The beginning of a text, its hidden tokens each as "[what the model says|what it was]"."""
+        """The beginning of a text, with each hidden token as "[prediction|original]"."""
         ids = self.tokenizer.encode_whole([text])[0][: self.context - 2]
         words = torch.tensor([self.tokenizer.bos, *ids, self.tokenizer.eos])
         tokens, chosen = self.masker.hide(words, counter_seed("sample", text), mixed=False)
@@ -155,11 +155,11 @@ class Filler(TextModel[Encoder]):
     def _named(
         self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"], chosen: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "N V"]:
-        """The log-probability (nats) of every token at every chosen position; control tokens have no chance."""
+        """The log-probability (nats) of every token at every chosen position; that of control tokens is -inf."""
         return self._of_text(self._logits(tokens, segments, chosen), -torch.inf).log_softmax(1)
 
     def _of_text(self, values: Float[Tensor, "N V"], others: float) -> Float[Tensor, "N V"]:
-        """With `others` in place of the values of control tokens."""
+        """The values, with those of control tokens replaced by `others`."""
         texts = self.masker.texts
         return torch.full_like(values, others).index_copy(1, texts, values[:, texts])
 
@@ -167,7 +167,7 @@ class Filler(TextModel[Encoder]):
     def _logits(
         self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"], chosen: Bool[Tensor, "B T"]
     ) -> Float[Tensor, "N V"]:
-        """Of every token at every chosen position."""
+        """The logits of every token at every chosen position."""
         device = self.model.embed.tokens.weight.device
         hidden = self.model.hidden(tokens.to(device), segments.to(device))[chosen.to(device)]
         logits = self.model.predict_tokens(hidden).float().cpu()
@@ -179,7 +179,7 @@ class Filler(TextModel[Encoder]):
 
 
 class FilledMask(TypedDict):
-    """An answer as a record."""
+    """A mask's answer as a record."""
 
     text: str
     mask: int
@@ -197,7 +197,7 @@ def fill_texts(filler: Filler, texts: Sequence[str], options: FillOptions) -> It
 
 
 def fill_each(filler: Filler, texts: Sequence[str], options: FillOptions) -> Iterator[list[FilledMask]]:
-    """The same, those of a text together."""
+    """Like `fill_texts`, with a list for each text."""
     for own in filler.fill(texts, top=options.top):
         yield [
             {"text": each.text, "mask": each.mask, "candidates": [one._asdict() for one in each.candidates]}

@@ -1,4 +1,4 @@
-"""Running text, continued by a language model (Radford et al. 2018, 2019; Touvron et al. 2023)."""
+"""Text generation: a language model continues a text (Radford et al. 2018, 2019; Touvron et al. 2023)."""
 
 from heedful.run.task import Lazy, Task
 from heedful.tasks.shared.inside import TEXT

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from heedful.tasks.generate.use import LanguageModel
 
 QUANTISED = ("int8", "int4")
-DRAWS = ("temperature", "top_k", "top_p", "min_p", "seed")  # what a beam search has no use for
-LONG = 400  # tokens from which on a draft is made unasked: of 500 it saved time, of 200 none
+DRAWS = ("temperature", "top_k", "top_p", "min_p", "seed")  # not used by a beam search
+LONG = 400  # tokens from which on "auto" uses a draft model: with 500 tokens it saved time, with 200 it did not
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextScoring(DataOptions):
-    """What `heed eval` is told for a language model."""
+    """The options of `heed eval` for a language model."""
 
     shots: Annotated[int, typer.Option(min=0, help="Solved examples in each prompt.")] = 0
     shots_from: Annotated[str | None, typer.Option(help="A .jsonl file that they are taken from.")] = None
@@ -83,12 +83,12 @@ class TextSearch:
 
     @property
     def compares(self) -> bool:
-        """Whether a text is known only when all of them are."""
+        """Whether several texts are compared, so that none is known before all are made."""
         return self.beam is not None or self.best_of > 1
 
     @property
     def sampling(self) -> "SamplingOptions":
-        """Raises InputError for an option that this search does not use."""
+        """The sampling options. Raises InputError for an option that this search does not use."""
         from heedful.decode.settings import SamplingOptions
 
         if self.length_penalty != 1.0 and not self.compares:
@@ -116,7 +116,7 @@ class TextSearch:
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """How many texts, how long, and how they are shown."""
+    """The number of texts, their length, and how they are shown."""
 
     tokens: Annotated[int, typer.Option(min=1, help="The most new tokens.")] = 200
     samples: Annotated[int, typer.Option(min=1, help="How many texts for each prompt.")] = 1
@@ -131,7 +131,7 @@ class TextOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelOptions:
-    """In how many bits the model computes, and where."""
+    """The number of bits of the weights, speculative decoding, and the device."""
 
     weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32"
     draft: Annotated[
@@ -144,7 +144,7 @@ class LanguageModelOptions:
     device: Device = "auto"
 
     def load(self, run: Path, *, drafts: bool) -> "LanguageModel":
-        """`drafts`: whether a draft is worth making where none is asked for."""
+        """Loads the model. `drafts`: whether "auto" may use a draft model."""
         from heedful.run.device import chosen_device
         from heedful.tasks.generate.use import LanguageModel
 

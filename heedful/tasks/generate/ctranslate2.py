@@ -1,4 +1,4 @@
-"""Language models in CTranslate2, which generates by itself there."""
+"""Language models in CTranslate2, which also generates the text."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -49,7 +49,7 @@ def convertible_lm(model: LanguageModel) -> Convertible:
 
 @torch.inference_mode()
 def compare_lm(folder: Path, made: Convertible) -> tuple[Tensor, Tensor]:
-    """The log-probabilities of two random texts, by the folder and by the model."""
+    """The log-probabilities of the tokens of random rows, by the library and by the model."""
     rows = random_rows(made.target.size, (8, 4), torch.Generator().manual_seed(0))
     scored = library_model(folder, "Generator").score_batch(as_words(rows, made.words().target))
     logits = [made.model(torch.tensor([row[:-1]])) for row in rows]
@@ -62,7 +62,7 @@ def export_lm(run: Path, model: LanguageModel, out: Path, *, quantize: str | Non
 
 
 def use_of(model: LanguageModel) -> str:
-    """How the library alone continues a text."""
+    """The usage text: how to continue a text with the library alone."""
     named = convertible_lm(model).words().target
     return USE.format(
         not_spelled=not model.tokenizer.special.spelled,
@@ -75,7 +75,7 @@ def use_of(model: LanguageModel) -> str:
 def greedy_by_ctranslate2(
     folder: Path, model: LanguageModel, prompts: Sequence[Ids], *, tokens: int
 ) -> list[list[int]]:
-    """What the language model in a folder continues prompts with, at most so many tokens."""
+    """Continues prompts greedily with the exported language model in a folder: at most `tokens` new tokens each."""
     named = convertible_lm(model).words().target
     found = library_model(folder, "Generator").generate_batch(
         as_words(prompts, named),
@@ -88,7 +88,7 @@ def greedy_by_ctranslate2(
 
 
 def lm_engine_laws(folder: Path, served: LanguageModel, texts: Sequence[str]) -> Iterator[Law]:
-    """That the model says the same by CTranslate2, in a folder that was exported for this."""
+    """Checks that CTranslate2 gives the same tokens as the model, with a folder that was exported for this."""
     sentences = a_few(served.tokenizer.encode_whole(list(texts)), served.tokenizer.size)
     half = max(1, served.context // 2)
     prompts = [[*served.before, *ids][:half] for ids in sentences]

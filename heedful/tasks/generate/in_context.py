@@ -1,5 +1,5 @@
-"""In-context learning: solved examples in the prompt say what the task is, and no weight moves (Brown et al. 2020,
-section 2). An answer is the likeliest of some choices, or what the model writes by itself."""
+"""In-context learning: solved examples in the prompt specify the task, and no weight changes (Brown et al. 2020,
+section 2). The answer is the most likely of some choices, or what the model generates."""
 
 import bisect
 import random
@@ -16,12 +16,12 @@ from heedful.errors import InputError, are, counted
 from heedful.tasks.generate.likelihood import Choice
 from heedful.tasks.generate.use import LanguageModel
 
-MOST_ANSWERS = 50  # that are taken for choices where the examples have none
+MOST_ANSWERS = 50  # the most distinct answers that are used as choices where the examples have none
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asking:
-    """How a task is put to a model: how many solved examples are drawn for each prompt, and how all is laid out."""
+    """How prompts are made: the number of solved examples in each, and the layout."""
 
     shots: int = 0
     delimiter: str = " "  # between an input and its answer
@@ -32,10 +32,10 @@ class Asking:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a model said, an answer an example, and the share that is right.
+    """A model's answers, one per example, and its accuracy.
 
-    By likelihood there is an accuracy for each of RULES, and `said` goes by the first; by match there is one. `chance`
-    is the accuracy of choosing at random, None where there are none.
+    By likelihood there is an accuracy for each of RULES, and `said` follows the first rule; by match there is one.
+    `chance` is the accuracy of choosing at random; None where there are no choices.
     """
 
     said: list[str]
@@ -67,8 +67,8 @@ class Answers:
         return f"{counted(len(self.said), 'example')}, {counted(self.asking.shots, 'shot')}, right by {told}"
 
 
-# How much a choice is worth, by its log-probability after the prompt and after the delimiter alone. Of these Brown et
-# al. take the second, and for some tasks the last (section 2.4); bytes are the same whatever the tokenizer.
+# Scores of a choice, from its log-probability after the prompt and after the delimiter alone. Brown et al. use
+# "per_token", and for some tasks "unconditional" (section 2.4); "per_byte" does not depend on the tokenizer.
 RULES: dict[str, Callable[[Choice, Choice], float]] = {
     "sum": lambda asked, alone: asked.logprob,
     "per_token": lambda asked, alone: asked.logprob / asked.tokens,
@@ -84,8 +84,8 @@ def lay_out(input: str, shots: Sequence[Solved] = (), *, delimiter: str = " ", s
 
 
 def exam(passage: str, questions: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """A passage and questions on it, numbered, their options lettered, as an input whose answer is a letter a question:
-    "ADABC" (the layout of RACE, Lai et al. 2017)."""
+    """Lays out a passage and its questions, numbered, with lettered options, as an input whose answer has a letter per
+    question: "ADABC" (the layout of RACE, Lai et al. 2017)."""
     lines = [passage]
     for number, (question, options) in enumerate(questions, 1):
         lines.append(f"{number}. {question}")
@@ -96,10 +96,10 @@ def exam(passage: str, questions: Sequence[tuple[str, Sequence[str]]]) -> str:
 def evaluate_in_context(
     model: LanguageModel, examples: Sequence[Solved], asking: Asking, *, pool: Sequence[Solved] | None = None
 ) -> Answers:
-    """Asks for the answer to each example. Its shots come from `pool`, or else from the other examples.
+    """Asks the model for the answer to each example. The shots come from `pool`, by default from the other examples.
 
-    A prompt that leaves no room for the answer in the model's context loses whole shots, the oldest first; an example
-    that is too long alone loses its beginning. Raises InputError.
+    Where a prompt leaves no room for the answer in the model's context, whole shots are left out, the oldest first; an
+    example that is too long alone loses its beginning. Raises InputError.
     """
     if not examples:
         raise InputError("there is nothing to ask", fix="give at least one example")
@@ -112,7 +112,8 @@ def evaluate_in_context(
 
 
 def _draw(examples: Sequence[Solved], pool: Sequence[Solved], asking: Asking) -> list[list[Solved]]:
-    """The shots of each example, drawn by a seed of its own among all that do not give its own answer away."""
+    """The shots of each example, drawn with a seed of its own from all examples that do not reveal its answer. Raises
+    InputError where there are too few."""
     count, drawn = Counter((one.input, one.answer) for one in pool), []
     for i, example in enumerate(examples):
         own = example.input, example.answer
@@ -147,7 +148,8 @@ def _by_likelihood(
 
 
 def _choices(examples: Sequence[Solved]) -> list[tuple[str, ...]]:
-    """Those of each example; where it has none, the different answers of all."""
+    """The choices of each example; where it has none, the distinct answers of all examples. Raises InputError where
+    these are too few or too many."""
     answers = tuple(dict.fromkeys(example.answer for example in examples))
     if not all(example.choices for example in examples) and not 2 <= len(answers) <= MOST_ANSWERS:
         what = f'no "choices", and {len(answers):,} different answers, expected 2 to {MOST_ANSWERS} to choose among'
@@ -158,7 +160,7 @@ def _choices(examples: Sequence[Solved]) -> list[tuple[str, ...]]:
 def _by_match(
     model: LanguageModel, examples: Sequence[Solved], shots: Sequence[Sequence[Solved]], asking: Asking
 ) -> Answers:
-    # A word's token holds the space before it: the spaces at the end of a prompt are left to the model to write.
+    # A word's token includes the space before it, so the model generates the spaces at the end of a prompt.
     spaces = asking.delimiter[len(asking.delimiter.rstrip(" ")) :]
     endings = [f"{spaces}{example.answer.strip()}{asking.separator}" for example in examples]
     encode = model.tokenizer.encode_whole
@@ -166,7 +168,7 @@ def _by_match(
     prompts, notes = _prompts(model, examples, shots, asking, [(longest.removeprefix(spaces),)] * len(examples))
     prompts = [prompt.removesuffix(spaces) for prompt in prompts]
     separator = asking.separator
-    stop = [separator] if separator.strip(" ") else []  # else the spaces before an answer would end it
+    stop = [separator] if separator.strip(" ") else []  # otherwise the spaces before an answer would end it
     made = model.generate(prompts, tokens=tokens, temperature=0.0, stop=stop)
     texts = [one.text.lstrip(" ") for (one,) in made]
     said = [(text.partition(separator)[0] if separator else text).strip() for text in texts]
@@ -187,7 +189,7 @@ def _prompts(
     asking: Asking,
     endings: Sequence[Sequence[str]],
 ) -> tuple[list[str], list[str]]:
-    """A prompt an example, with the newest of its shots that leave room for any of its endings; and what to note."""
+    """A prompt per example, with the newest of its shots that leave room for each of its endings; and notes."""
     made, dropped, cut = [], [], 0
     for example, own, ends in zip(examples, shots, endings, strict=True):
         prompt, kept, fits = _fitting_prompt(model, example, own, asking, ends)
@@ -206,7 +208,7 @@ def _prompts(
 def _fitting_prompt(
     model: LanguageModel, example: Solved, shots: Sequence[Solved], asking: Asking, endings: Sequence[str]
 ) -> tuple[str, int, bool]:
-    """The prompt, how many shots it keeps, and whether it fits the model's context with every ending."""
+    """The prompt, the number of its shots, and whether it fits the model's context with every ending."""
 
     def prompt(kept: int) -> str:
         newest = shots[len(shots) - kept :]
@@ -217,6 +219,6 @@ def _fitting_prompt(
         return max(map(len, model.tokenizer.encode_whole([begun + end for end in endings]))) <= model.context
 
     some = len(shots)
-    if not fits(some):  # one less than the first number that is too many, which may be none
+    if not fits(some):  # one less than the first number of shots that does not fit, which may be 0
         some = bisect.bisect_left(range(some), True, key=lambda kept: not fits(kept)) - 1
     return prompt(max(0, some)), max(0, some), some >= 0

@@ -1,4 +1,4 @@
-"""The laws that a language model must keep."""
+"""The laws of a language model."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,8 @@ class TextProbe(RowsProbe):
         super().__init__(language_model.model, rows, filler=own.pad)
 
     def searched(self) -> tuple[str, float]:
-        """Prompts of unequal length in a batch that is too small for all, so that they come and go, and each alone."""
+        """Generates from prompts of unequal length, in a batch that is too small for all, so that texts enter and leave
+        it; and from each prompt alone."""
         prompts = [self.language_model.tokenizer.decode_whole(ids[1:]) for ids in self.rows]
         together = self.language_model.generate(prompts, tokens=20, temperature=0.0, batch=max(2, len(prompts) // 2))
         unequal = 0

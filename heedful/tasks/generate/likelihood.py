@@ -1,4 +1,4 @@
-"""How likely texts are to a language model, and what may follow one."""
+"""The likelihood of texts, and of continuations of a text, under a language model."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ SCORED = 16384  # tokens that are scored at a time
 
 @dataclass(frozen=True)
 class Likelihood(Nats):
-    """Of texts, and what else their nats are divided by."""
+    """The likelihood of texts, with their bytes and words."""
 
     bytes: int
     words: int
@@ -32,12 +32,13 @@ class Likelihood(Nats):
 
     @property
     def word_perplexity(self) -> float:
-        """Of words that spaces divide, the ends of lines counted (as WikiText is scored)."""
+        """The perplexity per word: words are separated by spaces, and ends of lines count as words (as WikiText is
+        scored)."""
         return perplexity(self.nats / max(1, self.words))
 
 
 class Choice(NamedTuple):
-    """A continuation of a context: the log-probability (nats) of its tokens, and how many they are."""
+    """A continuation of a context: the log-probability (nats) of its tokens, and their number."""
 
     choice: str
     logprob: float
@@ -45,7 +46,8 @@ class Choice(NamedTuple):
 
 
 class ChoicePrompt(NamedTuple):
-    """What is read once, how each choice continues, and how many tokens at its end are the choice's own."""
+    """What is read once for all choices, the rest of each choice, and how many tokens at its end belong to the
+    choice."""
 
     past: Ids
     continuations: list[Ids]
@@ -53,8 +55,9 @@ class ChoicePrompt(NamedTuple):
 
 
 def asked_of(choices: Sequence[str], alone: Ids, whole: Sequence[Ids], *, bos: int, most: int) -> ChoicePrompt:
-    """`alone` is a context, `whole` that with each choice behind it; a model reads at `most` so many tokens. Raises
-    InputError for a choice that adds no token, or that does not fit by itself."""
+    """Splits the tokens of choices into the part that they share and the rest. `alone` is the context, `whole` the
+    context with each choice appended; a model reads at most `most` tokens. Raises InputError for a choice that adds no
+    token, or that is longer than `most`."""
     alike = [begun_alike(alone, ids) for ids in whole]
     for choice, ids, shared in zip(choices, whole, alike, strict=True):
         if shared == len(ids):
@@ -65,13 +68,13 @@ def asked_of(choices: Sequence[str], alone: Ids, whole: Sequence[Ids], *, bos: i
     if longest > most:
         what = f"a choice of {longest} tokens does not fit the model's context of {most}"
         raise InputError(what, fix="give shorter choices")
-    past = [bos, *alone[:border]][longest - most - 1 :]  # the last token is scored, and never read
+    past = [bos, *alone[:border]][longest - most - 1 :]  # the last token is only scored
     return ChoicePrompt(past, rest, [len(ids) - shared for ids, shared in zip(whole, alike, strict=True)])
 
 
 def weighed(model: LM, asked: Sequence[ChoicePrompt]) -> list[list[float]]:
     """The log-probability (nats) of each choice. A context is read once for all its choices, in a batch with contexts
-    of like length."""
+    of similar length."""
     device = model.embed.tokens.weight.device
     width = max((len(one.continuations) for one in asked), default=1)
     out: list[list[float]] = [[] for _ in asked]
@@ -90,8 +93,8 @@ def weighed(model: LM, asked: Sequence[ChoicePrompt]) -> list[list[float]]:
 
 
 def nats_of(model: LM, ids: Sequence[int], stride: int | None = None) -> Float[Tensor, "T"]:
-    """The negative log-probability of each of T + 1 tokens but the first, given those before it that a window of the
-    model's context holds; the window moves by `stride` tokens (None: half of it). Raises InputError."""
+    """The negative log-probability of each of T + 1 tokens but the first, given the tokens before it in a window as
+    long as the model's context; the window moves by `stride` tokens (None: half of it). Raises InputError."""
     context, device, count = model.config.embed.context_length, model.embed.tokens.weight.device, len(ids) - 1
     step = max(1, context // 2) if stride is None else stride
     if not 1 <= step <= context:
@@ -113,6 +116,6 @@ def nats_of(model: LM, ids: Sequence[int], stride: int | None = None) -> Float[T
 
 
 def begun_alike(one: Ids, other: Ids) -> int:
-    """How many tokens the two begin with alike."""
+    """The number of tokens at the beginning that both have in common."""
     pairs = zip(one, other, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -1,4 +1,4 @@
-"""The cross-entropy of what follows each token of a running text."""
+"""The cross-entropy of the next token of running text."""
 
 import torch
 from torch import Tensor
@@ -9,8 +9,8 @@ from heedful.training.loss import Loss, head_cross_entropy
 
 
 def next_token_loss(model: LM, batch: TextBatch, *, across: bool, smoothing: float = 0.0) -> Loss:
-    """Summed over the tokens that are learnt, in nats. `across`: a token may look at the documents before its own. What
-    blocks have learnt of their own, such as the balance of experts, is learnt beside it in training."""
+    """The loss, summed over the tokens that are learnt, in nats. `across`: a token may attend to the documents before
+    its own. In training, the auxiliary losses of blocks, such as the load balancing of experts, are added."""
     device = model.head.weight.device
     beside: list[Tensor] | None = [] if model.training else None
     segments = None if across else batch.segments.to(device)

@@ -1,4 +1,4 @@
-"""Language models asked for text, and how likely texts are, as plain records."""
+"""Generated texts, and likelihoods of texts, as plain records."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class GenerateOptions:
 
     @property
     def compares(self) -> bool:
-        """Whether a text is known only when all of them are."""
+        """Whether several texts are compared, so that none is known before all are made."""
         return self.beam is not None or self.best_of > 1
 
 
@@ -44,7 +44,7 @@ def continue_texts(model: LanguageModel, prompts: Sequence[str], options: Genera
 def continue_each(
     model: LanguageModel, prompts: Sequence[str], options: GenerateOptions
 ) -> Iterator[list[dict[str, Any]]]:
-    """The same, a list for each prompt."""
+    """The fields of `Generated`, as a list of samples for each prompt."""
     made = model.generate(
         prompts,
         tokens=options.tokens,
@@ -60,7 +60,7 @@ def continue_each(
 
 
 class ScoredText(TypedDict, total=False):
-    """An answer as a record: how likely a text is, or each of the choices that may follow it."""
+    """An answer as a record: the likelihood of a text, or of each choice that may follow it."""
 
     text: str
     logprob: float
@@ -87,7 +87,7 @@ ASK_SCORE = Ask(weigh_texts, ScoreOptions)
 
 
 def score_language_model(model: LanguageModel, options: TextScoring) -> Iterator[Scored]:
-    """The likelihood of a text, or, of a file of inputs with answers, how many are right."""
+    """The likelihood of a text, or, for a file of inputs with answers, the accuracy."""
     from heedful.tasks.generate.in_context import Asking, evaluate_in_context
 
     data, pool = options.path, options.shots_from

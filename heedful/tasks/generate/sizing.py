@@ -1,8 +1,8 @@
-"""A language model that fits a budget of minutes on this machine: its size, and how it is trained.
+"""A language model that fits a budget of minutes on this machine: its size, and its training schedule.
 
 On tiny shakespeare (characters, two cores, one minute) a model 64 wide ended at 1.70 nats, 128 at 1.68, 192 at 1.77,
-256 at 1.85, 384 at 2.06: too large a model sees too little text, and one too small soon knows all that it can hold.
-Best was the largest that sees about `TOKENS` tokens a parameter.
+256 at 1.85, 384 at 2.06: a model that is too large sees too little text, and the capacity of one that is too small is
+soon used up. Best was the largest model that sees about `TOKENS` tokens per parameter.
 """
 
 import time
@@ -28,19 +28,19 @@ PRESET = "llama-nano"
 WIDTHS = (64, 128, 192, 256, 384, 512, 768)
 TOKENS = 1.5  # that the model should see, for each of its parameters
 CONTEXT, BATCH = 128, 2048  # tokens
-CHARACTERS = {"chars": 1.0, "bytes": 1.0, "bpe": 3.5, "unigram": 3.5}  # a token, about
-EPOCHS = 5.0  # of the text, past which dropout pays
+CHARACTERS = {"chars": 1.0, "bytes": 1.0, "bpe": 3.5, "unigram": 3.5}  # per token, about
+EPOCHS = 5.0  # of the text, above which dropout helps
 TRIAL = 3  # steps that are timed
-OWN = ("optimizer", "lr", "warmup", "average", "tokens")  # what is chosen of `train`
+OWN = ("optimizer", "lr", "warmup", "average", "tokens")  # the settings of `train` that are chosen
 
 
 def sized(
     recipe: GenerateRecipe, out: Path, device: torch.device, corpus: Documents | None = None
 ) -> tuple[GenerateRecipe, str]:
-    """The recipe with a model and a schedule for its `train.minutes` on a device; what was chosen and why, in a line.
-    `corpus` stands in for its data.
+    """Chooses a model and a schedule for the recipe's `train.minutes` on a device. Returns the recipe, and the choice
+    with its reasons in a line. `corpus` replaces the recipe's data.
 
-    A run that has begun in `out` keeps what was chosen for it. Raises InputError or MissingError.
+    A run that has begun in `out` keeps its choice. Raises InputError or MissingError.
     """
     minutes = recipe.train.minutes
     assert minutes is not None
@@ -76,14 +76,14 @@ def sized(
 
 
 def _shape(width: int) -> dict[str, Any]:
-    """Fields of the preset's row."""
+    """The fields of the preset's row for a model of this width."""
     heads, hidden = width // 32, 16 * round(width / 6)
     sizes = {"n_layers": 2 + width // 64, "d_model": width, "n_heads": heads, "kv_heads": heads, "d_ff": hidden}
     return sizes | {"context_length": CONTEXT}
 
 
 def _trial(shape: dict[str, Any], vocabulary: int, device: torch.device, dtype: torch.dtype) -> tuple[int, float]:
-    """Parameters, and the tokens of a second of training."""
+    """The number of parameters, and the tokens per second of training."""
     config = lm_config(replace(LANGUAGE_MODELS[PRESET], **shape), vocab_size=vocabulary)
     with torch.random.fork_rng():
         model = make_model(config).to(device, dtype).train()

@@ -14,14 +14,16 @@ GREEDY = Sampling(temperature=0.0)
 
 
 def steps_writing(model: LanguageModel, texts: Sequence[str], options: StepsOptions) -> Iterator[Stepped]:
-    """Raises InputError for a text that the model cannot read at once."""
+    """Generates greedily after each text, and returns the steps. Raises InputError for a text that does not fit the
+    model's context."""
     options.check(model.tokenizer)
     for text in texts:
         yield steps_after(model, model.begun(text), options, where=f"{text[:40]}...")
 
 
 def steps_after(model: LanguageModel, begun: Sequence[int], options: StepsOptions, *, where: str) -> Stepped:
-    """What follows these tokens, step by step. Raises InputError for more than the model can read at once."""
+    """The steps of a greedy continuation of these tokens. Raises InputError for more tokens than fit the model's
+    context."""
     said = [*options.chosen]
     room = model.context - len(begun) - len(said)
     if room < 1:

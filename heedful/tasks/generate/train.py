@@ -30,10 +30,10 @@ SHOWN = 200  # tokens of a sample
 
 
 class GenerateTask:
-    """Batches cut from one stream, in which each document begins with `bos`, and the cross-entropy of what follows.
+    """Batches cut from one stream, in which each document begins with `bos`, and the cross-entropy of the next token.
 
-    In every epoch the stream is cut elsewhere, and its pieces come in another order. `across`: a token may look
-    at the documents before its own; else segments keep them apart.
+    In every epoch the stream is cut at other points, and its pieces are in another order. `across`: a token may attend
+    to the documents before its own; otherwise segments separate them.
     """
 
     def __init__(

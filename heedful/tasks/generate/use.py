@@ -1,4 +1,4 @@
-"""Generating text, with a language model, and telling how likely texts are to it."""
+"""Generates text with a language model, and scores texts by their likelihood."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,12 +25,12 @@ from heedful.tasks.shared.one_or_many import listed, one_or_many
 from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another
 
 DRAFTS = ("none", "int8", "int4")
-LARGE = 50_000_000  # weights from which on an "auto" draft is made
+LARGE = 50_000_000  # weights from which on "auto" uses a draft model
 
 
 class Generated(NamedTuple):
-    """What a model makes of a prompt: `text` is without it. One log-probability (nats) a token, of which the last may
-    be those of a stop string, which is not in the text."""
+    """A continuation of a prompt: `text` does not include the prompt. One log-probability (nats) per token; the last
+    tokens may belong to a stop string, which is not in the text."""
 
     prompt: str
     text: str
@@ -45,7 +45,8 @@ class LanguageModel(TextModel[LM]):
     purpose: ClassVar = "generating text"
 
     def __init__(self, model: LM, tokenizer: Tokenizer, about: dict[str, Any], draft: LM | None = None) -> None:
-        """`draft` drafts tokens where there is one text alone (`heedful.decode.continuous`)."""
+        """`draft` is a draft model, which drafts tokens where a single text is generated
+        (`heedful.decode.continuous`)."""
         super().__init__(model, tokenizer, about)
         self.draft = draft
 
@@ -54,10 +55,11 @@ class LanguageModel(TextModel[LM]):
     def load(
         cls, run: str | Path, *, device: Device = "cpu", weights: str = "float32", draft: str = "none"
     ) -> "LanguageModel":
-        """Reads a run's folder; `weights` may be int8 or int4, which generate faster on a CPU and say almost
-        the same (`heedful.apply.inference`). With float32 weights, a `draft` of int8 or int4 is faster too and says
-        the same: a copy in so few bits drafts tokens, where there is one text alone; "auto" takes int8 where reading
-        the weights is most of the time. Raises MissingError, InputError or StorageError."""
+        """Loads the model in a run's folder. `weights` may be int8 or int4, which generate faster on a CPU, with almost
+        the same results (`heedful.apply.inference`). With float32 weights, a `draft` of int8 or int4 generates a single
+        text faster, with the same result: a copy of the model in fewer bits drafts tokens. "auto" takes int8 for a
+        large model on a CPU, where reading the weights takes most of the time. Raises MissingError, InputError or
+        StorageError."""
         refuse_run_of_another(run, cls.task, cls.purpose)
         model, tokenizer, _, about = read_run(Path(run))
         model = model.to(known_device(device)).eval()
@@ -77,22 +79,22 @@ class LanguageModel(TextModel[LM]):
 
     @property
     def before(self) -> Ids:
-        """What a prompt begins with."""
+        """The tokens that are put before a prompt."""
         return self.about.get("before", [self.tokenizer.bos])
 
     @property
     def end(self) -> int:
-        """What ends a text: with models that were trained here, where the next document would begin."""
+        """The token that ends a text; in models that were trained here, the one that begins the next document."""
         return self.about.get("end", self.tokenizer.bos)
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """All that ends one: `end`, and what else a model that was trained elsewhere ends by."""
+        """All tokens that end a text: `end`, and the further ones of a model that was trained elsewhere."""
         return (self.end, *(index for index in self.about.get("ends", ()) if index != self.end))
 
     @property
     def forbidden(self) -> tuple[int, ...]:
-        """What is never said."""
+        """Tokens that are never generated."""
         own = self.tokenizer
         others = [token for token in (own.pad, own.eos, own.unk) if token not in (None, *self.ends)]
         return tuple(self.about.get("forbidden", others))
@@ -103,7 +105,7 @@ class LanguageModel(TextModel[LM]):
 
     @property
     def context(self) -> int:
-        """How many tokens the model was made to look back at."""
+        """The model's context length, in tokens."""
         return self.model.config.embed.context_length
 
     @one_or_many()
@@ -120,17 +122,16 @@ class LanguageModel(TextModel[LM]):
         length_penalty: float = 1.0,
         **sampling: Unpack[SamplingOptions],
     ) -> list[list[Generated]]:
-        """Continues each prompt for at most so many tokens, `samples` times, drawn as `Sampling` says.
+        """Continues each prompt `samples` times by at most `tokens` tokens, drawn as described in `Sampling`.
 
-        At most `batch` texts are made at a time: as one ends, the next enters. They change nothing about each other.
-        A text ends where the model ends its document, or before the first of the strings in `stop` that it comes to.
-        Where prompt and text outgrow the model's context, it continues from their last half context, as if the text had
-        begun there.
+        At most `batch` texts are generated at a time; as one ends, the next enters. They do not influence each other. A
+        text ends where the model ends its document, or before the first occurrence of a string in `stop`. Where prompt
+        and text outgrow the model's context, it continues from their last half context, as if the text had begun there.
 
-        With `best_of`, so many are drawn for each text, and the most likely is kept. With a `beam`, nothing is drawn:
-        the `samples` most likely texts that a beam search finds, which end at the latest where the context is full.
-        Either compares the log-probabilities of all tokens and the end, divided by their number ** `length_penalty`.
-        Raises InputError for settings that do not go together.
+        With `best_of`, that many are drawn for each text, and the most likely is kept. With a `beam`, nothing is drawn:
+        the results are the `samples` most likely texts that a beam search finds; they end where the context is full.
+        Both compare the sum of the log-probabilities of all tokens and the end, divided by their number **
+        `length_penalty`. Raises InputError for settings that cannot be combined.
         """
         if batch < 1:
             raise InputError(f"a batch of {batch} rows", fix="give 1 or more")
@@ -181,7 +182,7 @@ class LanguageModel(TextModel[LM]):
     def stream(
         self, prompt: str, *, tokens: int = 100, stop: str | Sequence[str] = (), **sampling: Unpack[SamplingOptions]
     ) -> Iterator[str]:
-        """The text that `generate` gives for this prompt alone, piece by piece as it is made."""
+        """Yields the text that `generate` returns for this prompt alone, piece by piece as it is generated."""
         if tokens < 0:
             raise InputError(f"a text of {tokens} tokens", fix="give 1 or more")
         how = Sampling(**sampling)
@@ -197,12 +198,13 @@ class LanguageModel(TextModel[LM]):
         return [self.begun(ids) for ids in self._ids(prompts)]
 
     def begun(self, prompt: str | Sequence[int]) -> Ids:
-        """A prompt, or its tokens, as the model is to read it; nothing is begun with what begins all."""
+        """The tokens of a prompt (a text or its tokens) as the model reads them: after `before`; `bos` where there is
+        nothing."""
         ids = self._ids([prompt])[0] if isinstance(prompt, str) else prompt
         return [*self.before, *ids] or [self.tokenizer.bos]
 
     def writer(self, *, rows: int, size: int | None = None) -> Writer:
-        """What continues texts that come and go, at most `rows` at a time."""
+        """A writer, which generates at most `rows` texts at a time."""
         return Writer(
             self.model,
             self.tokenizer,
@@ -216,7 +218,7 @@ class LanguageModel(TextModel[LM]):
     def _say(
         self, begun: Sequence[tuple[Ids, int]], how: Sampling, tokens: int, stop: str | Sequence[str], batch: int
     ) -> Iterator[TextPiece]:
-        """Continues texts, each with its seed, and tells what is added to which, as it is made."""
+        """Continues texts, each with its seed, and yields the pieces as they are generated."""
         if not begun or tokens < 1:
             return
         longest = max(len(window(ids, self.context)) for ids, _ in begun)
@@ -229,10 +231,10 @@ class LanguageModel(TextModel[LM]):
     @one_or_many()
     @torch.inference_mode()
     def likelihood(self, texts: Sequence[str], *, stride: int | None = None) -> list[Likelihood]:
-        """Of each text by itself, begun with the tokenizer's `bos`.
+        """The likelihood of each text by itself, begun with the tokenizer's `bos`.
 
-        What is longer than the model's context goes through a window that moves by `stride` tokens (None: half of
-        it): each token is scored once, given all before it that the window holds.
+        A text that is longer than the model's context is scored in windows that move by `stride` tokens (None: half of
+        the context): each token is scored once, given all tokens before it in its window.
         """
         made = []
         for text, ids in zip(texts, self._ids(texts), strict=True):
@@ -242,7 +244,7 @@ class LanguageModel(TextModel[LM]):
 
     @checks_arguments
     def measure(self, texts: str | Sequence[str], *, stride: int | None = None) -> Likelihood:
-        """Of all texts together. Raises InputError where they have no token."""
+        """The likelihood of all texts together. Raises InputError where they have no token."""
         texts = listed(texts)
         each = self.likelihood(texts, stride=stride)
         found = Likelihood(*(sum(getattr(one, key) for one in each) for key in ("nats", "tokens", "bytes", "words")))
@@ -252,22 +254,22 @@ class LanguageModel(TextModel[LM]):
 
     @checks_arguments
     def choose(self, context: str, choices: str | Sequence[str]) -> list[Choice]:
-        """The choices by their log-probability as what follows the context, the likeliest first.
+        """The choices by their log-probability after the context, the most likely first.
 
-        What is scored are the tokens of context + choice, encoded as a whole and begun with `bos`, from the first that
-        differs from the encoding of the context alone: where the choice changes the context's last tokens (the space
-        of "a " may become part of " b"), what they have become is the choice's. A text that outgrows the model's
-        context loses its beginning, as much for each choice. Raises InputError for a choice that adds no token, or
+        Context + choice is encoded as a whole and begun with `bos`; the tokens from the first that differs from the
+        encoding of the context alone are scored. Where the choice changes the context's last tokens (the space of "a "
+        may become part of " b"), the changed tokens count as the choice's. A text that is longer than the model's
+        context loses its beginning, equally much for each choice. Raises InputError for a choice that adds no token, or
         that is itself longer than the model's context.
         """
         return sorted(self.weigh([context], [listed(choices)])[0], key=lambda one: -one.logprob)
 
     @checks_arguments
     def weigh(self, contexts: Sequence[str], choices: Sequence[Sequence[str]]) -> list[list[Choice]]:
-        """`choose` for many contexts, each with its own choices, which stay in the order given.
+        """`choose` for many contexts, each with its own choices, which keep their order.
 
-        A context is read once for all its choices, in a batch with contexts of like length. Raises InputError, also for
-        a text in place of a list.
+        A context is read once for all its choices, in a batch with contexts of similar length. Raises InputError, also
+        for a text instead of a list.
         """
         if len(contexts) != len(choices):
             what = f"weigh: {counted(len(contexts), 'context')} and {counted(len(choices), 'list')} of choices"
@@ -280,6 +282,6 @@ class LanguageModel(TextModel[LM]):
         ]
 
     def _asked(self, context: str, choices: Sequence[str]) -> ChoicePrompt:
-        """Raises InputError."""
+        """Raises InputError as described in `choose`."""
         alone, *whole = self._ids([context, *(context + choice for choice in choices)])
         return asked_of(choices, alone, whole, bos=self.tokenizer.bos, most=self.context)

@@ -1,4 +1,4 @@
-"""Texts that a language model continues, which come and go: each with its own sampling, stop strings and limit."""
+"""Continuous generation of texts by a language model, each with its own sampling, stop strings and limit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,9 +18,9 @@ from heedful.tasks.shared.one_or_many import listed
 
 
 class TextPiece(NamedTuple):
-    """What was added to the text of this number: `piece` (maybe nothing yet), by `token`. The last of a text has no
-    token, and a `finish`: "stop" (the model ended, by the token `end`, or came to a stop string) or "length". `top`:
-    the likeliest tokens in place of this one, with their log-probabilities."""
+    """An addition to the text with this number: `piece` (possibly empty), by `token`. The last one of a text has no
+    token but a `finish`: "stop" (the model ended the text, by the token `end`, or a stop string was generated) or
+    "length". `top`: the most likely tokens at this step, with their log-probabilities."""
 
     text: int
     piece: str
@@ -45,12 +45,12 @@ class _Written:
 
 
 class Writer:
-    """At most `rows` texts are made at a time: `add` and `cancel` them whenever you like, and `step` again and again.
-    What a text gets does not depend on the others.
+    """Generates at most `rows` texts at a time: they can be added and cancelled between any two calls of `step`. The
+    result for a text does not depend on the others.
 
-    A text ends where the model ends it (by the token `end`, or any of several), before the first of its stop strings
-    that it comes to, or at its limit. Where prompt and text outgrow the model's context, it continues from their last
-    half context, as if the text had begun there. `size` (None: the context) is the room that is made for each text.
+    A text ends where the model ends it (by the token `end`, or any of several), before the first stop string in it, or
+    at its limit. Where prompt and text outgrow the model's context, it continues from their last half context, as if
+    the text had begun there. `size` (None: the context length) is the length of the cache of each text.
     """
 
     def __init__(
@@ -76,19 +76,19 @@ class Writer:
             draft=draft,
         )
         self._added = 0
-        self._texts: dict[int, _Written] = {}  # by their numbers
-        self._handles: dict[int, _Written] = {}  # by their handles in the session
+        self._texts: dict[int, _Written] = {}  # by number
+        self._handles: dict[int, _Written] = {}  # by handle in the session
 
     def __len__(self) -> int:
-        """How many texts have been added, and are neither finished nor cancelled."""
+        """The number of texts that were added, and are neither finished nor cancelled."""
         return len(self._texts)
 
     def add(
         self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: str | Sequence[str] = (), top: int = 0
     ) -> int:
-        """A text to continue from these ids for at most so many tokens, drawn by the seed of its sampling; `top` of the
-        likeliest are told with each. It ends before the first of `stop`, which may be one string too. Returns its
-        number. Raises InputError for ids that are none of the model's, and for settings that cannot be."""
+        """Adds a text that continues these ids by at most `tokens` tokens, drawn with the seed of its sampling. Each
+        piece has the `top` most likely tokens. The text ends before the first of `stop`, a string or several. Returns
+        the text's number. Raises InputError for ids that are not in the vocabulary, and for invalid settings."""
         size = self._tokenizer.size
         if not ids or not all(0 <= index < size for index in ids):
             raise InputError("tokens that the model does not have", fix=f"give one or more, from 0 to {size - 1:,}")
@@ -104,7 +104,7 @@ class Writer:
         return text.number
 
     def cancel(self, number: int) -> None:
-        """No more of this text. Nothing happens where it is over already."""
+        """Stops a text. Has no effect on one that has ended."""
         text = self._texts.pop(number, None)
         if text is not None:
             self._session.cancel(text.handle)
@@ -112,7 +112,7 @@ class Writer:
 
     @torch.inference_mode()
     def step(self) -> list[TextPiece]:
-        """What is added to the texts that are being made. Raises NonFiniteError."""
+        """Makes one step of the session, and returns the pieces that it adds to the texts. Raises NonFiniteError."""
         pieces = []
         for handle, token, logprob, finished, top in self._session.step():
             text = self._handles[handle]
@@ -139,5 +139,5 @@ class Writer:
 
 
 def window(ids: Ids, context: int) -> Ids:
-    """What a model with this context is to look back at: all, or the last half of it."""
+    """The ids that a model with this context reads: all, or the last half context."""
     return ids if len(ids) + 1 < context else ids[-max(1, context // 2) :]

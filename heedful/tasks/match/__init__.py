@@ -1,4 +1,4 @@
-"""Pictures and the texts that belong to them (Radford et al. 2021)."""
+"""Matching of pictures and texts (Radford et al. 2021)."""
 
 from heedful.run.task import Inside, Lazy, Task
 

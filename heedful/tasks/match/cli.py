@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class MatchLook:
-    """What `heed look` is told for a model of pictures and texts."""
+    """The options of `heed look` for a model of pictures and texts."""
 
     shown: Annotated[
         list[str] | None, typer.Option("--text", help="Where in a picture is this near? May be given again.")

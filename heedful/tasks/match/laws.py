@@ -1,4 +1,4 @@
-"""The laws that a model of pictures and texts must keep."""
+"""The laws of a model of pictures and texts."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from heedful.tasks.shared.probes import Probe, random_sentences
 
 
 class MatchProbe(Probe[CLIP]):
-    """Random pixels, and texts: how much each picture is like each text."""
+    """The similarities of random pixels and texts."""
 
     def __init__(self, matcher: Matcher, texts: Sequence[str]) -> None:
         self.layout, prepared = matcher.layout, matcher.spec.preparation

@@ -1,4 +1,4 @@
-"""Looking inside a model of pictures and texts: where in a picture a text is near."""
+"""Inspects a model of pictures and texts: the similarity of each patch to a text."""
 
 import json
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from heedful.tasks.match.use import Matcher
 
 @dataclass(frozen=True)
 class CaptionLook:
-    """A picture as the model sees it, h x w pixels of N channels in R rows and C columns of patches, and of each text
-    the cosine between it and each patch."""
+    """A picture as the model reads it, h x w pixels of N channels in R rows and C columns of patches; and for each text
+    its cosine with each patch."""
 
     file: str
     picture: UInt8[Tensor, "N h w"]
@@ -30,9 +30,9 @@ class CaptionLook:
 
 
 def look_at_texts(matcher: Matcher, file: str | Path, texts: Sequence[str]) -> CaptionLook:
-    """Each patch goes the way of the token that stands for the picture, through the last norm and into the space of the
-    texts. Nothing has trained it to lie near them there: where it does, it has learnt it beside. Raises InputError or
-    MissingError."""
+    """Projects each patch into the common space like the picture's own token: through the last norm and the output
+    layer. The model was not trained to align single patches with texts, so any alignment is a side effect. Raises
+    InputError or MissingError."""
     prepared, model = matcher.spec.preparation, matcher.model
     picture = prepared.fitted(read_image(file, channels=prepared.channels), where=str(file))
     pixels = prepared.normalised(prepared.scaled(picture[None])).to(model.image_out.weight.device)
@@ -44,8 +44,8 @@ def look_at_texts(matcher: Matcher, file: str | Path, texts: Sequence[str]) -> C
 
 
 def draw_texts(looked: CaptionLook, kind: str) -> bytes:
-    """The picture, and over it each text, from its lowest cosine, left grey, to its highest, as a .png, .svg or .html
-    file, or the json that a page draws it from."""
+    """The picture, and for each text its cosines over it, from the lowest, left grey, to the highest, as a .png, .svg
+    or .html file, or the JSON that a page draws it from."""
     if kind == "json":
         views = [map_view("how near it is to", text, cosines) for text, cosines in looked.cosines.items()]
         said = [(text, float(cosines.max())) for text, cosines in looked.cosines.items()]
@@ -60,7 +60,7 @@ def draw_texts(looked: CaptionLook, kind: str) -> bytes:
 
 
 def look_for_texts(matcher: Matcher, file: str, kind: str, options: MatchLook) -> Looked:
-    """Raises InputError where there is no text to look for."""
+    """Draws where the texts are in a picture. Raises InputError where there is no text."""
     if not options.shown:
         raise InputError("which texts are to be looked for in the picture?", fix="give --text")
     looked = look_at_texts(matcher, file, options.shown)

@@ -1,4 +1,4 @@
-"""Training a model that matches pictures and texts."""
+"""Trains a model that matches pictures and texts."""
 
 import math
 from collections.abc import Mapping
@@ -29,13 +29,13 @@ from heedful.tasks.match.use import Matcher, MatchLayout, MatchSpec, lowered
 from heedful.tasks.shared.picture_job import PictureJob, augment_of, fitted
 from heedful.training.loss import Loss, contrastive
 
-SHOWN = 8  # pictures of a sample
+SHOWN = 8  # pictures in a sample
 MEASURED = ("text_to_image_recall_10", "image_to_text_recall_10")
-LARGEST_SCALE = math.log(100)  # of the logarithm: what cosines are multiplied by (Radford et al. 2021, section 2.5)
+LARGEST_SCALE = math.log(100)  # the largest logarithm of the cosines' factor (Radford et al. 2021, section 2.5)
 
 
 class CaptionBatch(NamedTuple):
-    """Which pictures of the training set, and which of all texts each of them comes with."""
+    """Indices of training pictures, and for each that of one of its texts among all texts."""
 
     epoch: int
     pictures: list[int]
@@ -43,7 +43,7 @@ class CaptionBatch(NamedTuple):
 
 
 def bounded(log_scale: Float[Tensor, ""]) -> Float[Tensor, ""]:
-    """At most LARGEST_SCALE. One that its last step has brought above that can come down again, and not go farther."""
+    """The logarithm, at most LARGEST_SCALE. A larger value gets only gradients that decrease it."""
     beyond = (log_scale.detach() - LARGEST_SCALE).clamp(min=0)
     held = log_scale - beyond
     if held.requires_grad and beyond > 0:
@@ -52,11 +52,11 @@ def bounded(log_scale: Float[Tensor, ""]) -> Float[Tensor, ""]:
 
 
 class MatchTask:
-    """Batches of pictures, each with one of its texts, which an epoch draws for it.
+    """Batches of pictures, each with one of its texts, drawn anew in every epoch.
 
-    A loss is over the pairs of one batch: accumulating batches, or sharing one among ranks, leaves each pair fewer
-    others to be told from. Texts that belong to a picture too, as they are another picture's or its own twin's, are
-    none of those others.
+    The loss is over the pairs of one batch: with accumulation, or with a batch that is split among ranks, each pair has
+    fewer negatives. Texts that also belong to a picture, because it occurs twice or they belong to several pictures,
+    are not negatives.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class MatchTask:
         listed = [text for texts in part.captions for text in texts]
         numbers: dict[tuple[int, ...], int] = {}
         ids = iter([numbers.setdefault(tuple(own), len(numbers)) for own in layout.encode(listed)])
-        self.texts = [[next(ids) for _ in texts] for texts in part.captions]  # of each picture, by number
+        self.texts = [[next(ids) for _ in texts] for texts in part.captions]  # the numbers of each picture's texts
         self.ids = [list(own) for own in numbers]
         twins = same_pictures(part.images)
         together: dict[int, set[int]] = {}
@@ -91,11 +91,11 @@ class MatchTask:
         return contrastive(similarity, self.same(batch).to(device))
 
     def pixels(self, batch: CaptionBatch) -> Float[Tensor, "I N H W"]:
-        """The pictures as this epoch sees them."""
+        """The pictures with this epoch's augmentations."""
         return seen(self.images, batch.pictures, self.spec.preparation, self.augment, self.seed, batch.epoch)
 
     def same(self, batch: CaptionBatch) -> Bool[Tensor, "I I"]:
-        """Whether the text in a column belongs to the picture in a row."""
+        """Whether the text of a column belongs to the picture of a row."""
         columns: dict[int, list[int]] = {}
         for column, text in enumerate(batch.texts):
             columns.setdefault(text, []).append(column)
@@ -112,7 +112,7 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
     config_kind: ClassVar = CLIPConfig
     spec_kind: ClassVar = MatchSpec
     score_names = MEASURED
-    halves = False  # each picture is told from all others of its batch
+    halves = False  # all other pictures of a batch are negatives
     answers: MatchSpec
     tokenizer: Tokenizer
 
@@ -169,7 +169,7 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
         return Measurement(loss, {name: found[name] for name in MEASURED}, sum(found.values()), sample)
 
     def tensors(self, model: CLIP) -> dict[str, Tensor]:
-        """A temperature that its last step has brought too low is what all losses took it for."""
+        """The weights, with the logarithm of the scale clamped as in every loss."""
         tensors = parameters(model)
         tensors["log_scale"] = tensors["log_scale"].clamp(max=LARGEST_SCALE)
         return tensors
@@ -200,7 +200,7 @@ def _layout(tokenizer: Tokenizer, spec: MatchSpec, config: CLIPConfig) -> MatchL
 def _new_config(
     corpus: CaptionedImages, recipe: MatchRecipe, seen: Preparation, tokenizer: Tokenizer
 ) -> tuple[CLIPConfig, MatchSpec]:
-    """A new model for pictures of this size."""
+    """A new model's configuration and spec."""
     row, size = fitted(row_of(PAIRS, recipe), recipe, recipe.images.size, corpus.size)
     config = clip_config(row, vocab_size=tokenizer.size, end=tokenizer.eos, size=(size, size), channels=corpus.channels)
     return config, MatchSpec(preparation=replace(seen, resize=(size,), crop=(size, size)))

@@ -1,6 +1,6 @@
-"""Telling which text belongs to which picture, with a model that has learnt to.
+"""Matches pictures and texts with a trained model.
 
-I pictures of N channels and H x W pixels, B texts of T tokens, D width of the space of both.
+I pictures of N channels and H x W pixels, B texts of T tokens, D width of the common space.
 """
 
 import os
@@ -32,8 +32,8 @@ from heedful.tasks.shared.one_or_many import is_one, listed, one_or_many
 from heedful.tasks.shared.served import TextModel, refuse_nan_answers, size_in_words, spec_of
 from heedful.training.loss import contrastive
 
-READ = 128  # pictures, or texts, that are looked at together
-RANKED = 1024  # pictures, or texts, whose likeness to all others exists at a time
+READ = 128  # pictures, or texts, in a batch
+RANKED = 1024  # pictures, or texts, whose similarities to all others are in memory at a time
 RECALLS = (1, 5, 10)
 TEMPLATE = "{}"
 
@@ -42,30 +42,30 @@ Picture = ImageFile | Path | str
 
 @dataclass(frozen=True, kw_only=True)
 class MatchSpec:
-    """How pictures and texts are prepared for a model: task.json, beside the task's name."""
+    """The content of task.json besides the task's name: how pictures and texts are prepared for a model."""
 
     preparation: Preparation
     lower: bool = True  # texts are read in lower case
 
 
 def lowered(text: str) -> str:
-    """As the exported tokenizer.json does it, which `str.lower` does not in all scripts."""
+    """The text in lower case, as in the exported tokenizer.json, from which `str.lower` differs in some scripts."""
     return normalizers.Lowercase().normalize_str(text)
 
 
 class MatchLayout:
-    """From texts to rows of at most `context` tokens: what is too long loses its end."""
+    """Lays out texts as rows of at most `context` tokens; a text that is too long loses its end."""
 
     def __init__(self, tokenizer: Tokenizer, *, lower: bool, context: int, end: int) -> None:
         self.tokenizer, self.lower, self.context, self.end = tokenizer, lower, context, end
-        self.cut = 0  # texts that lost an end
+        self.cut = 0  # the number of texts that were cut
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
-        """The ids between the first and the last token of each. Raises TextError for an empty text."""
+        """The ids between the first and the last token of each text. Raises TextError for an empty text."""
         return self.encode_warned(texts)[0]
 
     def encode_warned(self, texts: Sequence[str]) -> tuple[list[Ids], list[str]]:
-        """The same, and a warning for each that was cut, or ""."""
+        """Like `encode`, and for each text that was cut a warning, otherwise ""."""
         if any(not text.strip() for text in texts):
             raise TextError("an empty text", fix="give some words")
         kept, beyond = cut_at(self.tokenizer.encode([self.normalised(text) for text in texts]), self.context - 2)
@@ -80,21 +80,21 @@ class MatchLayout:
 
 
 class FoundPicture(NamedTuple):
-    """A picture, and how near it is to a text: the cosine of the angle between them."""
+    """A picture, and the cosine between it and a text."""
 
     input: str
     score: float
 
 
 class Matched(NamedTuple):
-    """The texts of each picture, the best first, each with its probability; and a warning for each text, or ""."""
+    """The texts of each picture with their probabilities, the best first; and a warning for each text, or ""."""
 
     scores: list[list[tuple[str, float]]]
     warned: list[str]
 
 
 class Matcher(TextModel[CLIP]):
-    """A trained pair of towers, one for pictures and one for texts, and the tokenizer."""
+    """A trained model of two encoders, for pictures and for texts, and its tokenizer."""
 
     task: ClassVar = "match"
     purpose: ClassVar = "matching pictures and texts"
@@ -109,10 +109,10 @@ class Matcher(TextModel[CLIP]):
     def match(
         self, files: Sequence[Picture], texts: Sequence[str], *, templates: Sequence[str] = (TEMPLATE,)
     ) -> list[list[tuple[str, float]]]:
-        """The texts of each picture, the best first, each with its probability among them all.
+        """The texts of each picture with their probabilities among all given texts, the best first.
 
-        Each text is put into the place of "{}" in each template, and stands for the mean of what comes out (Radford et
-        al. 2021, section 3.1.4). Warns of texts that are too long to be read as a whole. Raises MissingError or
+        Each text replaces "{}" in each template, and is represented by the mean of the resulting vectors (Radford et
+        al. 2021, section 3.1.4). Warns about texts that are too long to be read as a whole. Raises MissingError or
         InputError.
         """
         found = self.matched(files, listed(texts), templates)
@@ -120,7 +120,8 @@ class Matcher(TextModel[CLIP]):
         return found.scores
 
     def matched(self, files: Sequence[Picture], texts: Sequence[str], templates: Sequence[str]) -> Matched:
-        """`match`, and a warning for each text that was not read as a whole, or ""."""
+        """Like `match`, but returns the warnings: for each text that was not read as a whole a warning, otherwise
+        ""."""
         if not texts:
             raise InputError("no text to match", fix="give two or more")
         images, (own, warned) = self.embed_images(files), self.prompt_vectors(texts, templates)
@@ -137,8 +138,8 @@ class Matcher(TextModel[CLIP]):
         top: int = 10,
         templates: Sequence[str] = (TEMPLATE,),
     ) -> list[list[FoundPicture]]:
-        """The pictures that are nearest to each text, the best first. `vectors`: what `embed_images` gave for them, if
-        it was asked before. Warns of texts that are too long to be read as a whole. Raises MissingError or
+        """The pictures that are nearest to each text, the best first. `vectors`: the pictures' vectors from
+        `embed_images`, if known. Warns about texts that are too long to be read as a whole. Raises MissingError or
         InputError."""
         refuse_no_answers(top)
         files = listed(files)
@@ -148,7 +149,7 @@ class Matcher(TextModel[CLIP]):
         return nearest_pictures(own, files, vectors, top)
 
     def sample(self, part: Captioned, shown: int) -> str:
-        """The nearest of all texts to each of the first pictures, a line each, behind a text of its own."""
+        """The nearest of all texts to each of the first pictures, after one of its own texts, a line each."""
         texts = list(dict.fromkeys(text for own in part.captions for text in own))
         cosines = self.image_vectors(part.images, most=shown) @ self.text_vectors(texts)[0].mT
         best = [texts[i] for i in cosines.argmax(1).tolist()]
@@ -156,18 +157,18 @@ class Matcher(TextModel[CLIP]):
 
     @checks_arguments
     def embed_images(self, files: Picture | Sequence[Picture]) -> Float[Tensor, "*I D"]:
-        """Of length 1, of each picture, or of one. Raises MissingError or InputError."""
+        """The vector of each picture, or of a single one, with norm 1. Raises MissingError or InputError."""
         several: Sequence[Picture] = listed(files)
         given = [file if isinstance(file, ImageFile) else ImageFile(Path(file)) for file in several]
         vectors = self.image_vectors(ImageFiles(given, channels=self.spec.preparation.channels, most=0))
         return vectors[0] if is_one(files) else vectors
 
     def embed_prompts(self, texts: Sequence[str], templates: Sequence[str]) -> Float[Tensor, "B D"]:
-        """The mean of each text in every template, brought to length 1."""
+        """The mean of each text's vectors with all templates, normalised."""
         return self.prompt_vectors(texts, templates)[0]
 
     def prompt_vectors(self, texts: Sequence[str], templates: Sequence[str]) -> tuple[Float[Tensor, "B D"], list[str]]:
-        """`embed_prompts`, and a warning for each text that was not read as a whole, or ""."""
+        """`embed_prompts`, and for each text that was not read as a whole a warning, otherwise ""."""
         if not templates:
             raise InputError("no template", fix='write "a picture of {}", or leave templates out')
         for template in templates:
@@ -181,15 +182,15 @@ class Matcher(TextModel[CLIP]):
 
     @checks_arguments
     def embed_texts(self, texts: str | Sequence[str]) -> Float[Tensor, "*B D"]:
-        """Of length 1, of each text, or of one. Warns of texts that are too long to be read as a whole. Raises
-        TextError for an empty text."""
+        """The vector of each text, or of a single one, with norm 1. Warns about texts that are too long to be read as a
+        whole. Raises TextError for an empty text."""
         vectors, warned = self.text_vectors(listed(texts))
         warn(warned)
         return vectors[0] if is_one(texts) else vectors
 
     @torch.inference_mode()
     def text_vectors(self, texts: Sequence[str]) -> tuple[Float[Tensor, "B D"], list[str]]:
-        """`embed_texts` of several, and a warning for each that was not read as a whole, or ""."""
+        """`embed_texts` of several texts, and for each that was not read as a whole a warning, otherwise ""."""
         (ids, warned), device = self.layout.encode_warned(texts), self.model.log_scale.device
         groups = (ids[i : i + READ] for i in range(0, len(ids), READ))
         made = [self.model.encode_text(self.layout.rows(own).to(device)).float().cpu() for own in groups]
@@ -197,16 +198,16 @@ class Matcher(TextModel[CLIP]):
 
     @checks_arguments
     def embed(self, inputs: str | Sequence[str]) -> Float[Tensor, "*B D"]:
-        """Of length 1, of each or of one: of a picture where it is a file's path, else of a text. Warns of texts that
-        are too long to be read as a whole. Raises InputError."""
+        """The vector of each input, or of a single one, with norm 1: of a picture where it is the path of a file,
+        otherwise of a text. Warns about texts that are too long to be read as a whole. Raises InputError."""
         vectors, warned = self.vectors_of(listed(inputs))
         warn(warned)
         return vectors[0] if is_one(inputs) else vectors
 
     def vectors_of(self, inputs: Sequence[str]) -> tuple[Float[Tensor, "B D"], list[str]]:
-        """`embed` of several, and a warning for each text that was not read as a whole, or "". Raises MissingError for
-        what is called as a picture, and is not there."""
-        # unlike Path's, `isfile` is False for what is too long for a name
+        """`embed` of several inputs, and for each text that was not read as a whole a warning, otherwise "". Raises
+        MissingError for the name of a picture that does not exist."""
+        # unlike Path's, `isfile` is False for a string that is too long for a name
         shown = [i for i, one in enumerate(inputs) if os.path.isfile(one)]
         for one in {*inputs}.difference(inputs[i] for i in shown):
             if is_image(one) and not re.search(r"\s", one):
@@ -223,7 +224,7 @@ class Matcher(TextModel[CLIP]):
 
     @torch.inference_mode()
     def image_vectors(self, images: Images, most: int | None = None) -> Float[Tensor, "I D"]:
-        """`embed_images`, of pictures that are read already: of the first `most`."""
+        """`embed_images` of pictures that were read already; `most`: only the first ones."""
         device, made = self.model.log_scale.device, []
         count = len(images) if most is None else min(most, len(images))
         for first in range(0, count, READ):
@@ -233,15 +234,15 @@ class Matcher(TextModel[CLIP]):
         return self.finite_vectors(made)
 
     def finite_vectors(self, made: Sequence[Float[Tensor, "_ D"]]) -> Float[Tensor, "B D"]:
-        """All of them together."""
+        """All vectors in one tensor. Raises NonFiniteError."""
         vectors = torch.cat([torch.empty(0, self.model.config.d_common), *made])
         refuse_nan_answers(vectors, "vectors")
         return vectors
 
     @checks_arguments
     def measure(self, part: Captioned) -> dict[str, float]:
-        """The loss in nats, over all pictures at once, each with its first text; and of pictures and texts, how often
-        one that belongs to it is among the best 1, 5 and 10. The same text, and the same picture, is there once."""
+        """The loss in nats, over all pictures at once, each with its first text; and for pictures and for texts, how
+        often a match is among the best 1, 5 and 10. Repeated pictures and texts count once."""
         refuse_nothing(part)
         captions = [[self.layout.normalised(text) for text in own] for own in part.captions]
         numbers: dict[str, int] = {}
@@ -265,7 +266,7 @@ class Matcher(TextModel[CLIP]):
 def nearest_pictures(
     texts: Float[Tensor, "B D"], files: Sequence[Picture], vectors: Float[Tensor, "I D"], top: int
 ) -> list[list[FoundPicture]]:
-    """Of each text, the best first."""
+    """The nearest pictures of each text, the best first."""
     best = (texts @ vectors.mT).sort(dim=1, descending=True, stable=True)
     return [
         [FoundPicture(str(files[i]), score) for i, score in zip(indices[:top], scores[:top], strict=True)]
@@ -276,8 +277,8 @@ def nearest_pictures(
 def recalls(
     queries: Float[Tensor, "Q D"], keys: Float[Tensor, "K D"], belonging: Bool[Tensor, "Q K"]
 ) -> dict[str, float]:
-    """recall_1, recall_5 and recall_10: for how many queries a key that belongs to them is among so many nearest, all
-    keys that do not belong and are as near counted as nearer."""
+    """recall_1, recall_5 and recall_10: the share of queries with a matching key among the 1, 5 or 10 nearest; in a
+    tie, keys that do not match come first."""
     ranks = []
     for first in range(0, len(queries), RANKED):
         cosines, own = queries[first : first + RANKED] @ keys.mT, belonging[first : first + RANKED]
@@ -287,7 +288,7 @@ def recalls(
 
 
 class MatchedPicture(TypedDict):
-    """An answer as a record: the texts, the best first, each with its probability."""
+    """An answer as a record: the texts with their probabilities, the best first."""
 
     input: str
     texts: list[dict[str, Any]]
@@ -304,7 +305,7 @@ class MatchedText(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class MatchOptions:
-    texts: tuple[str, ...] = ()  # that a picture may show
+    texts: tuple[str, ...] = ()  # the candidates
     templates: tuple[str, ...] = (TEMPLATE,)
 
 
@@ -328,7 +329,7 @@ def match_pictures(matcher: Matcher, files: Sequence[str], options: MatchOptions
 
 
 class PictureSearch:
-    """The pictures of a folder, looked at once for all texts."""
+    """Searches the pictures of a folder, which are embedded once for all texts."""
 
     def __init__(self, matcher: Matcher, options: PictureSearchOptions) -> None:
         self.matcher, self.options = matcher, options

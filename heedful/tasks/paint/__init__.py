@@ -1,4 +1,4 @@
-"""Pictures, drawn and completed pixel by pixel (Chen et al. 2020)."""
+"""Generation and completion of pictures, pixel by pixel (Chen et al. 2020)."""
 
 from heedful.run.task import Inside, Lazy, Task
 

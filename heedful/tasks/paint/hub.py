@@ -1,5 +1,5 @@
-"""A painter as a language model on the Hub, whose texts are pictures: ImageGPT's processor says the numbers of a
-picture's colours, row by row, and the token after the last colour begins it."""
+"""A painter as a language model of pixels on the Hub: ImageGPT's processor makes the numbers of a picture's colours,
+row by row; the token after the last colour comes before them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,8 +24,8 @@ def is_painter(folder: Path) -> bool:
 
 
 def read_painter(folder: Path, said: Mapping[str, Any], config: LMConfig) -> Files:
-    """`said`: their config.json, with the ids that it leaves out. Raises InputError for pictures that would be read
-    otherwise than `write_painter` says, and for colours that are not those of the model."""
+    """Reads a painter. `said`: config.json, with the ids that it leaves out. Raises InputError for a preparation of
+    pictures that `write_painter` would not write, and for colours that do not fit the model."""
     where = str(folder / PREPROCESSOR)
     theirs = read_object(folder / PREPROCESSOR)
     resample = theirs.get("resample")
@@ -57,7 +57,7 @@ def read_painter(folder: Path, said: Mapping[str, Any], config: LMConfig) -> Fil
 
 
 def write_painter(run: Path, painter: Painter) -> HubFiles:
-    """That processor cuts nothing: pictures that are not square are to be cut before."""
+    """The files of the Hub. Its processor does not crop: pictures that are not square must be cropped before."""
     spec, begin = painter.spec, len(painter.spec.palette)
     search = {"bos_token_id": begin, "eos_token_id": begin, "max_length": spec.pixels + 1, "do_sample": True}
     made = {PREPROCESSOR: _processor(spec), GENERATION: generation_config(search | {"top_k": 0}, [begin])}

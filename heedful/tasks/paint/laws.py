@@ -1,4 +1,4 @@
-"""The laws that a painter must keep."""
+"""The laws of a painter."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from heedful.tasks.shared.probes import RowsProbe, random_sentences
 
 
 class PaintProbe(RowsProbe):
-    """Random pixels: the beginnings of pictures."""
+    """Random pixels as the beginnings of pictures."""
 
     def __init__(self, painter: Painter, texts: Sequence[str]) -> None:
         self.painter, begin = painter, len(painter.spec.palette)
@@ -17,7 +17,7 @@ class PaintProbe(RowsProbe):
         super().__init__(painter.model, rows, filler=begin)
 
     def searched(self) -> tuple[str, float]:
-        """Pictures that lack their last pixels, in batches that are too small for all, and each alone."""
+        """Completes pictures that lack their last pixels, in batches that are too small for all, and each alone."""
         draw, painter = torch.Generator().manual_seed(0), self.painter
         begun = torch.randint(len(painter.spec.palette), (4, painter.spec.pixels - 20), generator=draw)
         together = painter.paint(begun, temperature=0.0, batch=3)

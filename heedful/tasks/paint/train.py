@@ -1,4 +1,4 @@
-"""Training a painter, from scratch or from another's weights."""
+"""Trains a painter, from scratch or from another's weights."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -29,11 +29,11 @@ from heedful.tasks.shared.pictures import PictureBatch, picture_batches
 from heedful.training.loss import Loss
 
 GREYS, COLOURS = 16, 512
-SHOWN = 16  # pictures of a sample
+SHOWN = 16  # pictures in a sample
 
 
 class PaintTask:
-    """Batches of pictures, which are read and changed only when their loss is asked for: nats a pixel."""
+    """Batches of pictures, which are read and augmented only when their loss, in nats per pixel, is computed."""
 
     def __init__(self, images: Images, spec: PaintSpec, augment: Augment, recipe: PaintRecipe) -> None:
         self.images, self.spec, self.augment = images, spec, augment
@@ -49,7 +49,7 @@ class PaintTask:
 
 
 class PaintJob(PictureJob[PaintRecipe, LabelledImages, LM]):
-    """The data's labels, if any, are not looked at."""
+    """The training of a painter. Labels in the data are ignored."""
 
     kinds: ClassVar = "a folder of pictures, or an idx file"
     served: ClassVar = Painter
@@ -98,7 +98,7 @@ class PaintJob(PictureJob[PaintRecipe, LabelledImages, LM]):
         return PaintTask(self.corpus.train.images, self.answers, self.augment, self.recipe)
 
     def measure(self, model: LM) -> Measurement:
-        """On validation pictures, with some that the model draws."""
+        """Measures the loss on validation pictures; the sample shows pictures that the model generates."""
         painter = Painter(model, self.spec())
         scores = painter.measure(self.valid.images)
         loss = scores.pop("loss")

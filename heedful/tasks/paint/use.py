@@ -1,8 +1,8 @@
-"""Pictures as texts of pixels, drawn and completed by a language model (Chen et al. 2020, "Generative Pretraining from
-Pixels").
+"""Pictures as texts of pixels, generated and completed by a language model (Chen et al. 2020, "Generative Pretraining
+from Pixels").
 
-A picture is a document of S x S tokens, numbers of its palette row by row, behind a token that begins it. B pictures
-of N channels, k pixels that are given, n drawings of each.
+A picture is a document of S x S tokens, which are the numbers of its colours in the palette, row by row, after a token
+that begins it. B pictures of N channels, k given pixels, n samples of each.
 """
 
 import math
@@ -40,14 +40,15 @@ from heedful.tasks.shared.served import PictureModel, opened, size_in_words, spe
 
 @dataclass(frozen=True, kw_only=True)
 class PaintSpec:
-    """What a painter's tokens mean, and how pictures are prepared for it: task.json, beside the task's name."""
+    """The content of task.json besides the task's name: the meaning of a painter's tokens, and how it prepares
+    pictures."""
 
     palette: Palette
     preparation: Preparation
 
     @property
     def pixels(self) -> int:
-        """Of a picture."""
+        """The number of pixels of a picture."""
         return math.prod(self.preparation.size)
 
     def batch(self, pictures: Tensor) -> TextBatch:
@@ -73,7 +74,7 @@ class Painter(PictureModel[LM]):
 
     @checks_arguments
     def begin(self, files: Sequence[str | Path], *, keep: float = 0.5) -> Int[Tensor, "B k"]:
-        """The upper rows of pictures, this share of all, for `paint` to continue. Raises MissingError or
+        """The upper rows of pictures, a share `keep` of all rows, for `paint` to continue. Raises MissingError or
         InputError."""
         fitting = self.spec.preparation
         rows = round(keep * fitting.size[0]) if 0 <= keep <= 1 else -1
@@ -95,8 +96,8 @@ class Painter(PictureModel[LM]):
         batch: int = 32,
         **sampling: Unpack[SamplingOptions],
     ) -> UInt8[Tensor, "B n N S S"]:
-        """Pictures that continue these pixels, or nothing (B is 1 then), `samples` of each, drawn as `Sampling` says.
-        At most `batch` are made at a time: they change nothing about each other."""
+        """Generates `samples` pictures that continue each of these rows of pixels, or new pictures (B is then 1), drawn
+        as described in `Sampling`. At most `batch` are generated at a time; they do not influence each other."""
         begun = torch.zeros(1, 0, dtype=torch.long) if begun is None else begun
         B, size, begin = len(begun), self.spec.preparation.size, len(self.spec.palette)
         if samples < 1 or batch < 1:
@@ -123,7 +124,8 @@ class Painter(PictureModel[LM]):
     @checks_arguments
     @torch.inference_mode()
     def measure(self, images: Images) -> dict[str, float]:
-        """The loss in nats a pixel, and the same in bits: of the palette's numbers, not of the colours before it."""
+        """The loss in nats per pixel, and in bits, of the numbers in the palette, not of the original colours. Raises
+        NonFiniteError."""
         refuse_nothing(images)
         nats, most = 0.0, max(1, SCORED // self.spec.pixels)
         for pictures, _ in prepared(images, self.spec.preparation, most=most):
@@ -135,7 +137,7 @@ class Painter(PictureModel[LM]):
 
 
 class PaintedPicture(TypedDict):
-    """What was made of a picture, or of nothing (its input is ""), PNGs as data URLs."""
+    """Generated pictures, PNGs as data URLs, that complete a picture, or new ones (the input is then "")."""
 
     input: str
     pictures: list[str]
@@ -143,7 +145,7 @@ class PaintedPicture(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class PaintOptions:
-    """`keep` is the share of a picture's rows that stay."""
+    """`keep` is the share of a picture's rows that are kept."""
 
     keep: float = 0.5
     samples: int = 1
@@ -151,7 +153,8 @@ class PaintOptions:
 
 
 def paint_pictures(painter: Painter, files: Sequence[str], options: PaintOptions) -> Iterator[PaintedPicture]:
-    """Pictures that continue those in the files; new ones where a file is "". Raises MissingError or InputError."""
+    """Generates pictures that complete those in the files; new ones where a file is "". Raises MissingError or
+    InputError."""
     if not files:
         return
     if any(files) and not all(files):

@@ -1,4 +1,4 @@
-"""Constituents of sentences, from treebanks (Vinyals et al. 2015)."""
+"""Constituency parsing, learnt from treebanks (Vinyals et al. 2015)."""
 
 from heedful.run.task import Inside, Lazy, Task
 

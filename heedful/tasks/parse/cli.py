@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeScoring(DataOptions):
-    """What `heed eval` is told for a parser."""
+    """The options of `heed eval` for a parser."""
 
     beam: Beam = None
 

@@ -1,5 +1,5 @@
-"""A parser as a translator on the Hub: its words and its brackets become one vocabulary, since no family there that is
-pre-norm has one for each side. Words are never said: their bias is minus infinity."""
+"""A parser as a translator on the Hub: its words and its brackets become one vocabulary, because no pre-norm family
+there has a vocabulary for each side. Words are never generated: their bias is minus infinity."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,11 +19,12 @@ from heedful.run.task import Hub, HubFiles
 from heedful.tasks.parse.use import Parser
 from heedful.tasks.translate.exchange.hub import read_translator
 
-CONTROLS = ("<no tree>", "<unknown bracket>", "<tree>", "</tree>")  # of the brackets' vocabulary, by their ids
+CONTROLS = ("<no tree>", "<unknown bracket>", "<tree>", "</tree>")  # of the brackets' vocabulary, by id
 
 
 def write_parser(run: Path, parser: Parser) -> HubFiles:
-    """Raises InputError for a model whose output matrix is not that of the brackets."""
+    """The files of the Hub. Raises InputError for a model whose output matrix is not tied to the brackets'
+    embeddings."""
     config = parser.model.config
     if not isinstance(config, Seq2SeqConfig) or config.tied != "output":
         raise InputError("no family of the Hub has words and brackets with a matrix each", where=str(run))
@@ -31,7 +32,7 @@ def write_parser(run: Path, parser: Parser) -> HubFiles:
     inner = framed(tokenizer, [], [tokenizer.eos])
     inner.normalizer = space_before(tokenizer)
     inner.decoder = decoders.Sequence([inner.decoder, decoders.Strip(" ", 1, 0)])
-    names = [f" {name}" for name in (*CONTROLS, *parser.brackets.names[len(CONTROLS) :])]  # no piece holds a space
+    names = [f" {name}" for name in (*CONTROLS, *parser.brackets.names[len(CONTROLS) :])]  # no piece contains a space
     inner.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in names])
     start, end, pad = first + BOS, first + EOS, tokenizer.pad
     longest = config.target.context_length
@@ -52,7 +53,7 @@ def write_parser(run: Path, parser: Parser) -> HubFiles:
 
 
 def one_vocabulary(parser: Parser) -> Recast[Any]:
-    """An equal model that has the brackets behind the words."""
+    """An equivalent model whose vocabulary has the brackets after the words."""
     config = parser.model.config
     if not isinstance(config, Seq2SeqConfig) or config.tied != "output":
         return Recast(config, dict)

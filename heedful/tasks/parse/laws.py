@@ -1,4 +1,4 @@
-"""The laws that a parser's model must keep by itself: whatever it says, the search makes trees of it."""
+"""The laws of a parser's model by itself: the search makes trees of any output."""
 
 from collections.abc import Iterable, Sequence
 

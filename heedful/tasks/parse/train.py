@@ -1,4 +1,4 @@
-"""Training a parser: trees in, a model that says them of sentences out."""
+"""Trains a parser on trees."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -20,7 +20,7 @@ from heedful.tasks.parse.use import Parser, ParseSpec
 from heedful.tasks.shared.lengths import check_lengths, most_positions
 from heedful.tasks.translate.training.epochs import TranslationTask
 
-SHOWN = 4  # trees of a sample
+SHOWN = 4  # trees in a sample
 
 
 class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
@@ -60,7 +60,7 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
             raise InputError(what, where=corpus.name, fix="--set data.longest=1000")
         if left_out := len(encoded) - len(self.pairs):
             self.notes.append(f"{counted(left_out, 'tree')} of more than {longest} tokens {are(left_out)} left out")
-        if positions is not None:  # what is measured and scored is never left out
+        if positions is not None:  # data for measuring and scoring are never left out
             for part in (corpus.valid, *corpus.tests.values()):
                 words = self.tokenizer.encode([" ".join(tree.words()) for tree in part])
                 check_lengths([*words, *map(brackets.encode, part)], positions, where=corpus.name)
@@ -82,7 +82,8 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
         return TranslationTask(self.pairs, self.recipe.train, packs=model.packs)
 
     def measure(self, model: TranslationModel) -> Measurement:
-        """The loss, given the right tokens so far; and EVALB's scores of greedy trees, of which a few are shown."""
+        """Measures the loss under teacher forcing, and EVALB's scores of greedy trees; the sample shows a few of
+        them."""
         scores, found = Parser(model, self.tokenizer, self.spec()).measure(self.valid, beam=1)
         lines = [f"model  {ours}\nright  {right}\n" for ours, right in zip(found[:SHOWN], self.valid, strict=False)]
         return Measurement(scores.pop("loss"), scores, scores["f1"], "\n".join(lines))

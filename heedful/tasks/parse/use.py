@@ -1,5 +1,5 @@
-"""Constituency parsing as translation into brackets (Vinyals et al. 2015; Vaswani et al. 2017, section 6.3): sentences
-in, trees out. The search gives only trees of the sentence, so that every sentence has one."""
+"""Constituency parsing as translation from sentences to brackets (Vinyals et al. 2015; Vaswani et al. 2017, section
+6.3). The search is constrained to trees of the sentence, so that every sentence gets a tree."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -29,8 +29,8 @@ from heedful.tasks.translate.training.losses import target_nats
 
 @dataclass(frozen=True, kw_only=True)
 class ParseSpec:
-    """What task.json says of a parser: the labels of its brackets, the most of them that open between two words, and
-    how it searches unless told otherwise."""
+    """The content of task.json besides the task's name: the labels of the brackets, the most brackets that open between
+    two words, and the default search settings."""
 
     labels: tuple[str, ...]
     run: int
@@ -58,7 +58,8 @@ class Parser(TextModel[TranslationModel]):
 
     @one_or_many()
     def parse(self, texts: Sequence[str], *, beam: int | None = None) -> list[Tree | None]:
-        """The tree of each text, a sentence whose words, punctuation too, stand apart; None where it has no word.
+        """The tree of each text, a sentence whose words and punctuation are separated by spaces; None where it has no
+        word.
 
         Raises InputError for a sentence of more words or tokens than the model has positions.
         """
@@ -68,7 +69,7 @@ class Parser(TextModel[TranslationModel]):
 
     @torch.inference_mode()
     def trees(self, sentences: Sequence[Sequence[Leaf]], *, beam: int | None = None) -> list[Tree]:
-        """The tree of each sentence, of at least one leaf. Raises InputError as `parse`."""
+        """The tree of each sentence of one leaf or more. Raises InputError as described in `parse`."""
         model = self.model
         device, width = model.head.weight.device, beam or self.spec.beam
         ids = self.encode(sentences)
@@ -92,7 +93,8 @@ class Parser(TextModel[TranslationModel]):
         return [out[i] for i in range(len(sentences))]
 
     def encode(self, sentences: Sequence[Sequence[Leaf]]) -> list[Ids]:
-        """The tokens of each. Raises InputError where the model has too few positions, for them or for their tree."""
+        """The tokens of each sentence. Raises InputError where the sentence or its tree needs more positions than the
+        model has."""
         ids = self.tokenizer.encode([" ".join(leaf.word for leaf in leaves) for leaves in sentences])
         if (positions := most_positions(self.model.config)) is not None:
             for own, leaves in zip(ids, sentences, strict=True):
@@ -103,14 +105,14 @@ class Parser(TextModel[TranslationModel]):
         return ids
 
     def pairs(self, trees: Sequence[Tree]) -> list[tuple[Ids, Ids]]:
-        """Tokens of sentences, and of their trees."""
+        """The tokens of sentences, and those of their trees."""
         sources = self.encode([list(tree.leaves()) for tree in trees])
         return list(zip(sources, map(self.brackets.encode, trees), strict=True))
 
     @checks_arguments
     def measure(self, trees: Sequence[Tree], *, beam: int | None = None) -> tuple[dict[str, float], list[Tree]]:
-        """The loss, in nats a token of linearised trees, and EVALB's scores of the model's trees, which follow. `f1_40`
-        is of sentences of at most 40 words."""
+        """The loss, in nats per token of linearised trees, and EVALB's scores; and the model's trees. `f1_40` is over
+        sentences of at most 40 words."""
         refuse_nothing(trees)
         found = self.trees([list(tree.leaves()) for tree in trees], beam=beam)
         nats, tokens = target_nats(self.model, self.pairs(trees))

@@ -1,5 +1,5 @@
-"""A language model that learns to answer as a reward, or people, would have it: PPO (Schulman et al. 2017; Ziegler et
-al. 2019), GRPO (Shao et al. 2024), DPO (Rafailov et al. 2023) and the best of several (Dong et al. 2023)."""
+"""Training a language model for a reward or for human preferences: PPO (Schulman et al. 2017; Ziegler et al. 2019),
+GRPO (Shao et al. 2024), DPO (Rafailov et al. 2023) and best-of-n (Dong et al. 2023)."""
 
 from dataclasses import replace
 

@@ -1,9 +1,9 @@
-"""From a policy to the batches of an epoch: answers are made, rewarded and compared, and then learnt from.
+"""From a policy to the batches of an epoch: answers are generated, rewarded and compared, then trained on.
 
-Whatever is random comes from counters, and what came of the policy is kept in `Made`, so that a training that continues
-in the midst of an epoch learns from the same answers.
+All randomness comes from counter-based seeds, and what depends on the policy is kept in `Made`, so that a training that
+continues within an epoch learns from the same answers.
 
-N answers, T tokens that follow a token of a row.
+N answers, T next-token positions of a row.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ from heedful.training.policy import (
     whitened,
 )
 
-GROUP, PASSES = {"ppo": 1}, {"ppo": 4}  # by default; of other methods 8 and 1
+GROUP, PASSES = {"ppo": 1}, {"ppo": 4}  # defaults; of other methods 8 and 1
 
 
 def refuse_one_answer(plan: PreferSection) -> None:
-    """Raises InputError where answers to the same prompt are compared, and one is made."""
+    """Raises InputError where a method compares answers to the same prompt, but only one is generated."""
     if plan.method not in GROUP and plan.group == 1:
         what = f"prefer.group = 1, but {plan.method} compares answers to the same prompt"
         raise InputError(what, fix="--set prefer.group=8")
@@ -41,7 +41,7 @@ def refuse_one_answer(plan: PreferSection) -> None:
 
 @dataclass
 class Made:
-    """The answers of an epoch, and the weight of the KL penalty for the next one's."""
+    """The answers of an epoch, and the weight of the KL penalty for the next epoch."""
 
     epoch: int
     kl: float
@@ -53,23 +53,23 @@ class Made:
 
     @classmethod
     def of(cls, tensors: dict[str, Tensor]) -> "Made":
-        """What `tensors` gave."""
+        """The inverse of `tensors`."""
         rest = {name: own for name, own in tensors.items() if name not in ("epoch", "kl")}
         return cls(int(tensors["epoch"]), float(tensors["kl"]), RolloutBatch(**rest))
 
 
 @dataclass
 class Memory:
-    """What was made last."""
+    """What was generated last."""
 
     made: Made | None = None
 
 
 class RolloutTask:
-    """Answers of a policy to prompts, in batches, and what the method learns from them. Dropout is off: a policy is
-    compared with what it was, and with what it began as.
+    """Answers of a policy to prompts, in batches, and the loss of the method on them. Dropout is off, because a policy
+    is compared with its earlier self and with the reference.
 
-    `memory` holds what was made for the last epoch: one that is set back learns from that.
+    `memory` holds the answers of the last epoch: where a training returns to that epoch, it learns from them again.
     """
 
     def __init__(
@@ -104,7 +104,8 @@ class RolloutTask:
         return rollout_loss(model, batch, self.plan)
 
     def asked(self, epoch: int) -> list[int]:
-        """The numbers of the prompts that are answered in an epoch: all come once before any comes again."""
+        """The indices of the prompts that are answered in an epoch: every prompt is used once before any is used
+        again."""
         count, own = len(self.prompts), -(-self.plan.rollouts // self.group)
         positions = range(epoch * own, (epoch + 1) * own)
         orders = {at // count: shuffled(count, self.seed, at // count) for at in positions}
@@ -142,7 +143,7 @@ class RolloutTask:
         kept, batches = list(range(len(made.rewards))), []
         if self.plan.method == "best-of-n":
             kept = self._best(made)
-            if not kept:  # a batch that nothing is learnt from
+            if not kept:  # a batch without a loss
                 kept, made = [0], made._replace(mask=torch.zeros_like(made.mask))
         for again in range(self.passes):
             order = shuffled(len(kept), counter_seed(self.seed, "pass", again), epoch)
@@ -151,15 +152,15 @@ class RolloutTask:
         return batches
 
     def _best(self, made: RolloutBatch) -> list[int]:
-        """The best answer to each prompt, but for those whose answers are all alike."""
+        """The best answer to each prompt, except for prompts whose answers all have the same reward."""
         each = made.rewards.view(-1, self.group)
         return [int(own.argmax()) + i * self.group for i, own in enumerate(each) if own.max() > own.min()]
 
     def _pairs(self, epoch: int, made: RolloutBatch) -> list[PreferenceBatch]:
-        """The best and the worst answer to each prompt, but for those whose answers are all alike."""
+        """The best and the worst answer to each prompt, except for prompts whose answers all have the same reward."""
         each = made.rewards.view(-1, self.group)
         found = [(i * self.group, own) for i, own in enumerate(each) if own.max() > own.min()]
-        if not found:  # a batch that nothing is learnt from
+        if not found:  # a batch without a loss
             found, made = [(0, each[0])], made._replace(mask=torch.zeros_like(made.mask))
         kept = torch.tensor([[first + int(own.argmax()), first + int(own.argmin())] for first, own in found])
         batches = []
@@ -173,10 +174,10 @@ class RolloutTask:
 
 
 class JudgedTask:
-    """Pairs of a better and a worse answer that were judged, in batches, and direct preference optimisation."""
+    """Judged pairs of a better and a worse answer, in batches, and the loss of direct preference optimisation."""
 
     def __init__(self, pairs: Sequence[tuple[AnswerRows, Tensor]], plan: PreferSection, *, seed: int) -> None:
-        """Of each pair the rows, and the log-probabilities by the reference."""
+        """`pairs`: the rows of each pair, and their log-probabilities under the reference."""
         self.pairs, self.plan, self.seed = pairs, plan, seed
 
     def batches(self, epoch: int, model: Policy) -> list[PreferenceBatch]:

@@ -1,8 +1,8 @@
-"""Around and around: a model answers, somebody puts the answers in order, a reward learns from that, and the model from
-the reward (Ziegler et al. 2019; Ouyang et al. 2022, figure 2).
+"""The loop of learning from preferences: a model generates answers, a person or a rule ranks them, a reward model
+learns from the rankings, and the model from the reward (Ziegler et al. 2019; Ouyang et al. 2022, figure 2).
 
-Every round's answers are those of the policy so far; the reward learns from all judgements, and the policy, with the
-new reward, from where the first began. Each step leaves its folder, and what is there is not done again.
+Every round's answers come from the newest policy. The reward model learns from all judgements; the policy is trained on
+the new reward, from the model that the loop began with. Each step writes a folder, and finished steps are not repeated.
 """
 
 import json
@@ -41,12 +41,12 @@ from heedful.tasks.shared.ranking import Ranking, in_terminal
 
 PERSON = "person"
 ROUNDS = "rounds.jsonl"
-Follow = Callable[[Iterator[Event]], object]  # draws the events of a training
+Follow = Callable[[Iterator[Event]], object]  # consumes the events of a training
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """`ranker` is "person", or a rule as `--reward` takes it, whose judgements are blurred by `noise`."""
+    """The settings of a loop. `ranker` is "person", or a rule as for `--reward`, to whose values `noise` is added."""
 
     start: str
     prompts: Path
@@ -58,21 +58,21 @@ class Plan:
     noise: float = 0.0
     seed: int = 0
     who: str = ""
-    settings: tuple[str, ...] = ()  # of the policy's recipe, key=value
+    settings: tuple[str, ...] = ()  # of the policy's recipe, KEY=VALUE
     reward_settings: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """What may not change when a loop is continued."""
+        """The settings that may not change when a loop is continued."""
         own = {key: value for key, value in asdict(self).items() if key not in ("out", "rounds")}
         return json.loads(json.dumps(own | {"prompts": str(self.prompts)}))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """What came of a round: how many judgements there are, the share of held-out pairs that the new reward has in order
-    and how far its chances are off, what it gives the answers before the round and after it, and how far the policy is
-    from where all began (nats an answer), and its tokens. With a rule, what that gives them, and how often the answer
-    after the round is the better one to it."""
+    """The results of a round: the number of judgements so far; the new reward model's accuracy and calibration error on
+    held-out pairs; its mean rewards of the answers before and after the round; the policy's KL divergence from the
+    model that the loop began with (nats per answer), and the length of its answers (tokens). With a rule also its mean
+    values before and after, and how often the rule prefers the answer after the round."""
 
     number: int
     judgements: int
@@ -88,8 +88,8 @@ class Round:
 
 
 def loop(plan: Plan, follow: Follow, device: torch.device) -> Iterator[Round]:
-    """The rounds, those that are done already among them. Raises InputError for another loop in `out`, and where a
-    person leaves before all is judged."""
+    """Yields the rounds, including those that are finished already. Raises InputError for another loop in `out`, and
+    where a person leaves before everything is judged."""
     rule = None if plan.ranker == PERSON else reward_named(plan.ranker)
     if rule is None and plan.ranker != PERSON:
         what = "a run of reward ranks as it has learnt to, and nothing would be new"
@@ -104,7 +104,7 @@ def loop(plan: Plan, follow: Follow, device: torch.device) -> Iterator[Round]:
 
 
 def begin(plan: Plan) -> None:
-    """Writes what the loop is, or finds it to be the one that was begun."""
+    """Writes the loop's settings, or checks that they are those of the loop in `out`."""
     path = plan.out / "loop.json"
     if not path.is_file():
         _refuse_early(plan)
@@ -119,7 +119,7 @@ def begin(plan: Plan) -> None:
 
 
 def _refuse_early(plan: Plan) -> None:
-    """Raises InputError or MissingError for what no round can be made with, before anybody judges."""
+    """Raises InputError or MissingError for settings with which no round can be made, before anything is judged."""
     _, policy = _recipes(plan, 1)
     prompts, start = prompts_in(plan.prompts), read_start(policy, None, "generate")
     assert start is not None
@@ -128,11 +128,11 @@ def _refuse_early(plan: Plan) -> None:
     refuse_without_room(ids, plan.tokens, lm.embed.context_length, setting="--tokens ")
     refuse_without_room(ids, policy.prefer.tokens, lm.embed.context_length, setting="--set prefer.tokens=")
     refuse_one_answer(policy.prefer)
-    read_prompts(plan.prompts)  # of which some are held out
+    read_prompts(plan.prompts)  # checks that some can be held out
 
 
 def rounds_of(out: Path) -> list[Round]:
-    """Those that are finished."""
+    """The finished rounds."""
     return [Round(**row) for row in files.read_json_lines(out / ROUNDS)]
 
 
@@ -173,12 +173,12 @@ def _round(plan: Plan, number: int, rule: Reward | None, follow: Follow, device:
 
 
 def _judge(plan: Plan, number: int, rule: Reward | None, prompts: Sequence[str], run: Path) -> None:
-    """Has all answers of a round put in order. Raises InputError where a person left before."""
+    """Has all answers of a round ranked. Raises InputError where a person leaves before the end."""
     out = plan.out / f"round-{number}" / "judgements.jsonl"
     made: dict[str, tuple[str, ...]] = {}
 
     def answers(prompt: str) -> tuple[str, ...]:
-        if not made:  # all at once: a batch is faster, and whoever is asked does not wait again
+        if not made:  # all at once: a batch is faster, and a person waits only once
             found = _answers(plan, run, prompts, plan.answers, ("round", number))
             made.update({own: tuple(dict.fromkeys(texts)) for own, texts in zip(prompts, found, strict=True)})
         return made[prompt]
@@ -200,7 +200,7 @@ def _judge(plan: Plan, number: int, rule: Reward | None, prompts: Sequence[str],
 def _answers(
     plan: Plan, run: Path, prompts: Sequence[str], count: int, key: tuple[object, ...]
 ) -> list[tuple[str, ...]]:
-    """So many answers of a run's model to each prompt."""
+    """`count` answers of a run's model to each prompt."""
     model, tokenizer, _, about = read_run(run)
     prompting = prompting_of(run, tokenizer, about)
     ids = [own for own in prompting.prompts(prompts) for _ in range(count)]
@@ -210,7 +210,7 @@ def _answers(
 
 
 def _recipes(plan: Plan, number: int) -> tuple[RewardRecipe, PreferRecipe]:
-    """Of a round's reward and policy. Raises InputError for a setting that is none."""
+    """The recipes of a round's reward model and policy. Raises InputError for an invalid setting."""
     folder = plan.out / f"round-{number}"
     learnt = {"task": "reward", "start_from": plan.start, "data": {"path": str(folder / "all.jsonl")}}
     wanted = {"reward": str(folder / "reward"), "tokens": plan.tokens}
@@ -220,8 +220,8 @@ def _recipes(plan: Plan, number: int) -> tuple[RewardRecipe, PreferRecipe]:
 
 
 def _trained(row: Task, recipe: Recipe, out: Path, follow: Follow, device: torch.device) -> None:
-    """Trains, or continues, where that is not done already."""
-    if not (out / "README.md").is_file():  # what a training writes last
+    """Trains, or continues a training, unless it is finished."""
+    if not (out / "README.md").is_file():  # the last file that a training writes
         follow(train(row, recipe, out, device=device))
 
 

@@ -1,6 +1,6 @@
-"""What each method learns of answers that were made, or judged.
+"""The loss of each method on generated or judged answers.
 
-B answers or pairs, L tokens of a row, T = L - 1 that follow one.
+B answers or pairs, L tokens of a row, T = L - 1 next-token positions.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,8 +17,8 @@ from heedful.training.preference import dpo_loss
 
 
 class RolloutBatch(NamedTuple):
-    """Answers that were made: how likely each token was to the policy that made it and to the reference (nats), what
-    was expected then and what came, by how much it was better than that, and the reward of the whole."""
+    """Generated answers: the log-probability of each token (nats) under the policy that generated it and under the
+    reference, the values, returns and advantages, and the reward of each answer."""
 
     tokens: Int[Tensor, "B L"]
     mask: Bool[Tensor, "B T"]
@@ -31,20 +31,20 @@ class RolloutBatch(NamedTuple):
 
 
 class PreferenceBatch(NamedTuple):
-    """The better answer to a prompt, and a worse one, and the log-probabilities of both by the reference (nats)."""
+    """A better and a worse answer to each prompt, and the log-probabilities of both under the reference (nats)."""
 
     tokens: Int[Tensor, "B 2 L"]
     mask: Bool[Tensor, "B 2 T"]
     reference: Float[Tensor, "B 2"]
-    rewards: Float[Tensor, "B 2"]  # where they were made and not judged; else 0
+    rewards: Float[Tensor, "B 2"]  # of generated answers; 0 for judged ones
 
 
 BatchType = TypeVar("BatchType", RolloutBatch, PreferenceBatch)
 
 
 def ppo_loss(own: TokenJudgements, batch: RolloutBatch, plan: PreferSection) -> Loss:
-    """The clipped objective, with the values' errors and what is given for entropy (Schulman et al. 2017, equation 9),
-    summed over the tokens. The KL penalty is part of the advantages."""
+    """The clipped objective with the value loss and the entropy bonus (Schulman et al. 2017, equation 9), summed over
+    the tokens. The KL penalty is part of the advantages."""
     mask, count = batch.mask, int(batch.mask.sum())
     gains, held = clipped_policy_loss(own.log_probs, batch.before, batch.advantages, clip=plan.clip)
     errors = clipped_value_loss(own.values, batch.values, batch.returns, clip=plan.value_clip)
@@ -58,8 +58,8 @@ def ppo_loss(own: TokenJudgements, batch: RolloutBatch, plan: PreferSection) -> 
 
 
 def grpo_loss(own: TokenJudgements, batch: RolloutBatch, plan: PreferSection) -> Loss:
-    """The clipped objective with the KL divergence from the reference taken from it, as a mean over the tokens of each
-    answer, summed over the answers (Shao et al. 2024, equation 3)."""
+    """The clipped objective minus the KL divergence from the reference, as a mean over the tokens of each answer,
+    summed over the answers (Shao et al. 2024, equation 3)."""
     mask, count = batch.mask, int(batch.mask.sum())
     gains, held = clipped_policy_loss(own.log_probs, batch.before, batch.advantages, clip=plan.clip)
     total = gains + plan.kl * kl_estimates(own.log_probs, batch.reference) - plan.entropy * own.entropy
@@ -71,13 +71,13 @@ def grpo_loss(own: TokenJudgements, batch: RolloutBatch, plan: PreferSection) ->
 
 
 def imitation_loss(own: TokenJudgements, batch: RolloutBatch, plan: PreferSection) -> Loss:
-    """The cross-entropy of the tokens of the answers, which are the best of several (Dong et al. 2023)."""
+    """The cross-entropy of the tokens of answers that are the best of several (Dong et al. 2023)."""
     total = -own.log_probs.sum() - plan.entropy * own.entropy.sum()
     return Loss(total, int(batch.mask.sum()), _told(own, batch))
 
 
 def pair_loss(policy: Policy, batch: PreferenceBatch, plan: PreferSection) -> Loss:
-    """Direct preference optimisation, summed over the pairs."""
+    """The loss of direct preference optimisation, summed over the pairs."""
     rows = AnswerRows(batch.tokens.flatten(0, 1), batch.mask.flatten(0, 1))
     own, batch = judge(policy, rows, temperature=plan.temperature), on_device(policy, batch)
     better, worse = own.log_probs.sum(1).view(-1, 2).unbind(1)
@@ -103,13 +103,13 @@ ROLLOUT_LOSSES: Mapping[Method, Callable[[TokenJudgements, RolloutBatch, PreferS
 
 
 def rollout_loss(policy: Policy, batch: RolloutBatch, plan: PreferSection) -> Loss:
-    """That of the plan's method, of answers as the policy takes them now."""
+    """The loss of the plan's method, for answers under the current policy."""
     own = judge(policy, AnswerRows(batch.tokens, batch.mask), temperature=plan.temperature)
     return ROLLOUT_LOSSES[plan.method](own, on_device(policy, batch), plan)
 
 
 def _told(own: TokenJudgements, batch: RolloutBatch) -> dict[str, Sum]:
-    """What is known of answers since they were made, and how open the policy still is."""
+    """The metrics of generated answers, and the policy's current entropy."""
     count = len(batch.mask)
     return {
         "reward": Sum(float(batch.rewards.sum()), count),

@@ -1,4 +1,4 @@
-"""Who rewards answers: a run of reward, a function that the user names, or a command."""
+"""Rewards of answers: by a trained reward model, a user's function, or a command."""
 
 import json
 import math
@@ -22,13 +22,14 @@ FUNCTION = re.compile(r"(?P<module>[\w.]+|.+\.py):(?P<name>\w+)")
 FIX = 'name a run of heed train reward, module:function, or "command: WORDS"'
 
 
-# Of prompts and an answer to each, a number for each, the larger the better. Raises NonFiniteError.
+# From prompts and an answer to each, a number for each: the larger, the better. Raises NonFiniteError.
 Reward = Callable[[Sequence[str], Sequence[str]], list[float]]
 
 
 class FunctionReward:
-    """`function(prompt, answer)` of a module on Python's path or in this folder, or of a file. A conversation is given
-    as its list of messages. It is to give the same for the same: a training that continues asks again."""
+    """The reward by a user's `function(prompt, answer)`, in a module on Python's path or in the current folder, or in a
+    file. A conversation is passed as its list of messages. The function must be deterministic: a training that
+    continues calls it again."""
 
     def __init__(self, module: str, name: str) -> None:
         self.where = f"{module}:{name}"
@@ -58,7 +59,7 @@ class FunctionReward:
 
 
 def _of_the_user(error: Exception, where: str) -> InputError:
-    """What code that is not ours has raised, and in which line."""
+    """An error that names what the user's code has raised, and in which line."""
     lines = [(one.filename, one.lineno) for one in traceback.extract_tb(error.__traceback__)]
     own = [f" ({name}, line {number})" for name, number in lines if name != __file__ and not name.startswith("<")]
     what = f"raises {type(error).__name__}: {' '.join(str(error).split())}{own[-1] if own else ''}"
@@ -72,7 +73,8 @@ def _names_in(module: str) -> dict[str, Any]:
 
 
 class CommandReward:
-    """A command that reads {"prompt": ..., "answer": ...} a line, and writes a number for each."""
+    """The reward by a command, which reads {"prompt": ..., "answer": ...} in each line, and writes a number for
+    each."""
 
     def __init__(self, words: str) -> None:
         self.where = f"{COMMAND} {words.strip()}"
@@ -107,11 +109,11 @@ class CommandReward:
 
 
 class NormalisedReward:
-    """A reward with mean 0 and variance 1 over some answers, so that the KL penalty costs the same whoever learnt the
-    reward: of what preferences say the scale is nowhere fixed (Ziegler et al. 2019, section 2.1)."""
+    """A reward with mean 0 and variance 1 over some answers, so that the KL penalty has the same weight for any reward
+    model: preferences do not determine the scale of a reward (Ziegler et al. 2019, section 2.1)."""
 
     def __init__(self, reward: Reward, made: Callable[[], tuple[list[str], list[str]]]) -> None:
-        """`made` gives prompts and an answer to each, by the model that training begins with; it is asked once."""
+        """`made` returns prompts and an answer to each by the model that training begins with; it is called once."""
         self.reward, self.made = reward, made
 
     def __call__(self, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
@@ -120,13 +122,13 @@ class NormalisedReward:
 
     @cached_property
     def scale(self) -> tuple[float, float]:
-        """The mean and the standard deviation; 1 where all are alike."""
+        """The mean and the standard deviation; the latter is 1 where all rewards are equal."""
         rewards = self.reward(*self.made())
         return fmean(rewards), pstdev(rewards) or 1.0
 
 
 def reward_named(name: str) -> Reward | None:
-    """Whom a recipe names, but for the folder of a run (None). Raises InputError or MissingError."""
+    """The reward that a recipe names; None for the folder of a run. Raises InputError or MissingError."""
     if name.startswith(COMMAND):
         return CommandReward(name.removeprefix(COMMAND))
     if Path(name).is_dir():
@@ -138,7 +140,7 @@ def reward_named(name: str) -> Reward | None:
 
 
 def finite(rewards: Sequence[object], answers: Sequence[str], where: str) -> list[float]:
-    """The rewards as numbers. Raises InputError for one that is none, and NonFiniteError."""
+    """The rewards as floats. Raises InputError for one that is not a number, and NonFiniteError."""
     found = []
     for value, answer in zip(rewards, answers, strict=True):
         if not isinstance(value, int | float):

@@ -1,6 +1,6 @@
-"""Answers that a policy makes to prompts, and how likely it holds them.
+"""Answers that a policy generates to prompts, and their log-probabilities.
 
-N answers, L tokens of a row, T = L - 1 that follow one.
+N answers, L tokens of a row, T = L - 1 next-token positions.
 """
 
 from collections.abc import Sequence
@@ -22,20 +22,21 @@ from heedful.tasks.reward.prompting import Prompting
 from heedful.training.policy import token_log_probabilities
 
 Policy = LM | ActorCritic
-ROWS = 64  # answers that are made at a time
+ROWS = 64  # answers that are generated at a time
 READ = 16384  # tokens that are read at a time
 
 
 class AnswerRows(NamedTuple):
-    """Prompts with their answers, padded at their ends. `mask` says which of `tokens[:, 1:]` are the answer's."""
+    """Prompts with their answers, padded on the right. `mask` is True where a token of `tokens[:, 1:]` belongs to the
+    answer."""
 
     tokens: Int[Tensor, "N L"]
     mask: Bool[Tensor, "N T"]
 
 
 class TokenJudgements(NamedTuple):
-    """Of each token of an answer (elsewhere 0): its log-probability (nats), the entropy of what might have stood there,
-    and the value of what was read before it, where the policy has values."""
+    """For each token of an answer (0 elsewhere): its log-probability (nats), the entropy of the distribution that it
+    was drawn from, and the value of the tokens before it, where the policy has a value head."""
 
     log_probs: Float[Tensor, "N T"]
     entropy: Float[Tensor, "N T"]
@@ -47,7 +48,8 @@ def language_model(policy: Policy) -> LM:
 
 
 def refuse_without_room(prompts: Sequence[Ids], tokens: int, context: int, *, setting: str) -> None:
-    """Raises InputError for a prompt that leaves no room for an answer of so many tokens, which `setting` says."""
+    """Raises InputError for a prompt that leaves no room for an answer of `tokens` tokens; `setting` is the option that
+    sets them, for the error."""
     longest = max(map(len, prompts))
     size = longest + tokens - 1
     if size > context:
@@ -68,8 +70,8 @@ def make_answers(
     end: int,
     forbidden: tuple[int, ...],
 ) -> list[Ids]:
-    """An answer to each prompt, of at most so many tokens, drawn by a seed of its own, its end token with it where it
-    came to that; in a continuous batch. The policy stays as it is."""
+    """Generates an answer of at most `tokens` tokens to each prompt, drawn with a seed of its own, in a continuous
+    batch. An answer includes its end token, if it was generated. The policy does not change."""
     lm = language_model(policy)
     device = lm.head.weight.device
     writer = inference_copy(lm)
@@ -94,14 +96,14 @@ def answers_in_words(
     tokens: int,
     temperature: float,
 ) -> tuple[list[Ids], list[str]]:
-    """`make_answers` of a model that is asked so, and the texts that these tokens are."""
+    """`make_answers` for a model with this prompting, and the answers' texts."""
     end, forbidden = prompting.end, prompting.forbidden
     made = make_answers(policy, prompts, seeds, tokens=tokens, temperature=temperature, end=end, forbidden=forbidden)
     return made, [prompting.text(*pair) for pair in zip(prompts, made, strict=True)]
 
 
 def rows_of(prompts: Sequence[Ids], answers: Sequence[Ids], *, pad: int) -> AnswerRows:
-    """Raises ValueError for an answer without a token."""
+    """The rows of prompts with their answers. Raises ValueError for an answer without a token."""
     T = max(len(prompt) + len(answer) for prompt, answer in zip(prompts, answers, strict=True))
     tokens, mask = torch.full((len(prompts), T), pad), torch.zeros(len(prompts), T - 1, dtype=torch.bool)
     for row, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
@@ -113,7 +115,8 @@ def rows_of(prompts: Sequence[Ids], answers: Sequence[Ids], *, pad: int) -> Answ
 
 
 def judge(policy: Policy, rows: AnswerRows, *, temperature: float) -> TokenJudgements:
-    """How likely the policy holds the answers. Only those of their tokens get logits."""
+    """The log-probabilities, entropies and values of the answers' tokens under the policy. Only these tokens get
+    logits."""
     lm = language_model(policy)
     device = lm.head.weight.device
     tokens, mask = rows.tokens.to(device), rows.mask.to(device)
@@ -126,7 +129,7 @@ def judge(policy: Policy, rows: AnswerRows, *, temperature: float) -> TokenJudge
 
 @torch.no_grad()
 def judge_all(policy: Policy, rows: AnswerRows, *, temperature: float) -> TokenJudgements:
-    """`judge` without gradients, some rows at a time, on the CPU."""
+    """`judge` without gradients, a few rows at a time, with the results on the CPU."""
     most = max(1, READ // rows.tokens.shape[1])
     parts = [
         judge(policy, AnswerRows(rows.tokens[i : i + most], rows.mask[i : i + most]), temperature=temperature)

@@ -1,4 +1,4 @@
-"""Training a language model to be preferred: by a reward, or by judgements."""
+"""Trains a language model for a reward, or on judgements of answers."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,9 +41,9 @@ from heedful.tasks.reward.use import RewardModel
 from heedful.training.loss import Sum, added
 from heedful.training.policy import kl_estimates
 
-SHOWN = 8  # prompts of a sample
-NORMALISED = 256  # answers that a reward's mean and deviation are of
-REFERENCE, REWARD = "reference", "reward"  # companions, by their names
+SHOWN = 8  # prompts in a sample
+NORMALISED = 256  # the number of answers for a reward's mean and deviation
+REFERENCE, REWARD = "reference", "reward"  # names of companions
 COUNTED = {"grpo": "answers", "dpo": "pairs"}  # what their losses are means over
 PANELS = {
     "reward": ("reward", "valid_reward"),
@@ -57,7 +57,7 @@ PANELS = {
 
 
 class Drawn(NamedTuple):
-    """An answer of a model, and its reward as it is told, "" where there is none."""
+    """A model's answer, and its reward as text, "" where there is none."""
 
     prompt: str
     answer: str
@@ -65,7 +65,7 @@ class Drawn(NamedTuple):
 
 
 class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
-    """Prompts to be answered, or, of a training without a reward, judgements of answers."""
+    """The training on prompts, or, without a reward, on judgements of answers."""
 
     unit: ClassVar = "prompts"
     kinds: ClassVar = "a .txt or .jsonl file of prompts, or, for dpo without a reward, of judgements"
@@ -97,7 +97,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         self._check_lengths()
         self.fingerprint = fingerprint([*map(repr, self.corpus.train), *self._weights()])
 
-    # What it is begun with.
+    # The start.
 
     def read(self) -> Parts[list[Any]]:
         path = self.recipe.data.path
@@ -124,7 +124,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         return NormalisedReward(found, self._begun_with) if normalise else found
 
     def _learnt_reward(self, name: str) -> Reward:
-        """That of a run, whose model is a companion."""
+        """The reward of a run, whose model becomes a companion."""
         if task_name(Path(name))[0] != RewardModel.task:
             raise InputError("not a model of heed train reward", where=name, fix="name a run of reward")
         served = RewardModel.plain(Path(name))
@@ -136,13 +136,14 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         return reward
 
     def _begun_with(self) -> tuple[list[str], list[str]]:
-        """Training prompts in turn, and an answer to each by the model that training begins with."""
+        """Training prompts in their order, repeated as needed, and an answer to each by the model that training begins
+        with."""
         prompts = [self.corpus.train[i % len(self.corpus.train)] for i in range(NORMALISED)]
         answers, _ = self._make_answers(self.reference, prompts, "normalised")
         return prompts, answers
 
     def _make_answers(self, model: Policy, asked: Sequence[str], key: str) -> tuple[list[str], AnswerRows]:
-        """An answer to each prompt, drawn always alike, and both as tokens."""
+        """An answer to each prompt, drawn with the same seeds each time; and the rows of both."""
         plan, prompts = self.recipe.prefer, self.prompting.prompts(asked)
         seeds = [counter_seed(key, i) for i in range(len(prompts))]
         answers, texts = answers_in_words(
@@ -151,12 +152,13 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         return texts, rows_of(prompts, answers, pad=self.tokenizer.pad)
 
     def _weights(self) -> list[str]:
-        """The sha256 of the models that answers are compared and rewarded by."""
+        """The sha256 of the reference and of the reward model."""
         named = [self.recipe.start_from, *([self.recipe.prefer.reward] if REWARD in self.companions else [])]
         return [files.size_and_sha256(Path(folder) / MODEL)[1] for folder in named]
 
     def _check_lengths(self) -> None:
-        """Raises InputError for a prompt that leaves no room for an answer, and for a judged answer without room."""
+        """Raises InputError for a prompt that leaves no room for an answer, and for a judged answer that is too
+        long."""
         context, parts = self.lm.embed.context_length, self.corpus.named().values()
         if self.judged:
             rows = (row for part in parts for one in part for row in self._answered(one))
@@ -170,7 +172,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
     def _answered(self, one: Judgement) -> list[Answered]:
         return self.prompting.answered([one.prompt] * len(one.candidates), one.candidates)
 
-    # What is told of it.
+    # Descriptions and files.
 
     def describe(self) -> str:
         plan, count = self.recipe.prefer, len(self.corpus.train)
@@ -217,7 +219,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         self.memory.made = Made.of(tensors)
 
     def _pairs(self, judgements: Sequence[Judgement]) -> list[AnswerRows]:
-        """The better and the worse answer of every two that differ."""
+        """The better and the worse answer of each pair that is judged to differ."""
         found = []
         for one in judgements:
             rows = self._answered(one)
@@ -227,7 +229,7 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         return found
 
     def _weighed(self, pairs: Sequence[AnswerRows]) -> list[tuple[AnswerRows, Tensor]]:
-        """With the log-probabilities by the reference."""
+        """The pairs with their log-probabilities under the reference."""
         temperature = self.recipe.prefer.temperature
         each = (judge_all(self.reference, rows, temperature=temperature).log_probs.sum(1) for rows in pairs)
         return [*zip(pairs, each, strict=True)]
@@ -251,13 +253,14 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         return named | (self._judge(best.model, part) if self.judged else {})
 
     def _asked(self, part: Sequence[Any]) -> list[str]:
-        """As many prompts as are answered: evenly spread over those there are, or all of them in turn."""
+        """As many prompts as answers are generated for: evenly spread where there are more, repeated where there are
+        fewer."""
         prompts = [_prompt(one) for one in part]
         count, most = len(prompts), self.recipe.prefer.eval_answers
         return [prompts[i * count // most] if count > most else prompts[i % count] for i in range(most)]
 
     def _judge(self, model: Policy, judgements: Sequence[Judgement]) -> dict[str, float]:
-        """The loss of the pairs, and the share of them whose better answer the model has come to prefer."""
+        """The loss of the pairs, and the share of pairs in which the model prefers the better answer."""
         plan, pairs = self.recipe.prefer, self._weighed(self._pairs(judgements))
         total = 0.0
         beside: dict[str, Sum] = {}
@@ -268,8 +271,8 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         return {"loss": total / len(pairs), "pair_accuracy": beside["pair_accuracy"].mean}
 
     def _answer(self, model: Policy, asked: Sequence[str]) -> tuple[dict[str, float], list[Drawn]]:
-        """An answer to each prompt, drawn always alike: the mean reward, how far the model is from the reference, its
-        entropy, and the tokens of an answer; and the answers."""
+        """Generates an answer to each prompt, with the same seeds each time. Returns the mean reward, the KL divergence
+        from the reference, the entropy and the length of answers; and the answers."""
         texts, rows = self._make_answers(model, asked, "measured")
         temperature = self.recipe.prefer.temperature
         own, reference = (judge_all(one, rows, temperature=temperature) for one in (model, self.reference))
@@ -308,13 +311,14 @@ class PreferJob(Job[PreferRecipe, Parts[list[Any]], Policy]):
         )
 
     def _changed(self, folder: Path) -> tuple[dict[str, float], str]:
-        """The scores of the model that training began with on the first test set, and answers before and after."""
+        """The scores of the model that training began with on the first test set; and a table of answers before and
+        after."""
         part = next(iter(self.corpus.scored().values()))
         asked = self._asked(part)
         begun, before = self._answer(self.reference, asked)
         _, after = self._answer(self.served.load(folder).model, asked)
         found = {key.removeprefix("valid_"): value for key, value in begun.items()}
-        if self.judged:  # by the loss, which compares with this very model, it prefers no answer
+        if self.judged:  # under DPO's loss, which compares with this very model, it prefers neither answer
             found["loss"] = self._judge(self.reference, part)["loss"]
         rows = [(*one, *other[1:]) for one, other in zip(before[:SHOWN], after, strict=False)]
         table = text_table(("asked", "before", "reward", "after", "reward"), rows)

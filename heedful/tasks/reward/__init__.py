@@ -1,4 +1,4 @@
-"""A reward for answers, learnt from what people preferred (Ziegler et al. 2019; Ouyang et al. 2022, section 3.5)."""
+"""A reward model for answers, learnt from human preferences (Ziegler et al. 2019; Ouyang et al. 2022, section 3.5)."""
 
 from heedful.run.task import Lazy, Task
 from heedful.tasks.shared.inside import TEXT

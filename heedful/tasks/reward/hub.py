@@ -1,4 +1,5 @@
-"""A reward as a classifier on the Hub that says one number, which is what trainers of policies take for a reward."""
+"""A reward model as a classifier with a single score on the Hub, which is what policy trainers read as a reward
+model."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,8 @@ from heedful.tasks.reward.use import RewardModel
 
 
 def write_reward(run: Path, reward: RewardModel) -> HubFiles:
-    """A prompt and its answer are one text there; of a conversation, as its template writes it."""
+    """The Hub's files: there, a prompt and its answer are a single text; for a conversation, as rendered by its
+    template."""
     tokenizer = reward.tokenizer
     written = isinstance(reward.prompting, ChatPrompting)
     before, after = ([], []) if written else (reward.prompting.before, [reward.prompting.end])
@@ -28,7 +30,7 @@ def write_reward(run: Path, reward: RewardModel) -> HubFiles:
 
 
 def of_one_text(reward: RewardModel) -> Recast[ClassifierConfig]:
-    """The same, where each text is not the choice of several."""
+    """The model as a classifier of single texts, not of choices."""
     return Recast(replace(reward.model.config, answers=1), dict)
 
 

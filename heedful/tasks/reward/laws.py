@@ -1,4 +1,4 @@
-"""The laws that a reward must keep."""
+"""The laws of a reward model."""
 
 from collections.abc import Sequence
 
@@ -20,6 +20,6 @@ class RewardProbe(FramedProbe[Classifier]):
 
     @staticmethod
     def inputs_of(rows: Sequence[Framed]) -> tuple[Tensor, ...]:
-        """Each is the only answer to its prompt."""
+        """Each row is the only answer to its prompt."""
         tokens, segments, _ = rectangle(rows)
         return tokens[:, None], segments[:, None]

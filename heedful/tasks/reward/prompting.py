@@ -1,4 +1,4 @@
-"""How a language model is given a prompt, and an answer to it, as tokens."""
+"""Converts prompts and answers to the tokens that a language model reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from heedful.tasks.generate.likelihood import begun_alike
 
 
 class Answered(NamedTuple):
-    """A prompt with its answer and what ends that, as tokens, of which the first `asked` are the prompt's."""
+    """The tokens of a prompt, its answer and the end token; the first `asked` belong to the prompt."""
 
     ids: Ids
     asked: int
@@ -32,9 +32,10 @@ class Answered(NamedTuple):
 
 @dataclass(frozen=True)
 class Prompting:
-    """Of a model that continues texts: a prompt is a text, its answer is what follows until the end token.
+    """Prompting of a model that continues texts: a prompt is a text, and its answer is the continuation up to the end
+    token.
 
-    `about` is what task.json says of the model.
+    `about` is the content of the model's task.json.
     """
 
     tokenizer: Tokenizer
@@ -50,20 +51,20 @@ class Prompting:
 
     @property
     def forbidden(self) -> tuple[int, ...]:
-        """Tokens that the model never says."""
+        """Tokens that the model never generates."""
         own = (index for index in self.tokenizer.controls if index != self.end)
         return tuple(self.about.get("forbidden", own))
 
     def prompts(self, prompts: Sequence[str]) -> list[Ids]:
-        """Each as it is read. Raises InputError for a conversation."""
+        """The tokens of each prompt. Raises InputError for a conversation."""
         if any(map(is_conversation, prompts)):
             what = "a prompt that is a conversation, for a model that continues texts"
             raise InputError(what, fix="give prompts that are texts, or a model of heed train chat")
         return [[*self.before, *ids] for ids in self.tokenizer.encode_whole(prompts)]
 
     def answered(self, prompts: Sequence[str], answers: Sequence[str]) -> list[Answered]:
-        """Each prompt with its answer, encoded as one text; the tokens from the first on that the answer has changed
-        are the answer's."""
+        """Encodes each prompt with its answer as one text; the tokens from the first that differs from the prompt's
+        alone belong to the answer."""
         alone = self.prompts(prompts)
         whole = self.tokenizer.encode_whole([a + b for a, b in zip(prompts, answers, strict=True)])
         found = []
@@ -73,17 +74,17 @@ class Prompting:
         return found
 
     def text(self, begun: Ids, made: Ids) -> str:
-        """The answer that these tokens are, behind the prompt's."""
+        """The text of an answer's tokens, which follow the prompt's."""
         return self.tokenizer.decode_after(begun, [index for index in made if index != self.end])
 
     def files(self) -> dict[str, bytes]:
-        """What a run's folder holds of it, beside the tokenizer and task.json."""
+        """The files in a run's folder that it needs besides the tokenizer and task.json."""
         return {}
 
 
 @dataclass(frozen=True)
 class ChatPrompting(Prompting):
-    """Of a model that answers in conversations: a prompt is one, or what a user says."""
+    """Prompting of a chat model: a prompt is a conversation, or a user's message."""
 
     written: ChatTokens
 
@@ -92,7 +93,7 @@ class ChatPrompting(Prompting):
         return self.written.end
 
     def prompts(self, prompts: Sequence[str]) -> list[Ids]:
-        """Raises InputError for a conversation that its template refuses."""
+        """The tokens of each prompt. Raises InputError for a conversation that the template rejects."""
         return [self.written.prompt(messages_in(prompt)) for prompt in prompts]
 
     def answered(self, prompts: Sequence[str], answers: Sequence[str]) -> list[Answered]:
@@ -100,7 +101,7 @@ class ChatPrompting(Prompting):
         for prompt, answer in zip(prompts, answers, strict=True):
             said: Message = {"role": "assistant", "content": answer}
             text = self.written.learning([*messages_in(prompt), said])
-            # Earlier answers are asked too.
+            # Earlier answers belong to the prompt.
             asked = max((i for i, own in enumerate(text.learnt, 1) if not own), default=0)
             found.append(Answered(text.ids, max(1, asked)))
         return found
@@ -113,7 +114,8 @@ class ChatPrompting(Prompting):
 
 
 def prompting_of(folder: Path, tokenizer: Tokenizer, about: Mapping[str, Any]) -> Prompting:
-    """That of the model in a folder, of which task.json says this. Raises MissingError where a template is gone."""
+    """The prompting of the model in a folder, with this task.json. Raises MissingError where the chat template is
+    missing."""
     if not about.get("chat"):
         return Prompting(tokenizer, about)
     source = template_in(folder)
@@ -125,6 +127,6 @@ def prompting_of(folder: Path, tokenizer: Tokenizer, about: Mapping[str, Any]) -
 
 
 def cut_to(row: Answered, most: int) -> Answered:
-    """The row, without its first tokens where it has too many."""
+    """The last `most` tokens of the row, of which at least one counts as the prompt's."""
     beyond = max(0, len(row.ids) - most)
     return Answered(row.ids[beyond:], max(1, row.asked - beyond))

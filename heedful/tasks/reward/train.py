@@ -1,4 +1,4 @@
-"""Training a reward, from a language model."""
+"""Trains a reward model, from a language model."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -26,11 +26,11 @@ from heedful.tasks.shared.sections import TokenTrain
 from heedful.training.loss import Loss
 from heedful.training.preference import ranking_loss
 
-SHOWN = 8  # judgements of a sample
+SHOWN = 8  # judgements in a sample
 
 
 class RewardBatch(NamedTuple):
-    """Judgements of K answers, or fewer and then empty ones, of rank -1. Segment 0 is padding."""
+    """Judgements of K answers each; where one has fewer, the rest are empty and have rank -1. Segment 0 is padding."""
 
     tokens: Int[Tensor, "B K T"]
     segments: Int[Tensor, "B K T"]
@@ -38,14 +38,14 @@ class RewardBatch(NamedTuple):
 
 
 class RankedAnswers(NamedTuple):
-    """Answers to one prompt as the model reads them, and their ranks, 0 the best."""
+    """The tokens of answers to one prompt, and their ranks; 0 is the best."""
 
     rows: list[Answered]
     ranks: list[int]
 
     @property
     def size(self) -> int:
-        """How many tokens it is read as, padding included."""
+        """The number of tokens that are read, padding included."""
         return len(self.rows) * max(len(row.ids) for row in self.rows)
 
 
@@ -56,7 +56,7 @@ def reward_batch(judged: Sequence[RankedAnswers]) -> RewardBatch:
 
 
 class RewardTask:
-    """Batches of judgements, and how unlikely they are by the rewards of their answers."""
+    """Batches of judgements, and their negative log-likelihood under the rewards of their answers."""
 
     def __init__(self, judged: Sequence[RankedAnswers], plan: TokenTrain) -> None:
         self.judged, self.plan = judged, plan
@@ -81,13 +81,13 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
     def __init__(self, recipe: RewardRecipe, corpus: Parts[list[Judgement]] | None = None, begun: Path | None = None):
         super().__init__(recipe, corpus, begun)
         body = self.body()
-        assert isinstance(body, LMConfig)  # of all presets and starts
+        assert isinstance(body, LMConfig)  # for all presets and starts
         self.config = ClassifierConfig(lm=body, answers=None, dropout=0.0, bias=False)
         self.about: dict[str, Any] = {} if self.start is None else dict(self.start.around)
         self.prompting = prompting_of(begun or Path(recipe.start_from), self.tokenizer, self.about)
         self.judged = self._compared(self.corpus.train)
         measured = [*self.valid, *chain(*self.corpus.tests.values())]
-        self.prompting.prompts([one.prompt for one in measured])  # refuses before a step
+        self.prompting.prompts([one.prompt for one in measured])  # raises InputError before the training
 
     def read(self) -> Parts[list[Judgement]]:
         return read_judgements(self.recipe.data.path)
@@ -142,7 +142,7 @@ class RewardJob(BodyJob[RewardRecipe, Parts[list[Judgement]], Classifier]):
             lines += [f"{one.prompt}\n"]
             each = sorted(zip(one.ranks, found, one.candidates, strict=True))
             lines += [f"    {rank + 1} {value:8.3f} {answer}\n" for rank, value, answer in each]
-        return Measurement(loss, scores, -loss, "".join(lines))  # accuracy jumps, and is the same however sure it is
+        return Measurement(loss, scores, -loss, "".join(lines))  # accuracy changes in jumps, and ignores margins
 
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         first = next(iter(scores.values()))

@@ -1,4 +1,4 @@
-"""Rewarding answers, with a model that has learnt what people prefer."""
+"""Rewards answers, with a model that was trained on preferences."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, re
 
 
 class RewardModel(TextModel[Classifier]):
-    """A trained reward and its tokenizer."""
+    """A trained reward model and its tokenizer."""
 
     task: ClassVar = "reward"
     purpose: ClassVar = "rewarding answers"
@@ -37,7 +37,7 @@ class RewardModel(TextModel[Classifier]):
     def __init__(
         self, model: Classifier, tokenizer: Tokenizer, about: dict[str, Any], prompting: Prompting | None = None
     ) -> None:
-        """`prompting`: how prompts and answers are written, where that is not as of a model that continues texts."""
+        """`prompting`: how prompts and answers become tokens; None: as for a model that continues texts."""
         super().__init__(model, tokenizer, about)
         self.prompting = prompting or Prompting(tokenizer, about["prompting"])
         self.context = model.config.embed.context_length
@@ -45,7 +45,7 @@ class RewardModel(TextModel[Classifier]):
     @classmethod
     @checks_arguments
     def load(cls, run: str | Path, *, device: Device = "cpu") -> "RewardModel":
-        """Reads a run's folder. Raises MissingError, InputError or StorageError."""
+        """Loads the model in a run's folder. Raises MissingError, InputError or StorageError."""
         refuse_run_of_another(run, cls.task, cls.purpose)
         return cls.plain(Path(run), device, for_inference)
 
@@ -53,7 +53,8 @@ class RewardModel(TextModel[Classifier]):
     def plain(
         cls, run: Path, device: Device = "cpu", prepared: Callable[[Classifier], Classifier] = lambda model: model
     ) -> "RewardModel":
-        """The same, of a model that is `prepared` in another way; as it is, for one that moves between devices."""
+        """Like `load`, but calls `prepared` on the model; by default the model stays as it is, so that it can move
+        between devices."""
         model, tokenizer, _, about = read_run(run)
         prompting = prompting_of(run, tokenizer, about["prompting"])
         return cls(prepared(model.to(known_device(device))), tokenizer, about, prompting)
@@ -66,16 +67,17 @@ class RewardModel(TextModel[Classifier]):
 
     @one_or_many("prompts")
     def reward(self, answers: Sequence[str], prompts: Sequence[str] | None = None) -> list[float]:
-        """How good each answer is; `prompts` has one for each. Rewards of answers to the same prompt are to be
-        compared: the larger by 1, the more often it is preferred by a factor of e. Where a prompt and its answer are
-        longer than the model's context, their beginning is not read, and Python is warned. Raises InputError."""
+        """The reward of each answer; `prompts` has one for each. Only rewards of answers to the same prompt are
+        comparable: a difference of 1 means that an answer is preferred e times as often as the other. Where a prompt
+        and its answer are longer than the model's context, their beginning is not read, with a Python warning. Raises
+        InputError."""
         rewards, warned = self.weigh(prompts or [""] * len(answers), answers)
         warn(warned)
         return rewards
 
     @checks_arguments
     def weigh(self, prompts: Sequence[str], answers: Sequence[str]) -> tuple[list[float], list[str]]:
-        """`reward`, and a warning for each that was not read as a whole, or ""."""
+        """The rewards, and for each answer that was not read as a whole a warning, otherwise ""."""
         if len(prompts) != len(answers):
             what = f"weigh: {counted(len(prompts), 'prompt')} and {counted(len(answers), 'answer')}"
             raise InputError(what, fix="give a prompt for each answer")
@@ -86,8 +88,8 @@ class RewardModel(TextModel[Classifier]):
 
     @torch.inference_mode()
     def rewards(self, rows: Sequence[Answered]) -> list[float]:
-        """`reward` of what is encoded already, each no longer than the context. What is there twice is read once, and
-        so has one reward: in another batch it would be another by rounding."""
+        """The rewards of encoded answers, each no longer than the context. Equal rows are read once and get the same
+        reward: in different batches, rounding could make them differ."""
         distinct = [*{tuple(row.ids): row.ids for row in rows}.values()]
         found: dict[tuple[int, ...], float] = {}
         device = self.model.out.weight.device
@@ -101,7 +103,7 @@ class RewardModel(TextModel[Classifier]):
 
     @checks_arguments
     def measure(self, judgements: Sequence[Judgement]) -> dict[str, float]:
-        """The loss in nats a pair, and what `pair_scores` tells of the rewards of better and worse answers."""
+        """The loss in nats per pair, and `pair_scores` of the rewards of better and worse answers."""
         refuse_nothing(judgements)
         asked = [(one.prompt, answer) for one in judgements for answer in one.candidates]
         found, _ = self.weigh([prompt for prompt, _ in asked], [answer for _, answer in asked])
@@ -126,7 +128,7 @@ class Rewarded(TypedDict):
 
 
 def in_prompt_and_answer(line: str) -> tuple[str, str]:
-    """A line: an object with "prompt" and "answer", or a prompt, a TAB and its answer, or an answer alone. Raises
+    """Reads a line: an object with "prompt" and "answer", or a prompt, a TAB and its answer, or an answer alone. Raises
     TextError."""
     try:
         found = json.loads(line) if line.startswith("{") else None

@@ -1,4 +1,4 @@
-"""Classes of pixels (Xie et al. 2021)."""
+"""Semantic segmentation: the class of each pixel (Xie et al. 2021)."""
 
 from heedful.run.task import Inside, Lazy, Task
 

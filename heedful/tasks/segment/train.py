@@ -1,4 +1,4 @@
-"""Training a segmenter, from scratch or from another's weights."""
+"""Trains a segmenter, from scratch or from another's weights."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ TOLD = ("loss", "miou", "pixel_accuracy")
 
 
 class SegmentTask:
-    """Batches of pictures with masks, and the loss of what is said of their pixels."""
+    """Batches of pictures with masks, and the loss of the predicted classes of their pixels."""
 
     def __init__(self, part: MaskedPart, viewer: Viewer) -> None:
         self.part, self.viewer = part, viewer
@@ -83,7 +83,7 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
         return {"classes": to_json(self.corpus.classes), "preparation": to_json(self.answers.preparation)}
 
     def new_heads(self) -> Collection[str]:
-        """The map to classes, unless the labels are the same."""
+        """The output layer of the head, unless the labels are the same."""
         assert self.start is not None
         return () if self.start.spec.labels == self.answers.labels else ("head.out",)
 
@@ -107,8 +107,8 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
 
 
 def _read(part: MaskedPart) -> str:
-    """Every mask, and the sha256 of all. Raises InputError for one that cannot be read, or has a number that is no
-    class, and where no pixel of all has a class."""
+    """Reads all masks and returns the sha256 of their values. Raises InputError for a mask that cannot be read or has
+    an unknown class, and where no pixel of any mask has a class."""
     digest, classed = sha256(), False
     for index in range(len(part)):
         mask = part.masks[index].contiguous()

@@ -1,4 +1,4 @@
-"""Saying of every pixel what it belongs to, with a model that has learnt to.
+"""Predicts the class of every pixel with a trained model.
 
 B pictures of N channels and H x W pixels, h x w positions of the model's map, K classes.
 """
@@ -29,12 +29,12 @@ from heedful.tasks.shared.pictures import prepared
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 from heedful.training.loss import Loss
 
-READ = 16  # pictures that are looked at together
+READ = 16  # pictures in a batch
 
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentSpec:
-    """What a segmenter's classes are, and how pictures are prepared for it: task.json, beside the task's name."""
+    """The content of task.json besides the task's name: a segmenter's classes, and how it prepares pictures."""
 
     classes: Classes
     preparation: Preparation
@@ -49,20 +49,20 @@ class SegmentSpec:
 
 
 def pixel_loss(logits: Float[Tensor, "B K h w"], mask: UInt8[Tensor, "B H W"]) -> Loss:
-    """Cross-entropy in nats of every pixel that has a class, by logits enlarged to the mask's size: a sum, and of how
-    many."""
+    """The cross-entropy in nats, summed over the pixels that have a class, with logits upsampled to the mask's size;
+    and the number of these pixels."""
     large = upsampled(logits, (mask.shape[1], mask.shape[2]))
     total = F.cross_entropy(large, mask.long(), ignore_index=IGNORE, reduction="sum")
     return Loss(total, max(1, int((mask != IGNORE).sum())))
 
 
 def upsampled(logits: Float[Tensor, "B K h w"], size: tuple[int, int]) -> Float[Tensor, "B K H W"]:
-    """In float32, by bilinear interpolation (Xie et al. 2021, section 4.1)."""
+    """The logits at this size, in float32, by bilinear interpolation (Xie et al. 2021, section 4.1)."""
     return F.interpolate(logits.float(), size=size, mode="bilinear")
 
 
 class Segmenter(PictureModel[Pyramid]):
-    """A trained model that says what every pixel belongs to."""
+    """A trained segmenter."""
 
     task: ClassVar = "segment"
     purpose: ClassVar = "segmenting"
@@ -73,14 +73,15 @@ class Segmenter(PictureModel[Pyramid]):
 
     @one_or_many()
     def segment(self, files: Sequence[str | Path]) -> list[UInt8[Tensor, "H W"]]:
-        """The class of each pixel of each picture, as a number of `spec.labels`. Raises MissingError or InputError."""
+        """The class of each pixel of each picture, as an index into `spec.labels`. Raises MissingError or
+        InputError."""
         images = opened(files, self.spec.preparation)
         return [likeliest(logits, size) for logits, size in self._logits(images)]
 
     @checks_arguments
     def measure(self, part: MaskedPart) -> dict[str, float]:
-        """At each picture's own size: the loss in nats a pixel; `miou`, the mean over the classes that occur or are
-        found of `iou LABEL`, intersection over union of all pictures together; and `pixel_accuracy`."""
+        """Scores at each picture's own size: the loss in nats per pixel; `iou LABEL`, intersection over union over all
+        pictures together; `miou`, its mean over the classes that occur or are predicted; and `pixel_accuracy`."""
         refuse_nothing(part)
         K = len(self.spec.labels)
         counts, total, count = torch.zeros(K, K, dtype=torch.int64), 0.0, 0
@@ -92,7 +93,7 @@ class Segmenter(PictureModel[Pyramid]):
         return {"loss": total / count, **overlaps(counts, self.spec.labels)}
 
     def _logits(self, images: Images) -> Iterator[tuple[Float[Tensor, "K h w"], tuple[int, int]]]:
-        """Of each picture, and its own size."""
+        """Yields the logits of each picture, and its own size."""
         weight = self.model.head.out.weight
         for pixels, sizes in prepared(images, self.spec.preparation, most=READ):
             with torch.inference_mode():
@@ -102,7 +103,7 @@ class Segmenter(PictureModel[Pyramid]):
 
 
 def likeliest(logits: Float[Tensor, "K h w"], size: tuple[int, int]) -> UInt8[Tensor, "H W"]:
-    """The class whose logit is the largest at each pixel of a picture of this size."""
+    """The class with the largest logit at each pixel of a picture of this size."""
     best, found = torch.full(size, -torch.inf), torch.zeros(size, dtype=torch.uint8)
     for number, own in enumerate(enlarged(logits, size)):
         found[own > best] = number
@@ -111,7 +112,7 @@ def likeliest(logits: Float[Tensor, "K h w"], size: tuple[int, int]) -> UInt8[Te
 
 
 def measured(logits: Float[Tensor, "K h w"], mask: UInt8[Tensor, "H W"]) -> tuple[Loss, UInt8[Tensor, "H W"]]:
-    """The `pixel_loss` of one picture, and what is `likeliest` there."""
+    """The `pixel_loss` of one picture, and the `likeliest` classes."""
     size = (mask.shape[0], mask.shape[1])
     best, whole, right = torch.full((3, *size), -torch.inf)
     found = torch.zeros(size, dtype=torch.uint8)
@@ -124,21 +125,21 @@ def measured(logits: Float[Tensor, "K h w"], mask: UInt8[Tensor, "H W"]) -> tupl
 
 
 def enlarged(logits: Float[Tensor, "K h w"], size: tuple[int, int]) -> Iterator[Float[Tensor, "H W"]]:
-    """The logits of one class at a time: a photograph has millions of pixels."""
+    """Yields the upsampled logits of one class at a time, to save memory: a photograph has millions of pixels."""
     for own in logits:
         yield upsampled(own[None, None], size)[0, 0]
 
 
 def confusion(said: Integer[Tensor, "H W"], mask: UInt8[Tensor, "H W"], n_classes: int) -> Int[Tensor, "K K"]:
-    """How many pixels of each class (rows) are said to be of which (columns)."""
+    """The number of pixels of each class (rows) that are predicted as each class (columns)."""
     real = mask != IGNORE
     pairs = mask[real].long() * n_classes + said[real].long()
     return torch.bincount(pairs, minlength=n_classes**2).view(n_classes, n_classes)
 
 
 def overlaps(counts: Int[Tensor, "K K"], labels: Sequence[str]) -> dict[str, float]:
-    """`miou`, `pixel_accuracy` and `iou LABEL` of a confusion matrix; a class that neither occurs nor is found has
-    none. Raises InputError where no pixel has a class."""
+    """`miou`, `pixel_accuracy` and `iou LABEL` of a confusion matrix; without the IoU of classes that neither occur nor
+    are predicted. Raises InputError where no pixel has a class."""
     right, either = counts.diagonal(), counts.sum(0) + counts.sum(1) - counts.diagonal()
     if not counts.any():
         raise InputError("no pixel of these masks has a class", fix="give masks with other numbers than 255")
@@ -151,7 +152,7 @@ def overlaps(counts: Int[Tensor, "K K"], labels: Sequence[str]) -> dict[str, flo
 
 
 def shares(segmenter: Segmenter, found: UInt8[Tensor, "H W"]) -> list[dict[str, Any]]:
-    """How much of a picture each class has, without those that have nothing."""
+    """The share of a picture's pixels of each class that is found in it."""
     classes = segmenter.spec.classes
     counted = found.flatten().long().bincount(minlength=len(classes.labels)) / found.numel()
     listed = zip(classes.labels, classes.values, counted.tolist(), strict=True)
@@ -159,7 +160,7 @@ def shares(segmenter: Segmenter, found: UInt8[Tensor, "H W"]) -> list[dict[str, 
 
 
 class SegmentedPicture(TypedDict):
-    """The shares of a picture's classes; and its mask, a PNG of their values as a data URL, where it is wanted."""
+    """A record: the shares of a picture's classes; and its mask, a PNG as a data URL, if requested."""
 
     input: str
     labels: list[dict[str, Any]]
@@ -168,7 +169,7 @@ class SegmentedPicture(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentOptions:
-    mask: bool = False  # whether the record has it
+    mask: bool = False  # whether the record includes it
 
 
 def segment_pictures(segmenter: Segmenter, files: Sequence[str], options: SegmentOptions) -> Iterator[SegmentedPicture]:

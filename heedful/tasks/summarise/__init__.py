@@ -1,4 +1,4 @@
-"""Summaries of texts: translators of long texts into short ones, scored by ROUGE."""
+"""Summarisation: translators from long texts to short ones, scored by ROUGE."""
 
 from dataclasses import replace
 

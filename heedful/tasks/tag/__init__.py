@@ -1,4 +1,4 @@
-"""Labels for the words of sentences (Devlin et al. 2019, section 5.3)."""
+"""Sequence tagging: a label for each word of a sentence (Devlin et al. 2019, section 5.3)."""
 
 from heedful.run.task import Lazy, Task
 from heedful.tasks.shared.inside import TEXT

@@ -1,4 +1,4 @@
-"""From words to rows of tokens: a word is several tokens, and its label is read at the first of them (Devlin et al.
+"""Converts words to rows of tokens: a word is several tokens, and its label is predicted at the first (Devlin et al.
 2019, section 5.3)."""
 
 from collections.abc import Iterator, Sequence
@@ -13,30 +13,30 @@ from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.text.tagged import Sentence
 from heedful.data.tokenizer import Ids, Tokenizer
 
-NONE = -1  # what stands in place of a label at tokens that have none, and for a label that was not learnt
+NONE = -1  # instead of a label at tokens that have none, and for a label that was not learnt
 
 
 @dataclass(frozen=True, kw_only=True)
 class TagSpec:
-    """What the answers of a tagger mean: task.json, beside the task's name."""
+    """The content of task.json besides the task's name: the labels of a tagger."""
 
     labels: tuple[str, ...]
 
 
 class WordWindow(NamedTuple):
-    """Words of one sentence that are read at once, and the position of each one's first token."""
+    """Words of one sentence that are read at once, and the position of the first token of each."""
 
     framed: Framed
     positions: Ids
 
 
 class TagLayout:
-    """From words to sequences of at most `context` tokens: a longer sentence is read in several, between words."""
+    """Converts words to sequences of at most `context` tokens: a longer sentence is split between words."""
 
     def __init__(self, tokenizer: Tokenizer, context: int) -> None:
         self.tokenizer, self.frame = tokenizer, Frame.of_encoder(tokenizer)
         self.room = context - self.frame.extra(pair=False)
-        self.parted = 0  # sentences that were read in several
+        self.parted = 0  # the number of sentences that were split
 
     def encode(self, sentences: Sequence[Sequence[str]]) -> list[list[WordWindow]]:
         words = sorted({word for words in sentences for word in words})
@@ -61,7 +61,7 @@ class TagLayout:
 
 
 class TagBatch(NamedTuple):
-    """Rows of words; `labels` has that of a word at its first token, and NONE elsewhere. Segment 0 is padding."""
+    """Rows of words; `labels` has a word's label at its first token, and NONE elsewhere. Segment 0 is padding."""
 
     tokens: Int[Tensor, "B T"]
     segments: Int[Tensor, "B T"]
@@ -69,11 +69,11 @@ class TagBatch(NamedTuple):
     labels: Int[Tensor, "B T"]
 
 
-TaggedPiece = tuple[WordWindow, Ids]  # with the number of each word's label
+TaggedPiece = tuple[WordWindow, Ids]  # with the index of each word's label
 
 
 def tagged_pieces(layout: TagLayout, sentences: Sequence[Sentence], labels: Sequence[str]) -> list[TaggedPiece]:
-    """The pieces of the sentences with their words' labels; NONE for a label that is none of `labels`."""
+    """The pieces of the sentences with their words' labels; NONE for a label that is not among `labels`."""
     number = {label: n for n, label in enumerate(labels)}
     made = []
     for one, pieces in zip(sentences, layout.encode([one.words for one in sentences]), strict=True):

@@ -1,4 +1,4 @@
-"""Training a tagger of words, from scratch or from an encoder."""
+"""Trains a tagger of words, from scratch or from an encoder."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ from heedful.tasks.tag.recipe import TagRecipe
 from heedful.tasks.tag.use import Tagger, never_right
 from heedful.training.loss import Loss
 
-SHOWN = 8  # sentences of a sample
+SHOWN = 8  # sentences in a sample
 
 
 class TagTask:

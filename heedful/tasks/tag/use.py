@@ -1,4 +1,4 @@
-"""Labelling the words of a sentence, with a model that has learnt to."""
+"""Tags the words of sentences with a trained model."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, TypedDict
@@ -48,17 +48,17 @@ class Tagger(TextModel[TokenClassifier]):
 
     @property
     def context(self) -> int:
-        """How many tokens the model can read at once."""
+        """The number of tokens that the model can read at once."""
         return self.model.config.embed.context_length
 
     @one_or_many()
     def tag(self, texts: Sequence[str]) -> list[list[Word]]:
-        """The label of each word of each text, words being what stands between blanks: "end." is one."""
+        """The label of each word of each text; words are separated by spaces, so "end." is one word."""
         return self.tag_words([text.split() for text in texts])
 
     @checks_arguments
     def tag_words(self, sentences: Sequence[Sequence[str]]) -> list[list[Word]]:
-        """The label of each word. Raises InputError for a sentence that is not parted into words."""
+        """The label of each word. Raises InputError for a sentence that is not split into words."""
         sentences = [[*map(sanitise, words)] for words in sentences]
         made = []
         for words, logits in zip(sentences, self._logits(self.layout.encode(sentences)), strict=True):
@@ -69,8 +69,8 @@ class Tagger(TextModel[TokenClassifier]):
 
     @checks_arguments
     def measure(self, sentences: Sequence[Sentence]) -> dict[str, float]:
-        """The loss in nats a word, accuracy and macro F1; and of labels that say where spans begin and continue,
-        precision, recall and F1 of the spans. A label that was not learnt is never right, and has no loss."""
+        """The loss in nats per word, accuracy and macro F1; with labels that mark the beginnings and insides of spans,
+        also the spans' precision, recall and F1. A label that was not learnt is never right, and has no loss."""
         refuse_nothing(sentences)
         all_logits = self._logits(self.layout.encode([one.words for one in sentences]))
         right = [[*one.labels] for one in sentences]
@@ -87,7 +87,7 @@ class Tagger(TextModel[TokenClassifier]):
         return scores | (span_scores(found, right) if has_spans(self.labels) else {})
 
     def _logits(self, sentences: Sequence[Sequence[WordWindow]]) -> list[Tensor]:
-        """Of each sentence, a row a word."""
+        """The logits of each sentence, a row per word."""
         found = iter(token_logits(self.model, [piece.framed for own in sentences for piece in own]))
         none = torch.empty(0, len(self.labels))
         return [torch.cat([none, *(next(found)[piece.positions] for piece in own)]) for own in sentences]

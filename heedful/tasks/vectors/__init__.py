@@ -1,4 +1,4 @@
-"""Vectors of words from running text: skip-gram, CBOW and GloVe."""
+"""Word vectors from running text: skip-gram, CBOW and GloVe."""
 
 from heedful.run.task import Lazy, Task, TrainOption
 

@@ -1,10 +1,10 @@
 """Batches of running text for skip-gram and CBOW, and of counted pairs for GloVe.
 
-A row is `BLOCK` words that follow each other, and the words around them: so what is near is a band of one product of
-matrices, and each vector is fetched once for all pairs that it is in. A row has words of its own that are drawn against
-all of its pairs, as Ji et al. 2016 (section III) share them, each counting for what it stands for.
+A row is `BLOCK` consecutive words and the words around them, so that the pairs in the window are a band of one matrix
+product, and each vector is read once for all its pairs. The negative samples of a row are shared by all its pairs, as
+in Ji et al. 2016 (section III), and weighted accordingly.
 
-B rows, P words of a row, W words around them too, K drawn words, N numbers of a text, V words.
+B rows, P words of a row, W words with those around them, K negative samples, N numbers of a text, V words.
 """
 
 from abc import ABC, abstractmethod
@@ -21,21 +21,21 @@ from heedful.tasks.vectors.words import GAP, Cooccurrences
 
 Batch = TypeVar("Batch")
 BLOCK = 64  # words of a row
-DRAWN = 64  # words that are drawn for a row
+DRAWN = 64  # negative samples per row
 
 
 class WindowBatch(NamedTuple):
     words: Int[Tensor, "B W"]  # GAP where there is none
-    reach: Int[Tensor, "B P"]  # how far each word of the middle looks
+    reach: Int[Tensor, "B P"]  # the window of each word of the middle
     drawn: Int[Tensor, "B K"]
 
     @property
     def window(self) -> int:
-        """How many words stand on either side of the middle."""
+        """The number of words on either side of the middle."""
         return (self.words.shape[1] - self.reach.shape[1]) // 2
 
     def middle(self, of: Tensor) -> Tensor:
-        """What tells something of each word, of the middle alone."""
+        """The columns of a tensor with an entry per word that belong to the middle."""
         return of[:, self.window : self.window + self.reach.shape[1]]
 
 
@@ -46,14 +46,14 @@ class WordPairBatch(NamedTuple):
 
 
 class Batches(Sequence[Batch], ABC):
-    """Those of an epoch: rows in an `order`, so many (`size`) at a time."""
+    """The batches of an epoch: `size` rows each, in this `order`."""
 
     order: Int[Tensor, "R"]
     size: int
 
     @abstractmethod
     def batch(self, number: int, rows: Int[Tensor, "B"]) -> Batch:
-        """That of this number, which has these rows."""
+        """The batch with this number, of these rows."""
 
     def __len__(self) -> int:
         return -(-len(self.order) // self.size)
@@ -71,8 +71,8 @@ class Batches(Sequence[Batch], ABC):
 
 
 class WindowBatches(Batches[WindowBatch]):
-    """Those of an epoch: a text of which frequent words are left out at random, cut into rows, which come in another
-    order each time. Everything random belongs to (seed, epoch, batch)."""
+    """The batches of an epoch: a text, without some of the frequent words (subsampling), cut into rows, in a new order
+    each time. All randomness is seeded by (seed, epoch, batch)."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class WindowBatches(Batches[WindowBatch]):
         key: tuple[int, int],
     ) -> None:
         generator = self._generator(key, "text")
-        stays = torch.rand(len(stream), generator=generator) < kept[stream.long()]  # a gap reads the last word's share
+        stays = torch.rand(len(stream), generator=generator) < kept[stream.long()]  # a gap (-1) reads the last share
         text = stream[stays | (stream == GAP)]
         text = F.pad(text, (window, window + -len(text) % BLOCK), value=GAP)
         self.rows = text.unfold(0, BLOCK + 2 * window, BLOCK)
@@ -105,7 +105,7 @@ class WindowBatches(Batches[WindowBatch]):
 
 
 class PairBatches(Batches[WordPairBatch]):
-    """All pairs, in another order each epoch."""
+    """Batches of all pairs, in a new order in each epoch."""
 
     def __init__(self, pairs: Cooccurrences, *, rows: int, key: tuple[int, int]) -> None:
         generator = torch.Generator().manual_seed(counter_seed(*key, "pairs"))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from heedful.tasks.vectors.use import WordVectors
 
 TOP = 10
-FREQUENT = 150  # words that a plane shows where none are named
+FREQUENT = 150  # words in a plane where none are given
 
 
 class VectorQuestion(StrEnum):
@@ -76,7 +76,7 @@ def vectors(
 
 
 def _refuse(what: VectorQuestion, given: list[str], out: Path | None) -> None:
-    """Raises InputError or MissingError before anything is read."""
+    """Raises InputError or MissingError for invalid arguments, before anything is read."""
     needs = {VectorQuestion.near: "a word", VectorQuestion.analogy: "three words: A B C", VectorQuestion.eval: "a file"}
     right = len(given) == 3 if what is VectorQuestion.analogy else bool(given) or what is VectorQuestion.plane
     if not right:

@@ -1,4 +1,4 @@
-"""Vectors of words in the formats of word2vec, which every library reads: text and binary.
+"""Word vectors in word2vec's text and binary formats, which every library reads.
 
 V words, D width.
 """
@@ -15,11 +15,11 @@ from heedful.data.lines import read_bytes
 from heedful.errors import InputError
 
 Matrix = Float32[ndarray, "V D"]
-LARGEST = 1 << 31  # numbers that a file may claim to hold
+LARGEST = 1 << 31  # the most numbers that a file may claim to contain
 
 
 def as_text(words: Sequence[str], vectors: Matrix) -> bytes:
-    """A line of sizes, then each word and its numbers, of which float32 is read back to the last bit."""
+    """A line of sizes, then a line per word with its numbers, in enough digits to restore float32 exactly."""
     lines = [f"{len(words)} {vectors.shape[1]}"]
     for word, row in zip(words, vectors.tolist(), strict=True):
         lines.append(f"{word} {' '.join(f'{value:.9g}' for value in row)}")
@@ -36,8 +36,8 @@ def as_binary(words: Sequence[str], vectors: Matrix) -> bytes:
 
 
 def read_vectors(path: Path) -> tuple[list[str], Matrix]:
-    """The words of a file in either format, told apart by its name (".bin") and what is inside, and their vectors.
-    GloVe's text, which has no line of sizes, is read too. Raises InputError or MissingError."""
+    """The words and vectors of a file in either format, told apart by its name (".bin") and by its first line. GloVe's
+    text, which has no line of sizes, is read too. Raises InputError or MissingError."""
     data = read_bytes(path)
     first, _, rest = data.partition(b"\n")
     sizes = re.fullmatch(rb"(\d+) (\d+)\s*", first)

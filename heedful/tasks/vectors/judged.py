@@ -1,4 +1,4 @@
-"""How vectors stand to what people say: pairs of words with a score, and analogies."""
+"""Evaluates word vectors on human judgements: pairs of words with a similarity score, and analogies."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from heedful.tasks.vectors.use import WordVectors
 
 
 class SimilarityScore(NamedTuple):
-    """Spearman's correlation with the scores of people, over the pairs of which both words have a vector."""
+    """Spearman's correlation with human scores, over the pairs of which both words have a vector."""
 
     pairs: int
     known: int
@@ -22,7 +22,7 @@ class SimilarityScore(NamedTuple):
 
 
 class AnalogyScore(NamedTuple):
-    """How many analogies come out right, of those whose four words all have a vector."""
+    """The accuracy on the analogies whose four words all have a vector."""
 
     section: str
     analogies: int
@@ -31,14 +31,14 @@ class AnalogyScore(NamedTuple):
 
 
 def is_analogies(lines: Sequence[str]) -> bool:
-    """Sections begin with ": name" (Mikolov et al. 2013a, section 4.1)."""
+    """Whether a file has analogies: its sections begin with ": name" (Mikolov et al. 2013a, section 4.1)."""
     return any(line.startswith(": ") for line in lines[:1])
 
 
 def read_pairs(path: Path) -> list[tuple[str, str, float]]:
-    """Two words and a score a line, between tabs, commas or blanks; a header, and columns between, as SimLex-999 and
-    WordSim-353 have them, are skipped: the score is the column that the header names so, or the third. Raises
-    InputError or MissingError."""
+    """Reads two words and a score per line, separated by tabs, commas or spaces. A header, and columns in between, as
+    in SimLex-999 and WordSim-353, are skipped: the score is in the column that the header names so, or in the third.
+    Raises InputError or MissingError."""
     made: list[tuple[str, str, float]] = []
     column = 2
     for number, line in enumerate(read_lines(path), start=1):
@@ -68,7 +68,7 @@ def _names_a_score(name: str) -> bool:
 
 
 def judged(vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]) -> SimilarityScore:
-    """Raises InputError where fewer than two pairs are known."""
+    """The correlation with human scores. Raises InputError where fewer than two pairs have vectors."""
     known = [pair for pair in pairs if None not in map(vectors.row_of, pair[:2])]
     found = [vectors.similarity(one, other) for one, other, _ in known]
     if len(found) < 2:
@@ -77,8 +77,8 @@ def judged(vectors: WordVectors, pairs: Sequence[tuple[str, str, float]]) -> Sim
 
 
 def solved(vectors: WordVectors, lines: Sequence[str], where: str) -> list[AnalogyScore]:
-    """Each section, and all together at last. The answer is the nearest word to b - a + c that is none of the three.
-    Raises InputError."""
+    """The accuracy in each section, and at the end in all. The answer is the nearest word to b - a + c, other than the
+    three. Raises InputError."""
     sections: dict[str, list[list[str]]] = {}
     name = ""
     for number, line in enumerate(lines, start=1):

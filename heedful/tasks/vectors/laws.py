@@ -1,4 +1,4 @@
-"""What must hold of vectors of words."""
+"""The laws of word vectors."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from heedful.tasks.vectors.use import WordVectors
 
 
 def vector_laws(served: WordVectors, texts: Sequence[str]) -> Iterator[Law]:
-    """Of the words of these texts, or of the most frequent: at most a thousand."""
+    """Checks the laws on the words of these texts, or on the most frequent ones: at most a thousand."""
     asked = [word for text in texts for word in text.split() if word in served.numbers] or [*served.words]
     words = [*dict.fromkeys(asked)][:1000]
     rows = served.vectors[[served.numbers[word] for word in words]].numpy()

@@ -1,6 +1,6 @@
-"""What vectors of words are learnt by.
+"""The losses of word vectors.
 
-B rows, P words of a row, W words around them too, K drawn words, D width.
+B rows, P words of a row, W words with those around them, K negative samples, D width.
 """
 
 import torch
@@ -13,11 +13,11 @@ from heedful.tasks.vectors.batches import WindowBatch, WordPairBatch
 from heedful.tasks.vectors.words import GAP
 from heedful.training.loss import Loss
 
-ALPHA = 0.75  # exponent of GloVe's weights (Pennington et al. 2014, equation 9)
+ALPHA = 0.75  # the exponent of GloVe's weights (Pennington et al. 2014, equation 9)
 
 
 def near(batch: WindowBatch) -> Float[Tensor, "B P W"]:
-    """1 where the word of the middle has that one in its reach: not itself, and no gap on either side."""
+    """1 where a word is in the window of a word of the middle, except for the word itself and for gaps."""
     at = torch.arange(batch.words.shape[1], device=batch.words.device)
     apart = (at - batch.middle(at[None]).mT).abs()
     real = batch.words != GAP
@@ -26,8 +26,9 @@ def near(batch: WindowBatch) -> Float[Tensor, "B P W"]:
 
 
 def skipgram(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
-    """-log s(v'_c v_w) of each word w and each c near it, and -log s(-v'_n v_w) of `negatives` drawn words n for each
-    (Mikolov et al. 2013b, equation 4): a row's K stand for all that its pairs would draw. Counted by words."""
+    """Negative sampling: -log s(v'_c v_w) for each word w and each c in its window, and -log s(-v'_n v_w) for
+    `negatives` sampled words n each (Mikolov et al. 2013b, equation 4). The K samples of a row stand for those of all
+    its pairs. The count is in words."""
     mask, words = near(batch), batch.words.clamp(min=0)
     centre = model.words(batch.middle(words))
     scores = centre @ model.contexts(words).mT
@@ -40,7 +41,8 @@ def skipgram(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
 
 
 def cbow(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
-    """The same of each word and the mean of those near it, which is to tell it (Mikolov et al. 2013a, section 3.1)."""
+    """Negative sampling for each word and the mean vector of its window, which predicts it (Mikolov et al. 2013a,
+    section 3.1)."""
     mask, words = near(batch), batch.words.clamp(min=0)
     counts = mask.sum(-1, keepdim=True)
     around = (mask / counts.clamp(min=1)) @ model.words(words)
@@ -54,12 +56,13 @@ def cbow(model: Vectors, batch: WindowBatch, negatives: int) -> Loss:
 
 
 def _each(batch: WindowBatch, negatives: int) -> float:
-    """How much each drawn word counts."""
+    """The weight of each negative sample."""
     return negatives / batch.drawn.shape[1]
 
 
 def glove(model: Vectors, batch: WordPairBatch, x_max: float) -> Loss:
-    """f(x) (w v' + b + b' - log x)^2 of each pair (Pennington et al. 2014, equation 8). Counted by pairs."""
+    """f(x) (w v' + b + b' - log x)^2, summed over the pairs (Pennington et al. 2014, equation 8). The count is in
+    pairs."""
     assert model.word_biases is not None
     assert model.context_biases is not None
     said = (model.words(batch.words) * model.contexts(batch.contexts)).sum(-1)

@@ -1,4 +1,4 @@
-"""Training vectors of words."""
+"""Trains word vectors."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,12 +32,12 @@ from heedful.tasks.vectors.words import (
 from heedful.training.loss import Loss
 
 PAIRS = 8  # pairs of GloVe for each word of `train.tokens`
-MEASURED = 200_000  # words of the validation text that are measured on, at most
-SHOWN = 8  # words whose neighbours a sample has
+MEASURED = 200_000  # the most words of the validation text that are measured on
+SHOWN = 8  # words in a sample, with their neighbours
 
 
 class VectorsTask:
-    """Batches of a text in numbers, and the loss of the recipe's method."""
+    """Batches of a text as word numbers, and the loss of the recipe's method."""
 
     def __init__(self, recipe: VectorsRecipe, counts: Tensor, stream: Tensor, method: str) -> None:
         self.plan, self.window, self.stream, self.method = recipe.train, recipe.data.window, stream, method
@@ -66,7 +66,7 @@ class VectorsJob(Job[VectorsRecipe, Documents, Vectors]):
     kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
     served: ClassVar = WordVectors
     score_names = ()
-    halves = False  # each half would fill tables of gradients, and these are the work
+    halves = False  # each half would fill tables of gradients, which takes most of the time
 
     def __init__(self, recipe: VectorsRecipe, corpus: Documents | None = None, begun: Path | None = None) -> None:
         row = row_of(VECTORS, recipe)
@@ -108,7 +108,8 @@ class VectorsJob(Job[VectorsRecipe, Documents, Vectors]):
         return VectorsTask(self.recipe, self._frequencies, self.stream, self.config.method)
 
     def measure(self, model: Vectors) -> Measurement:
-        """The loss on the validation text, with draws that are the same each time, and neighbours of some words."""
+        """Measures the loss on the validation text, with the same negative samples each time; the sample shows
+        neighbours."""
         loss = self._loss(model, self.valid)
         words = WordVectors(model, self.spec())
         asked = [words.words[i] for i in spread(min(len(words.words), 400), SHOWN / min(len(words.words), 400))]
@@ -117,7 +118,7 @@ class VectorsJob(Job[VectorsRecipe, Documents, Vectors]):
 
     @torch.no_grad()
     def _loss(self, model: Vectors, texts: Sequence[str]) -> float:
-        """Raises NonFiniteError."""
+        """The mean loss on texts. Raises NonFiniteError."""
         stream = some_of_stream(self._numbered(texts), MEASURED, gap=self.recipe.data.window)
         if int((stream >= 0).sum()) < 2:
             return 0.0
@@ -134,7 +135,7 @@ class VectorsJob(Job[VectorsRecipe, Documents, Vectors]):
         return {"loss": self._loss(best.model, part)}
 
     def finish(self, folder: Path, device: str) -> Scores:
-        """Beside the scores, the vectors as other programs read them: vectors.txt and vectors.bin."""
+        """The scores; also writes the vectors in word2vec's formats, to vectors.txt and vectors.bin."""
         best = WordVectors.load(folder)
         rows = best.vectors.numpy()
         files.write_bytes(folder / "vectors.txt", as_text(best.words, rows))

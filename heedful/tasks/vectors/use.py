@@ -1,4 +1,4 @@
-"""Vectors of words in use: neighbours, analogies, and how they stand to what people say.
+"""Word vectors in use: neighbours, analogies, and similarities.
 
 V words, D width.
 """
@@ -32,7 +32,7 @@ FILES = (".txt", ".vec", ".bin")
 
 @dataclass(frozen=True, kw_only=True)
 class VectorsSpec:
-    """Which words the rows are of, and what a word is: task.json, beside the task's name."""
+    """The content of task.json besides the task's name: the word of each row, and how texts are split into words."""
 
     words: tuple[str, ...]
     splitting: WordsAre = "blanks"
@@ -40,14 +40,14 @@ class VectorsSpec:
 
 
 class Near(NamedTuple):
-    """A word, and the cosine between it and what was asked for."""
+    """A word, and its cosine with the query."""
 
     word: str
     score: float
 
 
 class WordVectors(Opened):
-    """A trained matrix of vectors, and its words."""
+    """A trained matrix of word vectors, and its words."""
 
     model: Vectors
     purpose: ClassVar = "vectors of words"
@@ -67,8 +67,8 @@ class WordVectors(Opened):
     @classmethod
     @checks_arguments
     def load(cls, run: str | Path, *, device: Device = "cpu") -> "WordVectors":
-        """Reads a run's folder, or a file in word2vec's or GloVe's format (.txt, .vec, .bin). Raises MissingError,
-        InputError or StorageError."""
+        """Loads the vectors in a run's folder, or in a file in word2vec's or GloVe's format (.txt, .vec, .bin). Raises
+        MissingError, InputError or StorageError."""
         path = Path(run)
         if path.suffix in FILES and not path.is_dir():
             return cls.read(path)
@@ -86,7 +86,7 @@ class WordVectors(Opened):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The most frequent first."""
+        """The words, the most frequent first."""
         return self.spec.words
 
     def row_of(self, word: str) -> int | None:
@@ -94,7 +94,8 @@ class WordVectors(Opened):
         return self.numbers.get(word, self.numbers.get(word.lower()) if self.spec.lower else None)
 
     def number(self, word: str) -> int:
-        """Of a word's row. Raises InputError for a word without a vector, naming those that are written like it."""
+        """The number of a word's row. Raises InputError for a word without a vector, which names similarly spelled
+        words."""
         found = self.row_of(word)
         if found is None:
             like = get_close_matches(word.lower(), self.words[:50_000], n=3, cutoff=0.75)
@@ -104,20 +105,20 @@ class WordVectors(Opened):
 
     @checks_arguments
     def similarity(self, one: str, other: str) -> float:
-        """The cosine of the angle between two words. Raises InputError."""
+        """The cosine between two words. Raises InputError."""
         return float(self.unit[self.number(one)] @ self.unit[self.number(other)])
 
     @one_or_many()
     def near(self, words: Sequence[str], *, top: int = 10) -> list[list[Near]]:
-        """The words nearest to each, without itself. Raises InputError."""
+        """The words nearest to each word, without itself. Raises InputError."""
         refuse_no_answers(top)
         asked = [self.number(word) for word in words]
         return [self._nearest(self.unit[number], {number}, top) for number in asked]
 
     @checks_arguments
     def analogy(self, a: str, b: str, c: str, *, top: int = 10) -> list[Near]:
-        """What is to `c` as `b` is to `a`: nearest to b - a + c, of unit length each, and none of the three (Mikolov et
-        al. 2013c, section 4; 3CosAdd). Raises InputError."""
+        """The words that are to `c` as `b` is to `a`: those nearest to b - a + c, of unit vectors, without the three
+        (Mikolov et al. 2013c, section 4; 3CosAdd). Raises InputError."""
         refuse_no_answers(top)
         numbers = [self.number(word) for word in (a, b, c)]
         wanted = self.unit[numbers[1]] - self.unit[numbers[0]] + self.unit[numbers[2]]
@@ -131,12 +132,12 @@ class WordVectors(Opened):
 
     @checks_arguments
     def embed(self, inputs: str | Sequence[str]) -> Float[Tensor, "*B D"]:
-        """A text is the mean of its words' vectors; zeros where none has one."""
+        """The vector of a text, or of each: the mean of its words' vectors; zeros where no word has one."""
         made, _ = self.vectors_of([inputs] if isinstance(inputs, str) else inputs)
         return made[0] if isinstance(inputs, str) else made
 
     def vectors_of(self, inputs: Sequence[str]) -> tuple[Float[Tensor, "B D"], list[str]]:
-        """The vectors of several, and a warning for each that no word of has one, or ""."""
+        """The vectors of several texts, and for each without a word that has a vector a warning, otherwise ""."""
         split = Splitting(self.spec.splitting, self.spec.lower)
         known = [[self.numbers[word] for word in split(text) if word in self.numbers] for text in inputs]
         zero = torch.zeros(self.vectors.shape[1])
@@ -146,6 +147,6 @@ class WordVectors(Opened):
 
 
 def vector_facts(saved: Saved) -> Mapping[str, Any]:
-    """What `heed info` tells of a run."""
+    """The facts of a run that `heed info` shows."""
     config: VectorsConfig = saved.config
     return {"task": saved.about["task"], "method": config.method, "words": config.vocab_size, "width": config.d_model}

@@ -1,4 +1,4 @@
-"""Running text as numbers of words, and which of them stand near each other.
+"""Running text as word numbers, and which words occur near each other.
 
 N numbers of a text, with gaps between its lines, V words.
 """
@@ -19,14 +19,14 @@ from heedful.data.parts import some_of
 from heedful.errors import InputError
 
 LETTERS = re.compile(r"\w+(?:['\N{RIGHT SINGLE QUOTATION MARK}]\w+)*")
-GAP = -1  # between lines: near to nothing
-STRETCH = 2000  # words that are read together, where a text is too long to be read as a whole
+GAP = -1  # between lines: near no word
+STRETCH = 2000  # consecutive words that are kept together where only a part of a text is used
 WordsAre = Literal["letters", "blanks"]
 
 
 @dataclass(frozen=True)
 class Splitting:
-    """What a word of a text is."""
+    """How a text is split into words."""
 
     words: WordsAre
     lower: bool
@@ -36,14 +36,14 @@ class Splitting:
         return line.split() if self.words == "blanks" else LETTERS.findall(line)
 
     def lines(self, documents: Iterable[str]) -> Iterator[list[str]]:
-        """The words of each line that has some."""
+        """The words of each line that has any."""
         for text in documents:
             yield from (words for line in text.splitlines() if (words := self(line)))
 
 
 def count_words(documents: Iterable[str], splitting: Splitting, *, least: int) -> dict[str, int]:
-    """The words that occur at least so often, the most frequent first, with how often. Raises InputError where fewer
-    than two do."""
+    """The counts of the words that occur `least` times or more, the most frequent first. Raises InputError where there
+    are fewer than two."""
     counts = Counter(word for words in splitting.lines(documents) for word in words)
     kept = {word: n for word, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if n >= least}
     if len(kept) < 2:
@@ -55,7 +55,7 @@ def count_words(documents: Iterable[str], splitting: Splitting, *, least: int) -
 def numbered(
     documents: Iterable[str], splitting: Splitting, numbers: Mapping[str, int], *, gap: int
 ) -> Int[Tensor, "N"]:
-    """The numbers of the words that have one, line after line, and so many gaps behind each."""
+    """The numbers of the words that have one, line after line, with `gap` gaps after each line."""
     made: list[int] = []
     for words in splitting.lines(documents):
         made += [numbers[word] for word in words if word in numbers]
@@ -64,8 +64,7 @@ def numbered(
 
 
 def some_of_stream(stream: Int[Tensor, "N"], most: int, *, gap: int) -> Int[Tensor, "M"]:
-    """Stretches of a text in numbers that has more than `most`: about so many, evenly spread over it, and so many gaps
-    behind each stretch."""
+    """At most about `most` numbers of a longer text, in evenly spread stretches, with `gap` gaps after each."""
     if len(stream) <= most:
         return stream
     stretches = stream.unfold(0, STRETCH, STRETCH)
@@ -74,8 +73,8 @@ def some_of_stream(stream: Int[Tensor, "N"], most: int, *, gap: int) -> Int[Tens
 
 
 def kept_shares(counts: Int[Tensor, "V"], threshold: float) -> Float[Tensor, "V"]:
-    """How much of each word stays in the text: sqrt(t / f) + t / f of one with the share f, as word2vec's code has it,
-    where Mikolov et al. 2013 (equation 5) print the first term alone."""
+    """The probability of keeping each word: sqrt(t / f) + t / f for a word of frequency f, as in word2vec's code;
+    Mikolov et al. 2013 (equation 5) have only the first term."""
     if not threshold:
         return torch.ones(len(counts))
     share = threshold * counts.sum() / counts.double()
@@ -84,8 +83,8 @@ def kept_shares(counts: Int[Tensor, "V"], threshold: float) -> Float[Tensor, "V"
 
 @dataclass(frozen=True)
 class Cooccurrences:
-    """How much each pair of words stands near each other: 1 for neighbours, 1/2 two words apart, and so on (Pennington
-    et al. 2014, section 4.2). Both orders are there."""
+    """The weighted counts of pairs of words: 1 for neighbours, 1/2 for words two apart, and so on (Pennington et al.
+    2014, section 4.2). Pairs are in both orders."""
 
     words: Int[Tensor, "P"]
     contexts: Int[Tensor, "P"]
@@ -93,7 +92,7 @@ class Cooccurrences:
 
 
 def near_pairs(stream: Int[Tensor, "N"], size: int, window: int) -> Cooccurrences:
-    """Counted over a text whose gaps are at least as long as the window."""
+    """Counts the pairs of a text whose gaps are at least as long as the window."""
     numbers = stream.numpy().astype(numpy.int64)
     keys, sums = numpy.zeros(0, numpy.int64), numpy.zeros(0)
     for apart in range(1, window + 1):
@@ -113,7 +112,7 @@ def _merged(
     more: NDArray[numpy.int64],
     added: NDArray[numpy.float64],
 ) -> tuple[NDArray[numpy.int64], NDArray[numpy.float64]]:
-    """The keys of both, sorted, each once, and their sums."""
+    """The union of the keys, sorted, and their sums."""
     found, where = numpy.unique(numpy.concatenate([keys, more]), return_inverse=True)
     weights = numpy.concatenate([sums, added]).astype(numpy.float64)
     return found, numpy.bincount(where, weights=weights, minlength=len(found)).astype(numpy.float64)
