@@ -1,8 +1,8 @@
 """ONNX: an encoder-decoder Transformer as two graphs, for onnxruntime and other readers of the format.
 
-encoder.onnx   input_ids (B, S), attention_mask (B, S)  ->  memory.i.key, memory.i.value (B, G, S, D) decoder.onnx
-input_ids (B), attention_mask (B, S), past.i.* (B, G, P, D), memory.i.* (B, G, S, D) ->  logits (B, V), present.i.* (B,
-G, P + 1, D)
+    encoder.onnx   input_ids (B, S), attention_mask (B, S)  ->  memory.i.key, memory.i.value (B, G, S, D)
+    decoder.onnx   input_ids (B), attention_mask (B, S), past.i.* (B, G, P, D), memory.i.* (B, G, S, D)
+                   ->  logits (B, V), present.i.* (B, G, P + 1, D)
 
 for each layer i of the decoder. The memory's keys and values are projected once, and the decoder reads one token a
 step. torch's exporter makes the graphs from the model's own modules, with two exceptions: the cache concatenates tokens
