@@ -55,7 +55,7 @@ class _Watch:
         spent = self.counter.get_total_flops() - before
         if self.open:
             self.open[-1][1].append(spent)
-        fresh = [own for own in module.parameters() if id(own) not in self.seen]  # including those of parts that are not called
+        fresh = [own for own in module.parameters() if id(own) not in self.seen]  # also of parts that are not called
         self.seen.update(map(id, fresh))
         own, given = spent - sum(parts), _tensor_of(output)
         inner = any(True for _ in module.children())

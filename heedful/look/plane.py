@@ -32,9 +32,9 @@ def principal_plane(vectors: Rows) -> Plane:
 
 
 def tsne_plane(vectors: Rows, *, perplexity: float = 30.0, steps: int = 750) -> Plane:
-    """t-SNE (van der Maaten and Hinton 2008, algorithm 1, with all pairs): the vectors' neighbours, by a Gaussian of the
-    given perplexity around each, stay neighbours in the plane, by Student's t. Minimises the KL divergence by gradient
-    descent with momentum, starting from the principal plane. The same vectors give the same plane. Raises InputError
+    """t-SNE (van der Maaten and Hinton 2008, algorithm 1, with all pairs): neighbours of a vector, by a Gaussian of the
+    given perplexity, stay neighbours in the plane, by Student's t. Minimises the KL divergence by gradient descent
+    with momentum, starting from the principal plane. The same vectors give the same plane. Raises InputError
     for fewer than four vectors, and for more than `MOST`."""
     N = len(vectors)
     if not 4 <= N <= MOST:
