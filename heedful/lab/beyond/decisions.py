@@ -27,7 +27,7 @@ def moved(cell: int, action: int) -> int:
 
 
 class Walks(NamedTuple):
-    """Returns to go, where each step costs 1, divided by LONGEST; cells, actions, and which steps are valid: all (B, T)."""
+    """Returns to go (each step costs 1) over LONGEST; cells; actions; and which steps are valid: all (B, T)."""
 
     returns: Tensor
     cells: Tensor

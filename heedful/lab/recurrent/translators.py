@@ -25,8 +25,8 @@ def untrained(kind: Kind) -> Any:  # an RNN, or a Seq2Seq
 
 
 def thought_vector(says: Says) -> Shown:
-    """Counts the numbers that the decoder gets for a sentence, tests whether it gets anything besides the encoder's last
-    state, and measures how much of the gradient is left at the first word. All before training."""
+    """Counts the numbers that the decoder gets for a sentence, tests whether they are just the encoder's last state,
+    and measures how much of the gradient is left at the first word, before training."""
     plain, looking = untrained("thought vector"), untrained("attention")
     rows = {n: vocabulary().rows([tests(1, n)[0][0]])[0] for n in range(1, MOST + 1)}
     with torch.no_grad():
@@ -98,7 +98,7 @@ def steps_of_attention(says: Says) -> Shown:
 
 
 def alignment(says: Says, *, length: Few = 3, steps: Steps = STEPS) -> Shown:
-    """The weights of a trained model, a row for each target word: French adjectives follow their nouns, so lines cross."""
+    """The weights of a trained model, a row for each target word: lines cross, as French adjectives follow nouns."""
     found = learnt("attention", steps)
     source, target = tests(20, length)[-1]
     with record(found.model) as recording:
