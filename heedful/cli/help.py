@@ -1,4 +1,4 @@
-"""The list of commands in `heed --help`: in groups, each with its whole first sentence; and the call of a command."""
+"""The commands in `heed --help`: in groups, each with its whole first sentence; and the end of a command by Ctrl-C."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -29,7 +29,7 @@ Leaf = float | int | str | bool | None
 Value = Leaf | Sequence[Any]  # numbers, and tables of them
 
 # Types of settings, limited to what is computed and drawn within seconds, or learnt within minutes.
-Few = Annotated[int, Field(le=8)]  # pictures, or powers of two
+Few = Annotated[int, Field(le=8)]  # pictures, or bits, each of which doubles the numbers
 Side = Annotated[int, Field(le=32)]  # of a square in which every cell attends to every other
 Rows = Annotated[int, Field(le=256)]  # of a table, or words of a sentence: each is drawn
 Width = Annotated[int, Field(le=4096)]  # of vectors

@@ -82,8 +82,8 @@ class _Watch:
 
 @contextmanager
 def watched(model: nn.Module) -> Iterator[list[ModuleCall]]:
-    """Records the calls of modules inside the `with` block, in the order in which they ended, without those that only
-    pass on what modules inside them computed."""
+    """Records the calls of modules inside the `with` block, in the order in which they ended. Calls that compute
+    nothing themselves are left out."""
     with torch.no_grad(), counter() as counting:  # so that parts that only serve the gradient are not called
         watch = _Watch(counting)
         handles = []
