@@ -48,7 +48,7 @@ class Says:
         return self.values[claim]
 
     def but(self, *claims: str) -> "Says":
-        """All but these claims."""
+        """The claims without these."""
         return Says({claim: value for claim, value in self.values.items() if claim not in claims}, self.why)
 
 

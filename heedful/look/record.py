@@ -1,11 +1,11 @@
-"""Attention weights, only when asked for: recomputed beside the fused kernel from the very same arguments.
+"""Records attention weights on demand: recomputes them beside the fused kernel, from the same arguments.
 
     with record(model, "decoder.*.cross_attention") as recording:
         model(source, target)
     recording.weights("decoder.blocks.0.cross_attention")  # (B, H, T, S)
 
-The model carries no flag for it and its output stays the same to the last bit. Hooks do not fire inside compiled
-graphs: hand over the eager model.
+The model needs no flag for it, and its output stays the same to the last bit. Hooks do not run inside compiled
+graphs: pass the eager model.
 
 B batch, T queries, S keys, H heads.
 """

@@ -28,7 +28,7 @@ def fact(says: Says, claim: str) -> Claim:
 
 
 def mix_of_data(says: Says) -> Shown:
-    """The data of GPT-3: sizes as they are printed, and what the weights sum to."""
+    """The data of GPT-3: the printed sizes, and the sum of the weights."""
     computed = {
         "tokens, billions": [size for size, _ in MIX.values()],
         "weights in percent sum to": sum(weight for _, weight in MIX.values()),

@@ -8,7 +8,7 @@ from heedful.lab.whole_words import parameters
 
 
 def bottleneck(says: Says, *, steps: Steps = STEPS, sentences: Rows = 60) -> Shown:
-    """Three translators learn the same lists of up to six things; each length is tested separately."""
+    """Three translators of similar sizes learn the same lists of up to six things; each length is tested separately."""
     found = {kind: learnt(kind, steps) for kind in SIZES}
     lengths = range(1, MOST + 1)
     right = {kind: [one.right(tests(sentences, n)) for n in lengths] for kind, one in found.items()}
