@@ -1,4 +1,4 @@
-"""The command line: it parses words, calls functions and draws what they yield. torch is imported by the verb."""
+"""The command line: parses the arguments, calls the verbs and prints what they yield. Only the verbs import torch."""
 
 import errno
 import io
@@ -22,7 +22,7 @@ from heedful.run.threads import Waits
 from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import PEOPLE, Command
 
-# In the order in which people need them. What a task adds is its own.
+# In the order in which users need them. The tasks add commands of their own.
 COMMANDS = (
     *(command for row in TASKS.values() if row.commands is not None for command in row.commands()),
     Command("train", with_options(training.train, training.OPTIONS), group="Train"),
@@ -41,12 +41,12 @@ COMMANDS = (
     Command("import", exchange.import_, group="Hand on"),
     Command("export", exchange.export, group="Hand on"),
 )
-ON_CPU = "DefaultCPUAllocator"  # what torch says of memory that a CPU does not have
+ON_CPU = "DefaultCPUAllocator"  # in torch's error when the CPU's memory is exhausted
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 TRAINING = ("train", "demo", "distil", "loop")
-CONTINUED = (*TRAINING, "back-translate")  # by the same command, after whatever ended them
+CONTINUED = (*TRAINING, "back-translate")  # by the same command, however they ended
 AGAIN = "interrupted; the same command continues"
-FIRST = ("demo", "train", "data")  # under their heading: with what people begin
+FIRST = ("demo", "train", "data")  # first in their group: what users begin with
 GROUPS = {
     heading: tuple(sorted((one.name for one in COMMANDS if one.group == heading), key=lambda name: name not in FIRST))
     for heading in ("Train", "Measure", "Use", PEOPLE, "Look inside", "Serve", "Hand on")
@@ -86,14 +86,14 @@ heed = typer.main.get_command(app)
 
 
 def main() -> None:
-    """Runs a command; what is wrong with the input is one line and an exit code, never a traceback."""
+    """Runs a command. An error in the input ends it with one line and an exit code, never with a traceback."""
     keep_freed_memory()
     debug = "--debug" in sys.argv
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     if arguments[:1] == ["train"]:
         arguments = training.with_two_files(arguments)
     verb = arguments[0] if arguments else ""
-    if sys.stdin is None:  # closed by whoever started this: what is opened next must not be taken for it
+    if sys.stdin is None:  # closed by the parent process: the next file that is opened must not become it
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     try:
         _need_current_folder()
@@ -107,11 +107,11 @@ def main() -> None:
         if isinstance(error, OtherTaskError):
             from heedful.verbs.use import how_to_use
 
-            with suppress(HeedError):  # of a task that is not known here
+            with suppress(HeedError):  # for a task that this version does not know
                 error.fix = how_to_use(Path(error.where))
         _fail(error)
     except (RuntimeError, MemoryError) as error:
-        from torch import OutOfMemoryError  # torch is imported already, where it is one
+        from torch import OutOfMemoryError  # if it is one, torch is imported already
 
         of_device = isinstance(error, OutOfMemoryError)
         of_machine = isinstance(error, MemoryError) or ON_CPU in str(error)
@@ -139,13 +139,13 @@ def main() -> None:
         if debug or not (full or error.filename):
             raise
         if full:
-            sys.stdout = io.StringIO()  # what is left to write is given up
+            sys.stdout = io.StringIO()  # drops the output that is still to be written
         fix = "free some where the output goes, and in the folder for temporary files" if full else "check the path"
         _fail(StorageError(error.strerror or str(error), where=str(error.filename or ""), fix=fix))
 
 
 def _need_current_folder() -> None:
-    """Without it libraries end the process, and do not say why."""
+    """Raises MissingError if the current folder is gone: libraries would end the process without a message."""
     try:
         os.getcwd()
     except FileNotFoundError:

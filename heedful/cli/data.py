@@ -1,4 +1,4 @@
-"""What is wrong with data, before anything is trained on it: `heed data check`."""
+"""Finds faults in data before anything is trained on it: `heed data check`."""
 
 import json
 from collections.abc import Iterable
@@ -66,7 +66,7 @@ def data(
 
 
 def shown(numbers: range) -> Iterable[int]:
-    """The same numbers, and on standard error, where that is a terminal, how far they are."""
+    """Yields the same numbers, and shows the progress on standard error if that is a terminal."""
     from rich.console import Console
     from rich.progress import track
 
@@ -75,7 +75,7 @@ def shown(numbers: range) -> Iterable[int]:
 
 
 def kind_of_picture(picture: Path | None) -> Literal["png", "svg"] | None:
-    """Raises InputError for another kind of file."""
+    """The kind of picture by its suffix; None without a picture. Raises InputError for any other kind of file."""
     if picture is None:
         return None
     if picture.suffix not in PICTURES:
@@ -84,7 +84,7 @@ def kind_of_picture(picture: Path | None) -> Literal["png", "svg"] | None:
 
 
 def told(checked: "Checked") -> list[str]:
-    """The report as a terminal shows it."""
+    """The report as lines for a terminal."""
     from heedful.data.text.doubts import tokenised
     from heedful.data.text.quality import CHECKS
 
@@ -116,6 +116,6 @@ def told(checked: "Checked") -> list[str]:
 
 
 def cut(text: str) -> str:
-    """A text on one line, as much of it as a line of the report shows."""
+    """A text on one line, cut to the width of a line of the report."""
     printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
     return printable if len(printable) <= LONGEST else f"{printable[: LONGEST - 1]}…"

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a command as Ctrl-C does: what it has half written is removed on its way out."""
+"""Makes SIGTERM and SIGHUP end a command as Ctrl-C does, so that half-written files are removed."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ from heedful.errors import HeedError
 
 
 class Ended(BaseException):
-    """A signal came, of this number."""
+    """The signal with this number has arrived."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -17,14 +17,14 @@ class Ended(BaseException):
 
 
 class Ending:
-    """Inside a `with` in the main thread, the first such signal raises Ended, and those after it do nothing.
+    """Inside a `with` block in the main thread, the first of these signals raises Ended, and later ones do nothing.
 
-    SIGHUP is left alone where it is ignored, as under nohup. What else is raised on the way out becomes Ended too, or
-    KeyboardInterrupt after Ctrl-C: a library that is broken off may make an error of its own of it.
+    A signal that is ignored stays ignored, such as SIGHUP under nohup. Another exception that leaves the block after a
+    signal becomes Ended, and after Ctrl-C KeyboardInterrupt: an interrupted library may raise an error of its own.
     """
 
     def __init__(self) -> None:
-        self.number = 0  # of the signal that came; 0: none yet
+        self.number = 0  # of the signal; 0: none yet
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""Models from and for other libraries: `heed import` and `heed export`."""
+"""Converts models from and for other libraries: `heed import` and `heed export`."""
 
 import json
 from dataclasses import asdict

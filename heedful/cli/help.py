@@ -1,4 +1,4 @@
-"""How `heed --help` lists the commands: in groups, and each with its whole first sentence; and how one is called."""
+"""The commands in `heed --help`: in groups, each with its whole first sentence; and the end of a command by Ctrl-C."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -6,20 +6,20 @@ from typing import Any, Protocol, runtime_checkable
 
 from typer.core import TyperGroup
 
-LONG = 1000  # characters: a sentence is never cut off, but continues in the next line
+LONG = 1000  # characters: a sentence is never cut off, but wrapped
 
 
 @runtime_checkable
 class Formatter(Protocol):
-    """What lays out the help of a command."""
+    """The part of click's help formatter that is used here."""
 
     def section(self, name: str) -> AbstractContextManager[None]: ...
     def write_dl(self, rows: Sequence[tuple[str, str]]) -> None: ...
 
 
 class Left(Exception):
-    """A command was left by Ctrl-C, or because what it writes is not read any more: by `error`, which typer would end
-    in words and an exit code of its own."""
+    """A command was ended by `error`: Ctrl-C, or output that is no longer read. typer would turn these into a message
+    and an exit code of its own."""
 
     def __init__(self, error: KeyboardInterrupt | BrokenPipeError) -> None:
         super().__init__()
@@ -27,8 +27,8 @@ class Left(Exception):
 
 
 def grouped(groups: Mapping[str, Sequence[str]]) -> type[TyperGroup]:
-    """A group of commands whose help has these headings, and under each the commands of these names. Calling one may
-    raise Left."""
+    """A class of command groups whose help lists the commands under these headings. Calling a command may raise
+    Left."""
 
     class Grouped(TyperGroup):
         def invoke(self, ctx: Any) -> Any:

@@ -78,14 +78,14 @@ def pair_of(setting: str) -> tuple[str, str]:
 
 
 def settings_told(name: str) -> dict[str, str]:
-    """The settings of an exhibit, with their defaults as text."""
+    """The settings of an exhibit, by name, with their defaults as text."""
     from heedful.lab import lectern
 
     return {key: str(value) for key, value in lectern.settings_of(name).items()}
 
 
 def refuse_out(out: Path | None, several: bool) -> None:
-    """Raises MissingError or InputError before anything is computed."""
+    """Checks --out before anything is computed. Raises MissingError or InputError."""
     if out is None:
         return
     if several and out.exists() and not out.is_dir():
@@ -97,7 +97,7 @@ def refuse_out(out: Path | None, several: bool) -> None:
 
 
 def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bool) -> str | None:
-    """Writes the exhibit's picture, and says where; None where there is none or none was asked for."""
+    """Writes the exhibit's picture, and returns its path; None if there is no picture or no --out."""
     if out is None:
         return None
     if shown.draw is None:
@@ -113,7 +113,7 @@ def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bo
 
 
 def told(name: str, shown: "Shown", figure: str | None, typed: Mapping[str, str]) -> str:
-    """An exhibit as a terminal shows it; `typed` are the settings that were changed."""
+    """An exhibit as text for a terminal; `typed` are the settings that were changed."""
     from heedful.lab import lectern
     from heedful.lab.paper import value
 
@@ -141,7 +141,7 @@ def told(name: str, shown: "Shown", figure: str | None, typed: Mapping[str, str]
 
 
 def tell_errata(as_json: bool) -> None:
-    """The decks' errors, each with the exhibit that shows it."""
+    """Prints the decks' errors, each with the exhibit that shows it."""
     from heedful.lab import lectern
     from heedful.lab.paper import value
 

@@ -1,4 +1,4 @@
-"""Looking inside a model, and vectors of what it reads: `heed look` and `heed embed`."""
+"""Attention maps of a model, and vectors of its inputs: `heed look` and `heed embed`."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from heedful.tasks import TASKS
 from heedful.tasks.shared.cli import Device, Json, Run, printable, refuse_unused, say
 from heedful.tasks.shared.line_by_line import answer_lines
 
-TOP = 5  # lines that are near
+TOP = 5  # nearest lines
 LOOK_OPTIONS = united(row.inside.options() for row in TASKS.values())
 
 
@@ -106,7 +106,8 @@ def embed(
 def _embedding_function(
     embedder: Embedder, pool: str | None, run: Path
 ) -> Callable[[Sequence[str]], tuple[Any, list[str]]]:
-    """From texts to vectors, and a warning for each that is too long to be read as a whole."""
+    """A function from texts to their vectors, and a warning for each (empty if none) that is too long to be read as a
+    whole. Raises InputError for `pool` with a model that has no choice of it."""
     from heedful.tasks.shared.embed import TextEncoder
 
     if not isinstance(embedder, TextEncoder):

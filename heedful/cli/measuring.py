@@ -1,4 +1,4 @@
-"""What a model is worth, what it is, and whether it keeps its laws: `heed eval`, `info` and `check`."""
+"""Scores, facts and checks of a model: `heed eval`, `info`, `check` and `restore`."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -71,8 +71,8 @@ def info(
 
 
 def _listed(presets: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """The presets by task, with their parameters, each once: tasks with the same presets stand together, and one that
-    takes those of others names these."""
+    """The lines of the presets by task, with their parameters: tasks with the same presets share a heading, and a task
+    whose presets are among those of others refers to these."""
     tasks: dict[tuple[str, ...], list[str]] = {}
     for task, sizes in presets.items():
         tasks.setdefault((*sizes,), []).append(task)

@@ -1,11 +1,11 @@
-"""What the C library does with memory that is given back to it."""
+"""Settings of the C library for freed memory."""
 
 import ctypes
 import os
 import sys
 from contextlib import suppress
 
-# Names of glibc's <malloc.h>, and what environment variables set them as well.
+# Constants of glibc's <malloc.h>, and the environment variables that set the same.
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3
 SETTINGS = {
     "MALLOC_TRIM_THRESHOLD_": (TRIM_THRESHOLD, 1 << 29),
@@ -15,9 +15,9 @@ SETTINGS = {
 
 
 def keep_freed_memory() -> None:
-    """glibc hands large freed blocks to the system, which clears them and maps them in again, a page fault for each
-    4 KiB, in every step of a training again. From here on it keeps up to half a gigabyte. What the environment says
-    goes first; elsewhere than with glibc nothing happens."""
+    """Makes glibc keep up to half a gigabyte of freed memory. By default it returns large freed blocks to the system,
+    which clears them and maps them in again in every training step, with a page fault for each 4 KiB. Environment
+    variables take precedence; without glibc nothing happens."""
     if not sys.platform.startswith("linux"):
         return
     with suppress(AttributeError, OSError):

@@ -1,4 +1,4 @@
-"""Options of a command that come from the rows of the tasks: each names a dataclass of those that its models read."""
+"""Options of commands that the tasks define: each task has a dataclass with the options that its models use."""
 
 import dataclasses
 import inspect
@@ -15,7 +15,7 @@ from heedful.tasks.shared.options import parameters_of
 
 
 def united(kinds: Iterable[type[Any]]) -> dict[str, inspect.Parameter]:
-    """The fields of all of these dataclasses as parameters, each name once."""
+    """The fields of these dataclasses as parameters, each name once."""
     found: dict[str, inspect.Parameter] = {}
     for kind in dict.fromkeys(kinds):
         for name, parameter in parameters_of(kind).items():
@@ -24,7 +24,7 @@ def united(kinds: Iterable[type[Any]]) -> dict[str, inspect.Parameter]:
 
 
 def of_training(rows: Iterable[Task]) -> dict[str, inspect.Parameter]:
-    """The options of `heed train` that these tasks have of their own as parameters, each name once."""
+    """The options of `heed train` that only some tasks have, as parameters, each name once."""
     told: dict[str, dict[TrainOption, list[str]]] = {}
     for row in rows:
         for name, option in row.train_options.items():
@@ -33,7 +33,7 @@ def of_training(rows: Iterable[Task]) -> dict[str, inspect.Parameter]:
 
 
 def _training_option(name: str, by_task: Mapping[TrainOption, Sequence[str]]) -> inspect.Parameter:
-    """One name may be an option of several tasks; whether it may be given again, all of them say alike."""
+    """The parameter of an option, which several tasks may have; all of them agree on whether it is repeatable."""
     text = "; ".join(f"of {' and '.join(tasks)}: {option.help}" for option, tasks in by_task.items())
     first = next(iter(by_task))
     mark = typer.Option(help=f"{text[0].upper()}{text[1:]}.", metavar=first.metavar, show_default=False)
@@ -42,7 +42,7 @@ def _training_option(name: str, by_task: Mapping[TrainOption, Sequence[str]]) ->
 
 
 def with_options(function: Callable[..., None], options: Mapping[str, inspect.Parameter]) -> Callable[..., None]:
-    """A command that takes these options too; its function gets them as `options`, a dict by name."""
+    """A command that takes these options too; `function` gets them as `options`, a dict by name."""
     signature = inspect.signature(function)
     own = [parameter for parameter in signature.parameters.values() if parameter.name != "options"]
     positional = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
@@ -59,7 +59,7 @@ def with_options(function: Callable[..., None], options: Mapping[str, inspect.Pa
 
 
 def chosen_of(kind: type[Any], options: Mapping[str, Any], known: Mapping[str, inspect.Parameter], where: str) -> Any:
-    """The options that this kind has. Raises InputError for another that was given."""
+    """An instance of the dataclass `kind` with its options. Raises InputError if any other option was given."""
     own = {field.name for field in dataclasses.fields(kind)}
     for name, value in options.items():
         if name not in own and value != known[name].default:
@@ -68,7 +68,7 @@ def chosen_of(kind: type[Any], options: Mapping[str, Any], known: Mapping[str, i
 
 
 def _word(parameter: inspect.Parameter) -> str:
-    """What is typed for it."""
+    """The option as it is typed, such as --beam."""
     marks = (mark for mark in typing.get_args(parameter.annotation)[1:] if isinstance(mark, OptionInfo))
     words = (word for mark in marks for word in (mark.default, *(mark.param_decls or ())))
     return next((word for word in words if isinstance(word, str)), f"--{parameter.name.replace('_', '-')}")

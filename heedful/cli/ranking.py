@@ -1,4 +1,4 @@
-"""`heed rank`: people put answers in order, in the terminal or on a page."""
+"""`heed rank`: people rank answers, in the terminal or on a page."""
 
 import json
 from pathlib import Path

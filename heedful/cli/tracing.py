@@ -74,7 +74,7 @@ def trace(
 
 
 def told(passed: "Passed") -> str:
-    """As a terminal shows it: a line a step."""
+    """The pass as text for a terminal: a line for each step."""
     from heedful.look.passes_drawn import numbers_in_words, shape_in_words, share
 
     rows: list[tuple[str, ...]] = [("step", "gives", "parameters", "operations", "begins with")]

@@ -16,8 +16,8 @@ OPTIONS = of_training(trained().values())
 
 
 def with_two_files(words: list[str]) -> list[str]:
-    """The words of `heed train`, where two files may follow --data, --valid and --test, as these options are read: the
-    option before each."""
+    """The arguments of `heed train` with the option repeated before a second file: two files may follow --data, --valid
+    and --test."""
     for option in ("--data", "--valid", "--test"):
         at = words.index(option) + 2 if option in words else len(words)
         if at < len(words) and not (words[at].startswith("-") or words[at] in trained() or words[at].endswith(RECIPES)):
@@ -78,7 +78,7 @@ def train(
     for line in told:
         shown.say(line)
     finished = shown.follow(run_training(recipe, out, resume=resume, device=device))
-    if finished is None:  # one of several ranks, of which the first tells how it went
+    if finished is None:  # not the first of several ranks, which reports the result
         return
     shown.told(finished, out)
     if as_json:

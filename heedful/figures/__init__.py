@@ -1,5 +1,5 @@
-"""Figure 1 of each family, from its configuration: what `heed draw` draws. No weight is allocated: parameters are those
-of a model on the device "meta", each where it stands."""
+"""Figure 1 of each model family, made from its configuration, for `heed draw`. No weights are allocated: parameters are
+counted on a model on the "meta" device."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +34,7 @@ FIGURES: dict[str, Callable[[Any, str, Sizes], Architecture]] = {
 
 
 def architecture(config: Any, title: str) -> Architecture:
-    """The figure of models with this configuration. Raises InputError for one that makes no model."""
+    """The figure of a model with this configuration. Raises InputError for an invalid configuration."""
     with uninitialised(), torch.device("meta"):
         sizes = Sizes(make_model(config))
     return FIGURES[kind_of_config(config)](config, title, sizes)

@@ -1,5 +1,5 @@
-"""Figures of the families that are no Transformers, or of what no text is made of: recurrent translators, vectors of
-words, decisions, proteins."""
+"""Figures of the other families: recurrent translators, actor-critic models, word vectors, decision transformers and
+proteins."""
 
 from heedful.figures.sequences import NEXT, lm_head, lm_parts, tied_note
 from heedful.figures.stacks import Sizes, head, named, softmax, stack
@@ -58,7 +58,7 @@ def rnn(config: RNNConfig, title: str, sizes: Sizes) -> Architecture:
 
 
 def actor_critic(config: ActorCriticConfig, title: str, sizes: Sizes) -> Architecture:
-    """A language model, and what it expects of each of its states (Schulman et al. 2017)."""
+    """A language model with a value head, which estimates the reward expected in each state (Schulman et al. 2017)."""
     value = head("Value", config.lm.d_model, 1, sizes.of("value"))
     parts = (*lm_parts(config.lm, sizes, "lm."), Beside(boxes=(lm_head(config.lm, sizes, "lm."), value)))
     gives = "logits of the next token, and the reward expected"

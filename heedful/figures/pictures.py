@@ -1,4 +1,4 @@
-"""Figures of the families that read pictures."""
+"""Figures of the families that read images."""
 
 from heedful.figures.stacks import ACTIVATIONS, Sizes, embedding, head, named, softmax, stack
 from heedful.look.architecture import Add, Architecture, Beside, Box, Column, DrawnResidual, Link, Part, Repeat
@@ -10,7 +10,7 @@ from heedful.models.vit import ViTConfig
 
 
 def vit_body(config: ViTConfig, sizes: Sizes, at: str = "") -> tuple[Part | Repeat, ...]:
-    """From pixels to the stack's output."""
+    """The parts of a vision transformer, from the pixels to the stack's output."""
     C, patches = config.d_model, config.patches
     rows, columns = patches.grid
     square = patches.patch**2 * patches.channels
@@ -115,7 +115,7 @@ def pyramid(config: PyramidConfig, title: str, sizes: Sizes) -> Architecture:
 
 
 def _stage(stage: StageConfig, config: PyramidConfig, sizes: Sizes, at: str, step: int) -> tuple[Part | Repeat, ...]:
-    """The first in full; of the others, whose blocks are the same, what differs."""
+    """One stage: the first in detail; the blocks of the others are the same, so only their sizes are shown."""
     C, block = stage.d_model, f"{at}.blocks.0"
     patches = named(
         "Overlapping patches",

@@ -74,7 +74,7 @@ def lm(config: LMConfig, title: str, sizes: Sizes) -> Architecture:
 
 
 def decoder_only(config: DecoderOnlyTranslatorConfig, title: str, sizes: Sizes) -> Architecture:
-    """One stack that reads source and target as one sequence (Liu et al. 2018, section 4.2.3)."""
+    """One stack that reads the source and the target as one sequence (Liu et al. 2018, section 4.2.3)."""
     parts = (*lm_parts(config.lm, sizes, "lm."), lm_head(config.lm, sizes, "lm."), softmax(""))
     column = Column(title="Decoder alone", reads="source, δ, target so far", parts=parts, gives=NEXT)
     seen = "the source sees all of itself" if config.prefix else "every token sees those before it"
@@ -109,7 +109,7 @@ def encoder_heads(config: EncoderConfig, sizes: Sizes, at: str = "", pooled: str
 
 
 def encoder(config: EncoderConfig, title: str, sizes: Sizes) -> Architecture:
-    """Devlin et al. 2019, figure 3 left, with the heads of its pre-training (figure 1)."""
+    """Devlin et al. 2019, figure 3 left, with the pre-training heads (figure 1)."""
     heads = encoder_heads(config, sizes)
     above = (Beside(boxes=heads),) if len(heads) > 1 else heads
     gives = "the token at each masked position" if config.mlm_head else "a vector for each token"
@@ -120,7 +120,8 @@ def encoder(config: EncoderConfig, title: str, sizes: Sizes) -> Architecture:
 
 
 def classifier(config: ClassifierConfig, title: str, sizes: Sizes) -> Architecture:
-    """A body and a linear map of one of its positions (Radford et al. 2018, figure 1; Devlin et al. 2019, figure 4)."""
+    """A body and a linear classifier of one of its positions (Radford et al. 2018, figure 1; Devlin et al. 2019, figure
+    4), or of their mean."""
     answers = config.answers or 1
     if config.lm is not None:
         parts: tuple[Part | Repeat, ...] = lm_parts(config.lm, sizes, "lm.")

@@ -1,4 +1,4 @@
-"""A stack of blocks as a drawing shows it, and the boxes that families share."""
+"""The drawing of a stack of blocks, and the boxes that several families share."""
 
 from collections.abc import Sequence
 
@@ -22,13 +22,13 @@ NORMS = {"layer": "LayerNorm", "rms": "RMSNorm", "rms_offset": "RMSNorm"}
 
 
 class Sizes:
-    """How many parameters stand under a name of a model. What is tied counts where it is named first."""
+    """The numbers of parameters of a model's parts, by name. Tied parameters count under their first name."""
 
     def __init__(self, model: nn.Module) -> None:
         self._sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
 
     def of(self, *names: str) -> int:
-        """Of these modules or parameters, and all in them."""
+        """The number of parameters of these modules, or of parameters by name."""
         return sum(
             size
             for own, size in self._sizes.items()
@@ -41,18 +41,18 @@ class Sizes:
 
 
 def counted(notes: Sequence[str], parameters: int) -> tuple[str, ...]:
-    """The notes that say something, and the number of parameters."""
+    """The notes that are not empty, and the number of parameters if there are any."""
     said = [note for note in notes if note]
     return (*said, f"{parameters:,}") if parameters else tuple(said)
 
 
 def named(label: str, kind: Kind, parameters: int, *notes: str, name: str = "") -> Box:
-    """A box whose last note is its parameters."""
+    """A box whose last note is its number of parameters."""
     return Box(label=label, kind=kind, notes=counted(notes, parameters), parameters=parameters, name=name)
 
 
 def embedding(config: EmbedConfig, d_model: int, sizes: Sizes, at: str, *, shared: str = "") -> tuple[Part, ...]:
-    """From tokens to what goes into a stack. `shared`: what the matrix is one with, which counts there."""
+    """The parts from the tokens to the input of a stack. `shared` is a note on what the matrix is tied to."""
     made: list[Part] = []
     size = sizes.of(f"{at}.tokens")
     scaled = "times √d_model" if config.scaled else ""
@@ -95,7 +95,7 @@ def stack(config: StackConfig, d_model: int, sizes: Sizes, at: str, *, causal: b
 
 
 def block(config: BlockConfig, d_model: int, sizes: Sizes, at: str, *, causal: bool) -> tuple[Part, ...]:
-    """One block as its residuals; one of a kind that is not known here as a box."""
+    """One block as its residual connections; a block of any other kind as a single box."""
     label = "Masked multi-head attention" if causal else "Multi-head attention"
     within = "" if config.window is None else f"window of {config.window}"
     match config.kind:
@@ -116,7 +116,7 @@ def block(config: BlockConfig, d_model: int, sizes: Sizes, at: str, *, causal: b
 
 
 def scheme(kind: str) -> str:
-    """A position scheme in words; one that is not known here by its name."""
+    """A position scheme in words; an unknown one by its name."""
     return SCHEMES.get(kind, f"{kind} positions")
 
 
@@ -139,8 +139,7 @@ def mlp(config: BlockConfig, d_model: int, parameters: int) -> Box:
 
 
 def residual(config: BlockConfig, branch: Box, sizes: Sizes, at: str, part: str) -> DrawnResidual:
-    """The branch with its norms where the order has them: after the sum (post), before the branch (pre), on both
-    sides of it (sandwich)."""
+    """The branch with its norms: after the sum (post), before the branch (pre), or before and after it (sandwich)."""
     norm = NORMS[config.norm]
 
     def normed(where: str, label: str) -> Box:

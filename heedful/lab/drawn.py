@@ -1,4 +1,4 @@
-"""Pictures that several exhibits share, beside those of `heedful.look.draw`. Each is made when it is asked for."""
+"""Pictures that several exhibits use, besides those of `heedful.look.draw`. A `Drawing` makes a figure when called."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Drawing = Callable[[], "Figure"]
 Number = float | int
-TALL = 200  # points that a panel is high, about
+TALL = 200  # the approximate height of a panel in points
 
 
 def weights_of(
@@ -23,7 +23,7 @@ def weights_of(
     mask: Tensor | None = None,
     value: str = "attention weight",
 ) -> Drawing:
-    """Weights (T, S) of one head, or other values of 0 to 1, as a map."""
+    """A map of the weights (T, S) of one head, or of other values from 0 to 1."""
     from heedful.look.draw import heatmap
 
     return partial(heatmap, weights.float(), rows, columns, title=title, mask=mask, value=value)
@@ -38,7 +38,7 @@ def curves(
     logarithmic: str = "",
     marker: str = "o",
 ) -> Drawing:
-    """Lines by name, each with its points; `logarithmic` names the axes ("x", "y", "xy") that are."""
+    """Named lines, each through its points; `logarithmic` names the axes ("x", "y", "xy") with a logarithmic scale."""
 
     def fill(axes: "Axes") -> None:
         from matplotlib.ticker import MaxNLocator
@@ -54,8 +54,8 @@ def curves(
 
 
 def scaled(axes: "Axes", logarithmic: str) -> None:
-    """Makes these axes ("x", "y", "xy") logarithmic, with plain numbers at 1, 2 and 5 of each decade, or at each decade
-    where there are several."""
+    """Makes these axes ("x", "y", "xy") logarithmic, with plain numbers at 1, 2 and 5 of each decade, or only at each
+    decade if there are several."""
     from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter
 
     large = EngFormatter(sep=" ")
@@ -70,7 +70,7 @@ def scaled(axes: "Axes", logarithmic: str) -> None:
 
 
 def bars(values: Mapping[str, Number], *, y: str, title: str = "", logarithmic: bool = False) -> Drawing:
-    """A bar a name."""
+    """A bar for each name."""
 
     def fill(axes: "Axes") -> None:
         drawn = axes.bar([*values], [*values.values()])
@@ -85,7 +85,7 @@ def bars(values: Mapping[str, Number], *, y: str, title: str = "", logarithmic: 
 
 
 def grids(pictures: Mapping[str, Tensor], *, x: str = "key", y: str = "query", columns: int = 3) -> Drawing:
-    """Masks (T, S) side by side: what may be seen is filled."""
+    """Masks (T, S) side by side: allowed cells are filled."""
 
     def make() -> "Figure":
         figure, panels = panels_of(len(pictures), columns, (2.3, 2.5))
@@ -114,7 +114,7 @@ def plane(
     logarithmic: str = "",
     vectors: bool = False,
 ) -> Drawing:
-    """Named points in a plane, arrows from where some stood to where they are `moved`, and, where they are `vectors`,
+    """Named points in a plane, arrows from some of them to where they are `moved`, and if they are `vectors`, arrows
     from the origin to each."""
 
     def fill(axes: "Axes") -> None:
@@ -127,31 +127,30 @@ def plane(
             shift = (6, 5 - 10 * height[name])
             axes.annotate(name, (at[0], at[1]), xytext=shift, textcoords="offset points", fontsize=9)
             if vectors:
-                axes.plot(0, 0, marker="none")  # where arrows begin is seen
+                axes.plot(0, 0, marker="none")  # so that the origin is in view
                 arrow(at, (0, 0), "C0")
         for name, to in (moved or {}).items():
             begin = points[name.split(",")[0]]
             arrow(to, begin, "C1")
-            apart = (-3, 9 if to[1] > begin[1] else -14)  # away from where it began
+            apart = (-3, 9 if to[1] > begin[1] else -14)  # away from the beginning
             align = "right" if to[0] < begin[0] else "left"
             axes.annotate(name, (to[0], to[1]), xytext=apart, textcoords="offset points", ha=align, fontsize=9)
         scaled(axes, logarithmic)
         named(axes, x, y, title)
         axes.margins(0.2)
         low, high = axes.get_ylim()
-        below = {name: 10 * lines / TALL * (high - low) for name, lines in height.items()}  # of a name and its point
+        below = {name: 10 * lines / TALL * (high - low) for name, lines in height.items()}  # from a point to its name
         axes.set_ylim(min(low, *(at[1] - below[name] for name, at in points.items())), high)
 
     return one_panel(fill)
 
 
 def labels_apart(points: Mapping[str, Sequence[Number]]) -> dict[str, float]:
-    """By how many lines each point's name goes down, for names of points that lie together to stand one below the
-    other."""
+    """How many lines each point's name must move down, so that the names of close points stand one below the other."""
     ranges = [
         max(1e-9, max(at[axis] for at in points.values()) - min(at[axis] for at in points.values())) for axis in (0, 1)
     ]
-    line, wide = ranges[1] / 17, ranges[0] / 5  # of a panel of the usual size
+    line, wide = ranges[1] / 17, ranges[0] / 5  # size of a name, in a panel of the usual size
     placed: list[tuple[float, float]] = []
     down = {}
     for name, (across, up) in sorted(points.items(), key=lambda item: -item[1][1]):
@@ -164,7 +163,7 @@ def labels_apart(points: Mapping[str, Sequence[Number]]) -> dict[str, float]:
 
 
 def panels_of(count: int, across: int, size: tuple[float, float]) -> "tuple[Figure, list[Axes]]":
-    """A figure of so many panels, each of this width and height in inches, so many across at most."""
+    """A figure of `count` panels, each of this width and height in inches, at most `across` in a row."""
     from matplotlib.figure import Figure
 
     wide, down = min(across, count), -(-count // across)
@@ -176,7 +175,7 @@ def panels_of(count: int, across: int, size: tuple[float, float]) -> "tuple[Figu
 
 
 def one_panel(fill: "Callable[[Axes], None]", size: tuple[float, float] = (5.6, 3.8)) -> Drawing:
-    """A figure of one panel that `fill` draws into."""
+    """A figure with one panel, into which `fill` draws."""
     return figure_of(size, lambda figure: fill(figure.add_subplot()))
 
 
@@ -186,7 +185,7 @@ def figure_of(
     *,
     layout: Literal["constrained"] | None = "constrained",
 ) -> Drawing:
-    """A figure of this width and height in inches that `fill` draws into."""
+    """A figure of this width and height in inches, into which `fill` draws."""
 
     def make() -> "Figure":
         from matplotlib.figure import Figure
@@ -199,7 +198,7 @@ def figure_of(
 
 
 def named(axes: "Axes", x: str, y: str, title: str) -> None:
-    """What every panel has: names, a legend where there are several lines, no frame above and on the right."""
+    """Gives a panel its labels, a grid, a legend if there are several lines, and no frame at the top and the right."""
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_title(title, loc="left", fontsize=10)

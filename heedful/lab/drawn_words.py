@@ -1,4 +1,4 @@
-"""Pictures of words: maps side by side, lines from words to words, rows of labelled boxes, a tree of beginnings."""
+"""Pictures with words: maps side by side, lines between words, rows of labelled boxes, trees of hypotheses."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,8 +21,8 @@ def maps(
     title: str = "",
     value: str = "weight",
 ) -> Drawing:
-    """Several maps (T, S) of the same words, named, queries down and keys across: 0 is pale and the largest dark. A
-    single one has a bar that tells what its values are."""
+    """Several named maps (T, S) of the same words, queries down and keys across; each is pale at 0 and darkest at its
+    largest value. A single map has a colour bar labelled `value`."""
 
     def make() -> "Figure":
         one, wide = len(weights) == 1, min(across, len(weights))
@@ -47,8 +47,8 @@ def maps(
 
 
 def links(weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[str]) -> Drawing:
-    """A panel a map (T, S): words that look on the left, words that are looked at on the right, and a line between them
-    as strong as its weight. Rows of zeros have no lines."""
+    """A panel for each map (T, S): queries on the left, keys on the right, and between them lines as strong as the
+    weights. Rows of zeros have no lines."""
 
     across = len(weights) if len(weights) < 4 else 2
     down, height = -(-len(weights) // across), 0.7 + 0.27 * max(len(rows), len(columns))
@@ -56,7 +56,7 @@ def links(weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[
     def fill(figure: "Figure") -> None:
         panels = figure.subplots(down, across, squeeze=False).flatten()
         for number, (axes, (name, each)) in enumerate(zip(panels, weights.items(), strict=True)):
-            some = bool((each.sum(1) == 0).any())  # look: they, and what they look at, are bold
+            some = bool((each.sum(1) == 0).any())  # then queries with weights, and the keys they attend to, are bold
             left, right = (rows, each.sum(1) > 0, -0.03, "right"), (columns, each.sum(0) > 0.15, 1.03, "left")
             for words, looks, x, align in (left, right):
                 bold = looks & (some and len(looks) == len(rows))
@@ -78,16 +78,16 @@ def links(weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[
 
 
 class Strip(NamedTuple):
-    """A row of boxes: a name before them, and each box's word and kind; boxes of one kind have one colour."""
+    """A row of boxes: its name, and the word and kind of each box; boxes of one kind have the same colour."""
 
     name: str
     boxes: Sequence[tuple[str, str]]
 
 
 def strips(rows: Sequence[Strip], *, title: str) -> Drawing:
-    """Rows of labelled boxes one below the other, and a legend of their kinds."""
+    """Rows of labelled boxes, one below the other, with a legend of their kinds."""
     kinds = [*dict.fromkeys(kind for row in rows for _, kind in row.boxes if kind)]
-    unit = 0.085  # inches a character
+    unit = 0.085  # inches for each character
     widths = [[max(2, len(word)) * unit + 0.14 for word, _ in row.boxes] for row in rows]
     before = max((len(row.name) for row in rows), default=0) * unit + 0.15
     total = before + max((sum(each) + 0.04 * len(each) for each in widths), default=1.0)
@@ -95,7 +95,7 @@ def strips(rows: Sequence[Strip], *, title: str) -> Drawing:
     def fill(figure: "Figure") -> None:
         from matplotlib.patches import Patch, Rectangle
 
-        axes = figure.add_axes((0, 0, 1, 1))  # an inch of it is one of the paper, whatever the legend needs
+        axes = figure.add_axes((0, 0, 1, 1))  # drawn to scale in inches, whatever room the legend needs
         for number, (row, own) in enumerate(zip(rows, widths, strict=True)):
             axes.text(before - 0.12, -number, row.name, ha="right", va="center", fontsize=9)
             at = before
@@ -117,8 +117,8 @@ def strips(rows: Sequence[Strip], *, title: str) -> Drawing:
 
 
 class Branch(NamedTuple):
-    """A node of a tree: the place of its parent (None: the root), its word, its log-probability, whether it is of what
-    was chosen in the end."""
+    """A node of a tree: the index of its parent (None: the root), its word, its log-probability, and whether it belongs
+    to the chosen hypothesis."""
 
     parent: int | None
     word: str
@@ -127,7 +127,7 @@ class Branch(NamedTuple):
 
 
 def tree(nodes: Sequence[Branch], *, title: str = "") -> Drawing:
-    """Beginnings from left to right, each below its likelier siblings; what was chosen is joined by thick lines."""
+    """Hypotheses from left to right, each below its likelier siblings; thick lines join the chosen one."""
     children: dict[int | None, list[int]] = {}
     for place, node in enumerate(nodes):
         children.setdefault(node.parent, []).append(place)

@@ -1,11 +1,11 @@
-"""What an exhibit is: a deck's claims, each beside what comes out here, a verdict, and perhaps a picture.
+"""Exhibits: a deck's claims, each with the value that is computed here and a verdict, and perhaps a picture.
 
-An exhibit is a function of what the deck says, with its settings as keywords:
+An exhibit is a function of the deck's claims, with its settings as keyword arguments:
 
     def five_queries(says: Says, *, scale: float = 0.7) -> Shown
 
-It computes by the public functions of the house, and `beside` judges numbers. What holds or fails without being a
-number (a law, a claim in words) is a `Claim` of its own.
+It uses the project's public functions, and `beside` judges its numbers. For what is true or false and not a number (a
+law, a claim in words), it makes a `Claim` itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
     from heedful.look.architecture import Architecture
 
-# agrees: to the digits that the deck prints; rounded: cut off after them; open: the deck gives no
-# answer; quoted: a fact of the world, which nothing here can compute.
+# agrees: to the digits that the deck prints; rounded: truncated instead of rounded there; open: the deck gives no
+# answer; quoted: a fact about the world, which cannot be computed here.
 Verdict = Literal["agrees", "rounded", "wrong", "open", "quoted"]
-WORST = ("wrong", "rounded", "agrees", "open", "quoted")  # what an exhibit's lines come to, the first that any has
+WORST = ("wrong", "rounded", "agrees", "open", "quoted")  # an exhibit's verdict: the first of these among its lines
 Leaf = float | int | str | bool | None
 Value = Leaf | Sequence[Any]  # numbers, and tables of them
 
-# Settings of exhibits, each at most as large as is computed and drawn within seconds, or learnt within minutes.
-Few = Annotated[int, Field(le=8)]  # each of which is a picture, or twice as many numbers as the one before
-Side = Annotated[int, Field(le=32)]  # of a square whose every cell looks at every other
-Rows = Annotated[int, Field(le=256)]  # of a table, or words of a sentence: what is drawn one by one
+# Types of settings, limited to what is computed and drawn within seconds, or learnt within minutes.
+Few = Annotated[int, Field(le=8)]  # pictures, or bits, each of which doubles the numbers
+Side = Annotated[int, Field(le=32)]  # of a square in which every cell attends to every other
+Rows = Annotated[int, Field(le=256)]  # of a table, or words of a sentence: each is drawn
 Width = Annotated[int, Field(le=4096)]  # of vectors
-Draws = Annotated[int, Field(le=4096)]  # examples that are made, or drawn at random
+Draws = Annotated[int, Field(le=4096)]  # examples that are generated or sampled
 Steps = Annotated[int, Field(le=5000)]  # of a training
 
 
 @dataclass(frozen=True)
 class Says:
-    """What a deck says of one exhibit: values by claim, and why those are wrong that are."""
+    """A deck's claims for one exhibit: values by claim, and the reasons why some are wrong."""
 
     values: Mapping[str, Value]
     why: Mapping[str, str]
@@ -48,7 +48,7 @@ class Says:
         return self.values[claim]
 
     def but(self, *claims: str) -> "Says":
-        """All but these claims."""
+        """The claims without these."""
         return Says({claim: value for claim, value in self.values.items() if claim not in claims}, self.why)
 
 
@@ -57,7 +57,7 @@ NOTHING_SAID = Says({}, {})
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: what the deck says, what comes out, the verdict and, where they differ, why."""
+    """One claim: the deck's value, the computed value, the verdict and, if they differ, the reason."""
 
     claim: str
     deck: Value
@@ -67,14 +67,14 @@ class Claim:
 
     @property
     def reason(self) -> str:
-        """Why the deck is not right, where it is not."""
+        """Why the deck is wrong; empty if it agrees."""
         return self.why if self.verdict != "agrees" else ""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What an exhibit came to. `draw` makes its picture, and is not called before one is asked for; `text` is what a
-    terminal shows above the lines."""
+    """The result of an exhibit. `draw` makes its picture, and is only called when one is needed; `text` is shown above
+    the lines in a terminal."""
 
     lines: Sequence[Claim]
     draw: "Callable[[], Figure | Architecture] | None" = None
@@ -86,7 +86,7 @@ class Shown:
         return next((verdict for verdict in WORST if verdict in found), "open")
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The HTML that a notebook shows."""
         from heedful.lab.paper import as_html
 
         return as_html(self)
@@ -96,32 +96,32 @@ Exhibit = Callable[..., Shown]
 
 
 def beside(says: Says, computed: Mapping[str, object]) -> list[Claim]:
-    """A line for each computed value, judged against what the deck says of that claim. Raises KeyError where the deck
-    makes a claim of which nothing was computed: an exhibit shows all of it."""
+    """A line for each computed value, judged against the deck's value for that claim. Raises KeyError if nothing was
+    computed for one of the deck's claims: an exhibit must show all of them."""
     missing = says.values.keys() - computed.keys()
     if missing:
         raise KeyError(f"nothing was computed for {', '.join(sorted(missing))}")
     lines = []
     for claim, value in computed.items():
-        plain: Any = value.tolist() if isinstance(value, Tensor) else value  # numbers, words, or lists of them
+        plain: Any = value.tolist() if isinstance(value, Tensor) else value  # numbers, strings, or lists of them
         deck = says.values.get(claim)
         lines.append(Claim(claim, deck, plain, judge(deck, plain), says.why.get(claim, "")))
     return lines
 
 
 def unsaid(computed: Mapping[str, object]) -> list[Claim]:
-    """A line for each computed value that the deck makes no claim of."""
+    """A line for each computed value, where the deck makes no claim."""
     return beside(NOTHING_SAID, computed)
 
 
 def holds(says: Says, claim: str, computed: Value, *, right: bool | None = None) -> Claim:
-    """A line for a claim in words, which came out `right` or wrong: by default, as it was found to be true or not."""
+    """A line for a claim in words. It agrees if it is `right`; by default, if the computed value is true."""
     agrees = bool(computed) if right is None else right
     return Claim(claim, says.values.get(claim), computed, "agrees" if agrees else "wrong", says.why.get(claim, ""))
 
 
 def near(says: Says, claim: str, computed: float | int, *, share: float = 0.05) -> Claim:
-    """A line for a size that is told in round numbers: "rounded" within this share of it."""
+    """A line for a size in round numbers: "rounded" if it differs by at most this share."""
     said = says.values.get(claim)
     verdict = judge(said, computed)
     if verdict == "wrong" and isinstance(said, float | int) and abs(computed / said - 1) <= share:
@@ -130,10 +130,10 @@ def near(says: Says, claim: str, computed: float | int, *, share: float = 0.05) 
 
 
 def judge(deck: Value, computed: Value) -> Verdict:
-    """How a printed value stands to the computed one, by the most decimals that any of its numbers has, and one
-    where all are whole.
+    """The verdict on a printed value, to the largest number of decimals of any of its numbers; to one decimal if all
+    are whole.
 
-    `agrees`: each is within half a unit of the last decimal; `rounded`: it was cut off there.
+    `agrees`: each number is within half a unit of the last decimal; `rounded`: some are truncated there.
     """
     if deck is None:
         return "open"
@@ -154,7 +154,7 @@ def _judge(said: Leaf, found: Leaf, unit: float) -> Verdict:
 
 
 def leaves(value: Value) -> list[Leaf]:
-    """All numbers and words of a table, row after row."""
+    """All numbers and strings of a table, row by row."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [leaf for each in value for leaf in leaves(each)]
     return [value]
@@ -166,5 +166,5 @@ def _decimals(value: float) -> int:
 
 
 def table(rows: Sequence[Sequence[float | int]]) -> Tensor:
-    """Numbers of a deck as a tensor in float64, in which exhibits compute."""
+    """Numbers of a deck as a tensor in float64: exhibits compute in double precision."""
     return torch.tensor(rows, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Small models learnt on the spot: the loop of those exhibits that train."""
+"""The training loop of the exhibits that train small models."""
 
 from collections.abc import Callable
 
@@ -17,8 +17,8 @@ def learn(
     decays: bool = True,
     weight_decay: float = 0.0,
 ) -> list[float]:
-    """Adam on what `loss` gives for each step, warmed up and brought down to zero; the losses of all steps. The model
-    is in use afterwards (`eval`)."""
+    """Trains a model with Adam on `loss` of each step, and returns the losses of all steps. The learning rate warms up
+    and, with `decays`, falls to zero. The model is in eval mode afterwards."""
     optimizer = AdamW(model.parameters(), lr=lr, betas=(0.9, 0.98), weight_decay=weight_decay)
     losses = []
     model.train()
@@ -36,5 +36,5 @@ def learn(
 
 
 def smoothed(losses: list[float], window: int = 20) -> list[float]:
-    """The means of so many steps, one after another: what a picture shows of a noisy curve."""
+    """The means of successive windows of steps, for plotting a noisy curve."""
     return [sum(losses[i : i + window]) / len(losses[i : i + window]) for i in range(0, len(losses), window)]

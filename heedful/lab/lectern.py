@@ -1,4 +1,4 @@
-"""From an exhibit's id to what it shows: deck.yaml read, settings checked, the function called."""
+"""Runs an exhibit by its id: reads deck.yaml, checks the settings and calls the exhibit's function."""
 
 import inspect
 import warnings
@@ -20,12 +20,12 @@ from heedful.lab.exhibit import Exhibit, Says, Shown, Value, leaves
 
 FINITE = ConfigDict(allow_inf_nan=False)
 LONGEST = 1000  # characters of a setting
-EMPTY = ("Attempting to set identical low and high", "Initializing zero-element")  # warnings that there is nothing
-SHORT = "short"  # the setting of exhibits that have a shorter form
+EMPTY = ("Attempting to set identical low and high", "Initializing zero-element")  # of no data
+SHORT = "short"  # the setting for the shorter form of an exhibit, if it has one
 
 
 class ExhibitEntry(BaseModel):
-    """What deck.yaml has of one exhibit."""
+    """The entry of one exhibit in deck.yaml."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     topic: str
@@ -36,34 +36,34 @@ class ExhibitEntry(BaseModel):
 
 
 class Erratum(BaseModel):
-    """One thing that is wrong in a deck: a claim of an exhibit."""
+    """An error in a deck: one claim of an exhibit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     number: int
     deck: str
     exhibit: str
     claim: str
-    says: Any = None  # where it is a part of the claim, that part
-    right: str = ""  # and what is wrong with it
+    says: Any = None  # the wrong part, if it is not the whole claim
+    right: str = ""  # the correction
 
 
 class Deck(BaseModel):
-    """All of deck.yaml."""
+    """The content of deck.yaml."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    decks: dict[str, str]  # what each is, by the sign that exhibits name it by
+    decks: dict[str, str]  # the decks' titles, by the ids that exhibits use
     exhibits: dict[str, ExhibitEntry]
     errata: list[Erratum]
 
 
 @cache
 def deck() -> Deck:
-    """What the decks say, by exhibit, and their errata."""
+    """The decks' claims by exhibit, and their errata."""
     return Deck.model_validate(yaml.safe_load(resources.files("heedful.lab").joinpath("deck.yaml").read_text("utf-8")))
 
 
 def entry(name: str) -> ExhibitEntry:
-    """What the decks say of an exhibit. Raises InputError for an unknown id, naming the nearest."""
+    """The entry of an exhibit. Raises InputError for an unknown id, and suggests the nearest."""
     exhibits = deck().exhibits
     if name not in EXHIBITS:
         raise unknown_key(name, [*EXHIBITS], where="heed lecture: no such exhibit")
@@ -71,14 +71,14 @@ def entry(name: str) -> ExhibitEntry:
 
 
 def settings_of(name: str) -> dict[str, object]:
-    """An exhibit's settings with their defaults, in the order of its function."""
+    """An exhibit's settings with their defaults, in the order of its function's arguments."""
     own = inspect.signature(EXHIBITS[name]()).parameters.values()
     return {one.name: one.default for one in own if one.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
 def show(name: str, settings: Mapping[str, object] | None = None, *, short: bool = False) -> Shown:
-    """What an exhibit shows. `settings` are values, or as typed: `{"scale": 0.5}` or `{"scale": "0.5"}`. `short` takes
-    its shorter form, where it has one. Raises InputError, also for settings of which nothing can be computed."""
+    """Runs an exhibit. `settings` are values, or text as typed: `{"scale": 0.5}` or `{"scale": "0.5"}`. `short` selects
+    its shorter form, if it has one. Raises InputError, also if nothing can be computed with the settings."""
     found, function = entry(name), EXHIBITS[name]()
     chosen = checked(name, function, settings or {})
     if short and SHORT in settings_of(name):
@@ -102,7 +102,7 @@ def _drawn(draw: Callable[[], Any], name: str, settings: Mapping[str, object]) -
 
 @contextmanager
 def _told(name: str, settings: Mapping[str, object], done: str) -> Iterator[None]:
-    """Raises InputError where settings of an exhibit lead to nothing."""
+    """Raises InputError if an exhibit fails with these settings."""
     try:
         with warnings.catch_warnings():
             for empty in EMPTY:
@@ -115,7 +115,7 @@ def _told(name: str, settings: Mapping[str, object], done: str) -> Iterator[None
 
 
 def checked(name: str, function: Exhibit, settings: Mapping[str, object]) -> dict[str, object]:
-    """Settings as their function's annotations say. Raises InputError."""
+    """The settings, converted to the types of the function's annotations. Raises InputError for invalid ones."""
     hints = inspect.get_annotations(function, eval_str=True)
     known = [*settings_of(name)]
     chosen: dict[str, object] = {}
@@ -138,7 +138,7 @@ def checked(name: str, function: Exhibit, settings: Mapping[str, object]) -> dic
 
 
 def _refused(error: Exception, name: str, key: str, given: object, hint: Any) -> InputError:
-    """What is wrong with a setting that its annotation does not allow."""
+    """The error for a setting that does not fit its annotation."""
     where = f"--set {key} of {name}"
     bounds = (one.get("ctx", {}) for one in error.errors()) if isinstance(error, ValidationError) else ()
     if (most := next((bound["le"] for bound in bounds if "le" in bound), None)) is not None:
@@ -148,7 +148,7 @@ def _refused(error: Exception, name: str, key: str, given: object, hint: Any) ->
 
 
 def by_topic() -> Iterator[tuple[str, Sequence[str]]]:
-    """Each topic, and the ids of its exhibits, in the order of deck.yaml."""
+    """Each topic with the ids of its exhibits, in the order of deck.yaml."""
     topics: dict[str, list[str]] = {}
     for name, one in deck().exhibits.items():
         if name in EXHIBITS:
@@ -157,7 +157,7 @@ def by_topic() -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def errata() -> list[dict[str, Any]]:
-    """What is wrong in the decks, numbered: {number, deck, exhibit, claim, says, right}."""
+    """The errors in the decks, numbered: {number, deck, exhibit, claim, says, right}."""
     found = []
     for one in deck().errata:
         of = deck().exhibits[one.exhibit]
@@ -167,7 +167,7 @@ def errata() -> list[dict[str, Any]]:
 
 
 def record(name: str, shown: Shown, figure: str | None) -> dict[str, Value | Mapping[str, Value]]:
-    """An exhibit in one line for programs: what the deck says and what comes out, by claim."""
+    """An exhibit as a record for programs: the deck's values and the computed ones, by claim."""
     return {
         "id": name,
         "title": entry(name).title,

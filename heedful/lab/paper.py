@@ -1,5 +1,5 @@
-"""What an exhibit looks like: its picture on a light slide or a dark one, in colours that the colour-blind can tell
-apart, and its values in few characters."""
+"""Renders exhibits: pictures for a light or a dark slide, in colours that colour-blind readers can tell apart, and
+values in few characters."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from heedful.errors import InputError
 from heedful.lab.exhibit import Shown, Value
 
-# Okabe and Ito (2008): without black and yellow on white, without black and the dark blue on dark.
+# Okabe and Ito (2008): on white without black and yellow, on dark without black and dark blue.
 COLORS = {
     False: ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"),
     True: ("#56B4E9", "#E69F00", "#19C39A", "#CC79A7", "#F0E442", "#D55E00"),
@@ -18,7 +18,7 @@ GROUND = {False: "white", True: "#16181d"}
 
 
 def on_paper(dark: bool = False) -> AbstractContextManager[None]:
-    """While it lasts, figures are made so."""
+    """A context in which figures have these colours."""
     import matplotlib
 
     ink, ground = INK[dark], GROUND[dark]
@@ -30,7 +30,7 @@ def on_paper(dark: bool = False) -> AbstractContextManager[None]:
 
 
 def picture(shown: Shown, kind: Literal["svg", "png"], *, dark: bool = False) -> bytes:
-    """An exhibit's picture as the content of a file. Raises InputError for an exhibit without."""
+    """An exhibit's picture as the content of a file. Raises InputError if it has none."""
     from heedful.look.architecture import Architecture
     from heedful.look.architecture_layout import picture as figure_of
     from heedful.look.draw import to_bytes
@@ -43,7 +43,7 @@ def picture(shown: Shown, kind: Literal["svg", "png"], *, dark: bool = False) ->
 
 
 def value(found: Value, digits: int = 4) -> str:
-    """A value in few characters."""
+    """A value as short text, with at most `digits` decimals."""
     if found is None:
         return "-"
     if isinstance(found, bool):
@@ -59,7 +59,7 @@ def value(found: Value, digits: int = 4) -> str:
 
 
 def as_html(shown: Shown) -> str:
-    """What a notebook shows of an exhibit: its lines as a table, and its picture."""
+    """An exhibit as HTML for a notebook: its lines as a table, and its picture."""
     from html import escape
 
     def row(cells: Sequence[str], tag: str = "td") -> str:

@@ -1,4 +1,4 @@
-"""Made text by whole words, and translators learnt on it: what exhibits that translate share.
+"""Synthetic text in whole words, and translators trained on it: shared by the exhibits that translate.
 
 B sentences, S words of the longest.
 """
@@ -27,7 +27,7 @@ Maker = Callable[[Random], Pair]
 
 
 class WordVocabulary:
-    """A vocabulary of whole words, in the order of the alphabet behind the marks."""
+    """A vocabulary of whole words: the special tokens, then `more`, then the words in alphabetical order."""
 
     def __init__(self, texts: Iterable[str], more: Sequence[str] = ()) -> None:
         self.words = [*MARKS, *more, *sorted({word for text in texts for word in text.split()} - {*more})]
@@ -43,7 +43,7 @@ class WordVocabulary:
         return " ".join(self.words[number] for number in ids)
 
     def rows(self, texts: Sequence[str], *, begin: bool = False, end: bool = False) -> tuple[Tensor, Tensor]:
-        """Padded tokens (B, S) and their segments, 0 for padding; with BEGIN before and END behind where asked for."""
+        """Padded tokens (B, S) and their segments (0: padding), with BEGIN before and END after them if asked for."""
         rows = [torch.tensor([BEGIN] * begin + self.ids(text) + [END] * end) for text in texts]
         tokens = pad_sequence(rows, batch_first=True, padding_value=PAD)
         lengths = torch.tensor([len(row) for row in rows])
@@ -58,23 +58,23 @@ class Learnt:
     words: WordVocabulary
 
     def translate(self, texts: Sequence[str], longest: int = 40) -> list[str]:
-        """The likeliest word again and again, until the end."""
+        """Translates greedily, with the likeliest word at each step, until the end."""
         source, segments = self.words.rows(texts, end=True)
         found = greedy(self.model, source, segments, bos=BEGIN, eos=END, longest=longest)
         return [self.words.text(one.tokens) for one in found]
 
     def right(self, pairs: Sequence[Pair]) -> float:
-        """The share of these that is translated word for word."""
+        """The share of the pairs whose translation is exactly right."""
         said = self.translate([source for source, _ in pairs])
         return sum(one == target for one, (_, target) in zip(said, pairs, strict=True)) / len(pairs)
 
     @torch.no_grad()
     def given(self, source: str, target: str) -> Tensor:
-        """Runs the model over both: for a recording."""
+        """Runs the model on both (teacher forcing), for a recording; returns the logits."""
         return self.model(*self.words.rows([source], end=True)[:1], *self.words.rows([target], begin=True)[:1])
 
     def cross_attention(self, source: str, target: str) -> list[Tensor]:
-        """By layer, of each head (H, T, S): what each word of the target and its end look at in the source."""
+        """The cross-attention weights of each layer (H, T, S); T: the target's words and end, S: the source's."""
         with record(self.model, "decoder*cross_attention") as recording:
             self.given(source, target)
         return [recording.weights(name)[0] for name in recording.names]
@@ -83,7 +83,7 @@ class Learnt:
 def translator(
     size: TranslatorSize, make: Maker, words: WordVocabulary, *, steps: int, lr: float, batch: int = 64, seed: int = 0
 ) -> Learnt:
-    """Learns from pairs that `make` draws, new ones at every step."""
+    """Trains a translator on pairs that `make` draws, new ones at every step."""
     torch.manual_seed(seed)
     model = make_model(translator_config(size, source_vocab=len(words), target_vocab=len(words), joint=True))
     draw = Random(seed)
@@ -100,7 +100,7 @@ def translator(
 
 
 def small(width: int = 64, layers: int = 2, heads: int = 4) -> TransformerSize:
-    """A Transformer that learns in seconds."""
+    """A Transformer that trains in seconds."""
     return TransformerSize(
         d_model=width,
         n_heads=heads,

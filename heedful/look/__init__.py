@@ -25,10 +25,10 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-if not TYPE_CHECKING:  # so that a misspelt name is told before it runs
+if not TYPE_CHECKING:  # so that type checkers report a misspelt name
 
     def __getattr__(name: str) -> object:
-        """Each is imported when it is asked for: to record needs no matplotlib."""
+        """Imports each name when it is first used: recording needs no matplotlib. Raises AttributeError."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from heedful.look import draw, labels, page, record

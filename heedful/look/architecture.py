@@ -1,8 +1,8 @@
-"""What a drawing of a model says, in the manner of figure 1 of Vaswani et al. 2017: columns that are read from the
-bottom up, boxes in them, and where what one of them made goes into another.
+"""The content of a drawing of a model, in the manner of figure 1 of Vaswani et al. 2017: columns that are read from the
+bottom up, boxes in them, and links from one column to another.
 
-`architecture_layout` makes a picture of it and `architecture_text` lines for a terminal. Who knows the models describes
-them in these words.
+`architecture_layout` makes a picture of it, and `architecture_text` lines for a terminal. `heedful.figures` makes it
+from the configurations of models.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ Kind = Literal["embed", "attention", "mlp", "norm", "linear", "recurrent", "conv
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """One step. `name` is for links and for machines; `notes` are short lines below the label."""
+    """One step. `name` is for links and for programs; `notes` are short lines below the label."""
 
     label: str
     kind: Kind
@@ -25,7 +25,7 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Add:
-    """A vector of its own that is added to what passes, such as those of positions."""
+    """An embedding that is added to the input, such as that of positions."""
 
     label: str
     notes: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Add:
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnResidual:
-    """What passes goes around the branch too, and both are added; `norm` is of the sum (post-norm)."""
+    """A residual connection: the input is added to the branch's output; `norm` is of the sum (post-norm)."""
 
     branch: tuple[Box, ...]
     norm: Box | None = None
@@ -42,7 +42,7 @@ class DrawnResidual:
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """Boxes that all read what comes from below."""
+    """Boxes side by side, with the same input."""
 
     boxes: tuple[Box, ...]
 
@@ -52,7 +52,7 @@ Part = Box | Add | DrawnResidual | Beside
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat:
-    """The same several times; `parameters` are of what the layers share, beside their own."""
+    """A layer that is repeated; `parameters` are those that all layers share, besides their own."""
 
     times: int
     parts: tuple[Part, ...]
@@ -64,13 +64,13 @@ class Repeat:
 @dataclass(frozen=True, kw_only=True)
 class Column:
     title: str
-    reads: str  # what comes in at its bottom
+    reads: str  # its input, at the bottom
     parts: tuple[Part | Repeat, ...]
-    gives: str = ""  # what comes out at its top; "": what a link takes from there
+    gives: str = ""  # its output, at the top; "": only a link takes it
 
 
 class Link(NamedTuple):
-    """From the top of a column, or the side of a named part, to a named box of another column."""
+    """An arrow from the top of a column, or the side of a named part, to a named box of another column."""
 
     source: str
     target: str
@@ -83,13 +83,13 @@ class Architecture:
     parameters: int
     columns: tuple[Column, ...]
     links: tuple[Link, ...] = ()
-    joined: Box | None = None  # what reads all columns' outputs
-    gives: str = ""  # and what comes out of that
-    notes: tuple[str, ...] = ()  # what is shared, and such
+    joined: Box | None = None  # a box that reads the outputs of all columns
+    gives: str = ""  # the output of `joined`
+    notes: tuple[str, ...] = ()  # such as which matrices are tied
 
 
 class Row(NamedTuple):
-    """One box of a drawing: which column it is in, how often it is there, and its parameters each time."""
+    """One box of a drawing: its column, how many times it occurs, and the box, with its parameters each time."""
 
     column: str
     times: int
@@ -97,7 +97,7 @@ class Row(NamedTuple):
 
 
 def rows(drawn: Architecture) -> Iterator[Row]:
-    """All boxes, from the bottom up: their parameters, times how often each is there, are the model's."""
+    """All boxes, from the bottom up. The sum of their parameters times `times` is that of the model."""
     for column in drawn.columns:
         for part in column.parts:
             if isinstance(part, Repeat):
@@ -112,7 +112,7 @@ def rows(drawn: Architecture) -> Iterator[Row]:
 
 
 def boxes_of(part: Part) -> tuple[Box | Add, ...]:
-    """In the order in which they compute."""
+    """The boxes of a part, in the order of computation."""
     if isinstance(part, DrawnResidual):
         return part.branch if part.norm is None else (*part.branch, part.norm)
     if isinstance(part, Beside):

@@ -1,7 +1,7 @@
-"""Where the boxes of an `Architecture` lie: columns side by side, each from the bottom up, residuals as loops beside
-their branch, layers that repeat in a frame.
+"""The layout of an `Architecture`: columns side by side, each from the bottom up, residual connections as loops beside
+their branch, repeated layers in a frame.
 
-Inside, heights grow upwards from 0; the last step turns them around.
+Internally, y grows upwards from 0; the last step flips it.
 """
 
 from collections.abc import Sequence
@@ -12,22 +12,22 @@ from heedful.look.architecture import Add, Architecture, Beside, Box, Column, Dr
 from heedful.look.canvas import Circle, Line, Rectangle, Shape, TextLine, png, svg, width_of
 
 WIDTH = 226.0  # of a box
-LABEL, NOTE = 15.0, 12.5  # sizes of letters
+LABEL, NOTE = 15.0, 12.5  # font sizes
 GAP = 16.0  # between boxes
-LOOP = 15.0  # how far a residual's loop keeps from its boxes
-FRAME = 24.0  # from a box to the frame of what repeats
-BETWEEN = 34.0  # columns
+LOOP = 15.0  # from a residual's loop to its boxes
+FRAME = 24.0  # from a box to the frame of repeated layers
+BETWEEN = 34.0  # between columns
 EDGE = 14.0
-PLUS = 9.0  # radius
+PLUS = 9.0  # radius of a sum
 
 
 @dataclass
 class _Drawn:
-    """A column as it grows: its shapes, how high it is, and where what has a name stands (x of its left and right edge,
-    y of its middle)."""
+    """A column while it is drawn: its shapes, its height, and the positions of named parts (x of the left and the right
+    edge, y of the middle)."""
 
     centre: float
-    loops: int  # -1: left of the boxes; 1: right
+    loops: int  # side of the residuals' loops: -1: left of the boxes; 1: right
     shapes: list[Shape] = field(default_factory=list)
     height: float = 0.0
     named: dict[str, tuple[float, float, float]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class _Drawn:
 
 
 def picture(drawn: Architecture, kind: Literal["svg", "png"], *, dark: bool = False) -> bytes:
-    """The drawing as the content of a file."""
+    """The drawing as the content of an SVG or PNG file."""
     shapes, width, height = lay_out(drawn)
     if kind == "svg":
         return svg(shapes, width, height, title=drawn.title, dark=dark)
@@ -46,7 +46,7 @@ def picture(drawn: Architecture, kind: Literal["svg", "png"], *, dark: bool = Fa
 
 
 def lay_out(drawn: Architecture) -> tuple[list[Shape], float, float]:
-    """All shapes, and the width and height of the whole."""
+    """All shapes, and the width and height of the drawing."""
     half = WIDTH / 2 + FRAME
     links = BETWEEN + 10.0 * len(drawn.links)
     centres = [EDGE + half + number * (2 * half + links) for number in range(len(drawn.columns))]
@@ -109,9 +109,9 @@ def _part(drawn: _Drawn, part: Part, *, joined: bool = True) -> None:
 
 
 def _add(drawn: _Drawn, part: Add) -> None:
-    """Its words stand right of the sum."""
+    """Draws a sum with its label and notes to the right."""
     lines = (part.label, *part.notes)
-    above = max(0.0, len(lines) * (NOTE + 2) / 2 - PLUS - GAP / 2)  # where they are higher than it
+    above = max(0.0, len(lines) * (NOTE + 2) / 2 - PLUS - GAP / 2)  # where the text is higher than the sum
     drawn.rise(above, arrow=False)
     _plus(drawn)
     x, middle = drawn.centre + PLUS + 6, drawn.height - PLUS
@@ -142,7 +142,7 @@ def _box(drawn: _Drawn, box: Box, *, joined: bool = True) -> None:
 
 
 def _filled(shapes: list[Shape], box: Box, centre: float, bottom: float, width: float) -> float:
-    """A box with its words; how high it is."""
+    """Draws a box with its text, and returns its height."""
     lines = _lines(box, width)
     height = _height(box, width)
     x = centre - width / 2
@@ -156,7 +156,7 @@ def _filled(shapes: list[Shape], box: Box, centre: float, bottom: float, width: 
 
 
 def _lines(box: Box, width: float) -> list[tuple[str, float, str]]:
-    """The words of a box, their sizes and colours."""
+    """The lines of a box's text, with their font sizes and colours."""
     labels = _wrapped(box.label, LABEL, width - 12)
     notes = [line for note in box.notes for line in _wrapped(note, NOTE, width - 8)]
     return [(line, LABEL, "ink") for line in labels] + [(line, NOTE, "soft") for line in notes]
@@ -183,7 +183,7 @@ def _residual(drawn: _Drawn, part: DrawnResidual) -> None:
 
 
 def _beside(drawn: _Drawn, boxes: Sequence[Box]) -> None:
-    """Narrow boxes; what passes is split before them, and comes together behind them."""
+    """Draws narrow boxes side by side; the line splits below them, and joins above them."""
     drawn.rise(GAP / 2, arrow=False)
     split, room = drawn.height, WIDTH + 2 * FRAME
     width = (room - 8 * (len(boxes) - 1)) / len(boxes)
@@ -232,7 +232,7 @@ def _joined(
 
 
 def _links(drawn: Architecture, columns: Sequence[_Drawn]) -> list[Shape]:
-    """From the right edge of where each begins, up or down between the columns, to the left edge of where it ends."""
+    """Lines from the right edge of each source, up or down between the columns, to the left edge of the target."""
     shapes: list[Shape] = []
     for number, link in enumerate(drawn.links):
         source = next(column for column in columns if link.source in column.named)
@@ -244,7 +244,7 @@ def _links(drawn: Architecture, columns: Sequence[_Drawn]) -> list[Shape]:
 
 
 def _wrapped(text: str, size: float, room: float) -> list[str]:
-    """The text in lines that fit."""
+    """Breaks the text into lines that fit into `room`; a longer word has a line of its own."""
     lines: list[str] = []
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines else word
@@ -256,7 +256,7 @@ def _wrapped(text: str, size: float, room: float) -> list[str]:
 
 
 def _turned(shape: Shape, height: float) -> Shape:
-    """From heights above the ground to depths below the top."""
+    """Flips y: from upwards above the bottom to downwards below the top."""
     match shape:
         case Rectangle():
             return replace(shape, y=height - shape.y - shape.height)

@@ -1,5 +1,5 @@
-"""An `Architecture` as lines for a terminal: each column from its output down to its input, a box a line, what repeats
-in a bracket, what a residual goes around inside `╭` and `╰`."""
+"""An `Architecture` as lines for a terminal: each column from its output down to its input, with a line for each box,
+repeated layers in a bracket, and the branch of a residual connection between `╮` and `╯`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -50,7 +50,7 @@ def _part(before: str, part: Part, links: Sequence[Link]) -> Iterator[str]:
 
 
 def _line(before: str, box: Box | Add, links: Sequence[Link]) -> str:
-    """A box, what is told of it, and its parameters at the right."""
+    """A box with its notes, and its parameters at the right."""
     notes = [note for note in box.notes if note != f"{box.parameters:,}"]
     label = f"+ {box.label}" if isinstance(box, Add) else box.label
     comes = [f" ◀── {link.label or link.source}" for link in links if isinstance(box, Box) and link.target == box.name]

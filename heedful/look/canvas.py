@@ -1,7 +1,7 @@
-"""Rectangles, lines, circles and words on a ground, as SVG or PNG: for drawings that are laid out by hand.
+"""Rectangles, lines, circles and text on a background, as SVG or PNG: for drawings with a layout of their own.
 
-A shape names its colours ("ink", "attention"), which `PALETTES` has for a light ground and a dark one. Coordinates are
-pixels, y grows downwards.
+A shape names its colours ("ink", "attention"), which `PALETTES` defines for a light and a dark background. Coordinates
+are in pixels, y grows downwards.
 """
 
 import io
@@ -16,10 +16,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 FAMILY = "'DejaVu Sans', Verdana, 'Segoe UI', Helvetica, Arial, sans-serif"
 HEAD = 6  # pixels of an arrow's head
-PNG_SCALE = 2  # of its pixels to those of the layout
+PNG_SCALE = 2  # its pixels for each pixel of the layout
 
-# Hues as in figure 1 of Vaswani et al. 2017, light enough below dark words; on a dark ground the reverse. No two that
-# stand side by side differ in hue alone: every box is named.
+# Hues as in figure 1 of Vaswani et al. 2017, light enough for dark text; on a dark background the reverse. Colour alone
+# never tells boxes apart: every box has a label.
 PALETTES: Mapping[bool, Mapping[str, str]] = {
     False: {
         "ground": "#ffffff",
@@ -78,7 +78,7 @@ class Circle:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """Through these points; `arrow`: with a head at the last."""
+    """A line through these points; `arrow`: with a head at the last."""
 
     points: tuple[tuple[float, float], ...]
     arrow: bool = False
@@ -87,7 +87,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class TextLine:
-    """One line of text, whose middle is at y."""
+    """One line of text, vertically centred at y."""
 
     text: str
     x: float
@@ -102,7 +102,7 @@ Shape = Rectangle | Circle | Line | TextLine
 
 
 def svg(shapes: Sequence[Shape], width: float, height: float, *, title: str, dark: bool = False) -> bytes:
-    """The same shapes give the same bytes; words stay words."""
+    """An SVG file: the same shapes give the same bytes, and text stays text."""
     colors = PALETTES[dark]
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
@@ -144,7 +144,7 @@ def _svg(shape: Shape, colors: Mapping[str, str]) -> str:
 
 
 def png(shapes: Sequence[Shape], width: float, height: float, *, dark: bool = False) -> bytes:
-    """The same, `PNG_SCALE` pixels for each."""
+    """A PNG file, with `PNG_SCALE` pixels for each pixel of the layout."""
     colors, scale = PALETTES[dark], PNG_SCALE
     image = Image.new("RGB", (round(width * scale), round(height * scale)), colors["ground"])
     draw = ImageDraw.Draw(image)
@@ -175,18 +175,18 @@ def png(shapes: Sequence[Shape], width: float, height: float, *, dark: bool = Fa
 
 
 def width_of(text: str, size: float, *, bold: bool = False) -> float:
-    """Pixels that these words take: of DejaVu Sans, than which few fonts are wider."""
+    """The width of a text in pixels, in DejaVu Sans: few fonts are wider."""
     return _font(100, bold).getlength(text) * size / 100
 
 
 @lru_cache(maxsize=32)
 def _font(size: int, bold: bool) -> ImageFont.FreeTypeFont:
-    """Matplotlib brings it."""
+    """DejaVu Sans, which comes with Matplotlib."""
     return ImageFont.truetype(findfont(FontProperties(family="DejaVu Sans", weight="bold" if bold else "normal")), size)
 
 
 def _arrow_head(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The corners of a head at the last point; the last part of a line is level or upright."""
+    """The corners of an arrowhead at the last point. The last segment must be horizontal or vertical."""
     (x0, y0), (x, y) = points[-2], points[-1]
     along, across = (0.0 if x == x0 else (x - x0) / abs(x - x0)), (0.0 if y == y0 else (y - y0) / abs(y - y0))
     back_x, back_y, half = x - along * HEAD, y - across * HEAD, HEAD / 2

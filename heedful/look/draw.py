@@ -1,7 +1,7 @@
 """Figures for papers and reports: attention maps, their overview, training curves, scores by length.
 
-Every function returns a `Figure` of its own (pyplot's global state is never touched); `to_bytes` turns it into
-a file's content, the same bytes for the same figure. H heads, T queries (rows), S keys (columns).
+Each of these functions returns a new `Figure` without touching pyplot's global state; `to_bytes` turns it into the
+content of a file, the same bytes for the same figure. H heads, T queries (rows), S keys (columns).
 """
 
 import io
@@ -24,8 +24,8 @@ from heedful.errors import InputError
 from heedful.look.labels import summary, token_label
 
 SCALE, WHOLE = "Blues", Normalize(0, 1)
-GROUND, HATCH_COLOR, HATCH = "0.93", "0.65", "////"  # of what may not be attended to
-# Matplotlib falls back glyph by glyph through this list; a family that is not installed would be warned about.
+GROUND, HATCH_COLOR, HATCH = "0.93", "0.65", "////"  # of masked cells
+# Matplotlib looks for each glyph in these families in turn. It would warn about those that are not installed.
 WIDE_FONTS = (
     "Noto Sans CJK SC",
     "Noto Sans CJK JP",
@@ -47,10 +47,10 @@ def heatmap(
     mask: Bool[Tensor, "T S"] | None = None,
     value: str = "attention weight",
 ) -> Figure:
-    """One head's weights (0 to 1): queries down (`rows`), keys across (`columns`, named on top).
+    """Draws one head's weights (0 to 1): queries down (`rows`), keys across (`columns`, labelled on top).
 
-    `title` says which layer and head, and `value` what a cell is. Cells where `mask` is False may not be attended to:
-    they are hatched, which zero is not. Raises InputError when the tokens do not fit the weights.
+    `title` names the layer and the head, `value` the quantity in the cells. Cells where `mask` is False are hatched,
+    to tell them from weights of zero. Raises InputError when the tokens do not fit the weights.
     """
     T, S = _fit(weights, rows, columns)
     cell = min(0.3, 24 / max(T, S))
@@ -73,10 +73,10 @@ def heatmap(
 def overview(
     weights: Mapping[str, Float[Tensor, "H T S"]], rows: Sequence[str], columns: Sequence[str], *, same: bool
 ) -> Figure:
-    """Every head of every layer as a thumbnail: layers down, heads across, each with its automatic label.
+    """Draws every head of every layer as a thumbnail: layers down, heads across, each with its automatic label.
 
-    `weights` maps layer names to maps of one shape; `same` says that rows and columns are the same tokens
-    (as in `labels.summary`). Raises InputError when the tokens do not fit the weights.
+    `weights` maps layer names to attention maps, all of one T and S; `same`: rows and columns are the same tokens
+    (as in `labels.summary`). Raises InputError when there is no layer, or the tokens do not fit the weights.
     """
     if not weights:
         raise InputError("there are no layers to draw", fix="record at least one layer")
@@ -112,7 +112,7 @@ def curves(
     scores: Sequence[str] = ("bleu",),
     title: str = "",
 ) -> Figure:
-    """What a run recorded, over its steps: the keys `losses` on the left, the keys `scores` on the right.
+    """Plots a run's metrics over its steps: the keys `losses` on the left, the keys `scores` on the right.
 
     Each row of `metrics` has "step" and any of the keys; a panel whose keys never occur is left out. Raises
     InputError when none of them occurs.
@@ -133,8 +133,8 @@ def curves(
 
 
 def panels(metrics: Sequence[Mapping[str, float | int]], keys: Mapping[str, Sequence[str]]) -> Figure:
-    """A panel a heading, of the keys of `metrics` below it over the steps; one whose keys never occur is left out.
-    Raises InputError when none of them occurs."""
+    """Plots a run's metrics over its steps in panels: `keys` gives the keys of each panel by its heading. A panel whose
+    keys never occur is left out. Raises InputError when none of them occurs."""
     found = {heading: [key for key in own if any(key in row for row in metrics)] for heading, own in keys.items()}
     shown = {heading: own for heading, own in found.items() if own}
     if not shown:
@@ -167,7 +167,8 @@ def score_by_length(
     *,
     measure: str = "BLEU",
 ) -> Figure:
-    """A line a model of its score in each bin of source length, above bars of how many sentences a bin holds.
+    """Plots a line for each model, with its score in each bin of source length, above bars of the sentences in each
+    bin.
 
     `bins` names the bins ("1-10"), `counts` counts their sentences. Raises InputError when lengths differ.
     """
@@ -191,7 +192,7 @@ def score_by_length(
 def to_bytes(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
     """`figure` as the content of a file, without dates or random names: equal figures give equal bytes.
 
-    An svg keeps its words as text, so that a reader's own fonts serve every script.
+    An svg keeps text as text, so that the reader's fonts are used for every script.
     """
     buffer = io.BytesIO()
     metadata = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
@@ -203,7 +204,7 @@ def to_bytes(figure: Figure, kind: Literal["png", "svg"]) -> bytes:
 
 
 def without_font(words: Iterable[str]) -> str:
-    """The characters of these words that no installed font can draw, each once."""
+    """The characters of `words` that no installed font can draw, each once."""
     with in_style():
         fonts = [get_font(findfont(family)) for family in matplotlib.rcParams["font.family"]]
     shown = dict.fromkeys(c for word in words for c in token_label(word))
@@ -211,13 +212,13 @@ def without_font(words: Iterable[str]) -> str:
 
 
 def drawable(words: Sequence[str]) -> list[str]:
-    """The words, with "?" for what no installed font can draw."""
+    """The words, with "?" in place of each character that no installed font can draw."""
     table = dict.fromkeys(map(ord, without_font(words)), "?")
     return [word.translate(table) for word in words]
 
 
 def in_style() -> AbstractContextManager[None]:
-    """While it lasts, figures are made as those here: a font for each script, words as text, no random names."""
+    """A context in which figures have the style of this module: a font for each script, text as text, no random ids."""
     installed = set(get_font_names())
     return matplotlib.rc_context(
         {

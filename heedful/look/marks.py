@@ -1,4 +1,4 @@
-"""What was found in a picture, drawn over it: boxes with their labels, or classes as colours."""
+"""Draws over a picture what was found in it: boxes with their labels, or classes as colours."""
 
 from collections.abc import Sequence
 
@@ -6,22 +6,22 @@ import numpy
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-# Far apart on any ground (Okabe and Ito 2008), in order, over and over.
+# Easy to tell apart on any background (Okabe and Ito 2008); used in order, and cyclically.
 COLOURS = [(230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0), (204, 121, 167)]
 OPAQUE = 0.5  # the share of a class's colour over the picture
-FULL = 480  # pixels of the longer edge, at least, of a picture with boxes: names must be legible
+FULL = 480  # pixels of the longer edge, to which small pictures are about enlarged, so that names are legible
 
 
 def colour(number: int) -> tuple[int, int, int]:
-    """Of a class; the first, which is often the ground, is black."""
+    """The RGB colour of a class; class 0, which is often the background, is black."""
     return COLOURS[(number - 1) % len(COLOURS)] if number else (0, 0, 0)
 
 
 def draw_boxes(
     picture: Image.Image, boxes: Sequence[tuple[str, tuple[float, float, float, float], int]]
 ) -> Image.Image:
-    """A name, the edges (left, upper, right, lower, in pixels) and the number of a colour for each. A small picture is
-    enlarged by a whole number."""
+    """The picture with boxes: each a name, the edges (left, upper, right, lower, in pixels) and the number of its class
+    for the colour. A small picture is enlarged by a whole number."""
     scale = max(1, FULL // max(picture.size))
     drawn = picture.convert("RGB").resize((picture.width * scale, picture.height * scale), Image.Resampling.NEAREST)
     draw, font = ImageDraw.Draw(drawn), ImageFont.load_default(max(12, max(drawn.size) // 50))
@@ -38,14 +38,14 @@ def draw_boxes(
 
 
 def mask_image(numbers: NDArray[numpy.uint8]) -> Image.Image:
-    """Numbers as a picture with a palette: programs read the numbers, viewers show their colours."""
+    """Class numbers as a picture with a palette: programs read the numbers, viewers show their colours."""
     made = Image.frombytes("P", (numbers.shape[1], numbers.shape[0]), numpy.ascontiguousarray(numbers).tobytes())
     made.putpalette([shade for number in range(256) for shade in colour(number)])
     return made
 
 
 def overlay(picture: Image.Image, classes: NDArray[numpy.uint8]) -> Image.Image:
-    """Each pixel mixed with the colour of its class; class 0 stays as it is."""
+    """The picture, each pixel mixed with the colour of its class; those of class 0 stay as they are."""
     colours = numpy.array([colour(number) for number in range(256)], dtype=numpy.float32)[classes]
     pixels = numpy.asarray(picture.convert("RGB"), dtype=numpy.float32)
     share = OPAQUE * (classes > 0)[..., None]

@@ -1,4 +1,4 @@
-"""How many operations something takes, counted as it runs."""
+"""Counts the operations of code while it runs."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 
 def counter() -> FlopCounterMode:
-    """Counts, within a `with` block, the multiplications and additions of all products of matrices and convolutions:
-    those inside of the kernel that fuses attention on a CPU too, which torch's own counter does not know."""
+    """Counts the multiplications and additions of all matrix products and convolutions inside a `with` block, including
+    those in the fused attention kernel on a CPU, which torch's own counter does not know."""
     fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     return FlopCounterMode(display=False, custom_mapping={fused: _attention})
 

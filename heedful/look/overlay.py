@@ -1,4 +1,4 @@
-"""What a model looked at in a picture, drawn over it: maps of attention as figures, and as one self-contained page.
+"""Draws attention maps over a picture: as figures, and as one self-contained page.
 
 L layers, H heads, T tokens, of which the last P are the picture's patches, R rows and C columns of them; N channels and
 h x w pixels.
@@ -22,13 +22,13 @@ from heedful.look.labels import token_label
 from heedful.look.page import packed, policy_hash
 from heedful.look.sheet import data_url
 
-HEAT, STRENGTH = "inferno", 0.65  # colours from little to much, and how much of the picture the most of it hides
+HEAT, STRENGTH = "inferno", 0.65  # colour map, and the opacity of the largest weight
 EDGE = 160  # pixels that a small picture is enlarged to
 
 
 @dataclass(frozen=True)
 class Maps:
-    """What was looked at in `picture`: by each head of each layer; and by all of them together."""
+    """Attention maps of `picture`: of each head of each layer, and of all together (attention rollout)."""
 
     picture: UInt8[Tensor, "N h w"]
     layers: Mapping[str, Float[Tensor, "H R C"]]
@@ -37,8 +37,8 @@ class Maps:
 
 
 class MapView(TypedDict):
-    """A map as the page draws it: R x C weights, row by row, as base64 of little-endian float16; `box` is what it is
-    about, from left and top to right and bottom, in pixels."""
+    """A map as the page draws it: R x C weights, row by row, as base64 of little-endian float16; `box` is the box that
+    it belongs to (left, top, right, bottom, in pixels)."""
 
     group: str
     name: str
@@ -49,8 +49,8 @@ class MapView(TypedDict):
 
 
 class PictureView(TypedDict):
-    """What the page shows of a picture: the picture itself as a data URL, its maps, and what the model said of it, with
-    chances. `patches`: whether any of them can be asked what it looked at."""
+    """What the page shows of a picture: the picture as a data URL, its maps, and the model's answers with their
+    probabilities. `patches`: whether a patch can be chosen to see what it attended to."""
 
     title: str
     picture: str
@@ -89,7 +89,7 @@ def picture_view(
 
 
 def maps_view(maps: Maps, *, title: str, said: Sequence[tuple[str, float]]) -> PictureView:
-    """All maps, each layer's mean over heads before its heads."""
+    """All maps: the rollout first; then for each layer the mean over heads, and each head."""
     listed = [map_view("", "rollout over all layers", maps.together)]
     for name, heads in maps.layers.items():
         listed.append(map_view(name, "mean over heads", heads.mean(0)))
@@ -98,8 +98,8 @@ def maps_view(maps: Maps, *, title: str, said: Sequence[tuple[str, float]]) -> P
 
 
 def rollout(weights: Sequence[Float[Tensor, "_ T T"]]) -> Float[Tensor, "T T"]:
-    """How much of each token of the input (columns) is in each at the end (rows), where a layer's residual keeps half
-    of a token and attention mixes in the other, as the mean over heads has it (Abnar and Zuidema 2020, section 3)."""
+    """Attention rollout (Abnar and Zuidema 2020, section 3): the share of each input token (columns) in each output
+    token (rows), if a layer's residual keeps half of a token, and attention, as the mean over heads, mixes the rest."""
     T = weights[0].shape[-1]
     whole = torch.eye(T)
     for layer in weights:
@@ -108,12 +108,12 @@ def rollout(weights: Sequence[Float[Tensor, "_ T T"]]) -> Float[Tensor, "T T"]:
 
 
 def enlarged(picture: UInt8[Tensor, "N h w"]) -> int:
-    """So many times as wide and high a picture is drawn."""
+    """The whole number by which a picture is enlarged."""
     return max(1, EDGE // max(picture.shape[1:]))
 
 
 def heat_overlay(picture: UInt8[Tensor, "N h w"], weights: Float[Tensor, "R C"]) -> UInt8[Tensor, "3 a b"]:
-    """The map over the picture, grey, its largest weight in full colour; small pictures are enlarged."""
+    """The map over the picture in grey, coloured from 0 to its largest weight; small pictures are enlarged."""
     times = enlarged(picture)
     grey = picture.float().mean(0) / 255
     grey = grey.repeat_interleave(times, 0).repeat_interleave(times, 1)
@@ -126,12 +126,12 @@ def heat_overlay(picture: UInt8[Tensor, "N h w"], weights: Float[Tensor, "R C"])
 
 
 def raised(picture: UInt8[Tensor, "N h w"], map_: Float[Tensor, "R C"]) -> UInt8[Tensor, "3 a b"]:
-    """`heat_overlay`, from the map's own least to its own most."""
+    """`heat_overlay` of the map less its minimum: its colours range from its smallest to its largest weight."""
     return heat_overlay(picture, map_ - map_.min())
 
 
 def sheet(maps: Maps, *, title: str) -> Figure:
-    """The picture and all layers together on top; below a row a layer, its mean over heads first."""
+    """A figure: the picture and the rollout on top; then a row for each layer: the mean over heads, and each head."""
     H = max(len(layer) for layer in maps.layers.values())
     with matplotlib.rc_context({"font.size": 8}):
         figure = Figure(figsize=(1.2 + 1.3 * (H + 1), 0.6 + 1.5 * (len(maps.layers) + 1)), layout="constrained")
@@ -150,7 +150,7 @@ def sheet(maps: Maps, *, title: str) -> Figure:
 
 
 def over_each(picture: UInt8[Tensor, "N h w"], maps: Mapping[str, Float[Tensor, "R C"]], *, title: str) -> Figure:
-    """The picture, and each map over it under its name, from its own least to its own most."""
+    """A figure of the picture, and of each map over it, coloured from its smallest to its largest weight."""
     with matplotlib.rc_context({"font.size": 8}):
         figure = Figure(figsize=(0.4 + 1.8 * (len(maps) + 1), 2.6), layout="constrained")
         grid = figure.subplots(1, len(maps) + 1, squeeze=False)[0]
@@ -180,7 +180,7 @@ h2 { font-size: 1rem; margin: 1rem 0 .3rem; }
 
 
 def picture_page(maps: Maps, *, title: str, said: Sequence[tuple[str, float]]) -> str:
-    """All maps as one html file that loads nothing and runs nothing; `said` are labels with chances."""
+    """All maps as one html file, without scripts or requests; `said` are labels with their probabilities."""
     together = heat_overlay(maps.picture, maps.together)
     whole = [("picture", maps.picture.expand(3, -1, -1)), ("attention rollout", together)]
     parts = [f'<div class="large">{"".join(_figure(pixels, name) for name, pixels in whole)}</div>']
@@ -197,7 +197,7 @@ def picture_page(maps: Maps, *, title: str, said: Sequence[tuple[str, float]]) -
 def each_page(
     picture: UInt8[Tensor, "N h w"], maps: Mapping[str, UInt8[Tensor, "3 a b"]], *, title: str, told: str
 ) -> str:
-    """The picture, and what is drawn over it under its name, as such an html file."""
+    """The picture, and the drawn maps (`heat_overlay`) with their names, as such an html file."""
     whole = {"picture": picture.expand(3, -1, -1)} | {token_label(name): drawn for name, drawn in maps.items()}
     figures = "".join(_figure(own, name) for name, own in whole.items())
     return _page(title, told, [f'<div class="large">{figures}</div>'])

@@ -1,6 +1,6 @@
-// Numbers, tables, files and controls; and the start.
+// Numbers, tables, downloads and controls; and the start of the page.
 
-// `act` is called with the entry that is chosen.
+// A table of bars; `act` is called with the entry that is chosen.
 function bars(entries, chosen, act = null) {
   const most = entries.sort((a, b) => b.weight - a.weight).slice(0, 8), rest = entries.slice(8);
   const line = (word, weight, className) => {
@@ -53,7 +53,7 @@ function numbers() {
   byId("numbers").replaceChildren(...parts);
 }
 
-// How much each head gives to one cell: to the key that is chosen, or that this query looks at most.
+// The weight of each head in one cell: of the chosen key, or of the key with this query's largest weight.
 function otherHeads(q, k) {
   const S = texts().columns.length, map = mapOf(state.layer, state.head);
   const key = k ?? range(S).reduce((a, b) => (map[q * S + b] > map[q * S + a] ? b : a));
@@ -69,7 +69,7 @@ function otherHeads(q, k) {
     bars(all, `${state.layer}.${state.head}`, go)];
 }
 
-// Rows of strings, the first one the heading: what the table shows and the CSV holds.
+// Rows of strings for the table and the CSV; the first is the heading.
 function tabular(digits) {
   if (state.view === "steps") return stepTable(digits);
   if (state.view === "walk") return walkTable(digits);
@@ -109,7 +109,7 @@ function download(name, text, type) {
 }
 
 function csv() {
-  // A spreadsheet would run a token that begins like a formula.
+  // A spreadsheet would evaluate a token that begins like a formula.
   const safe = (text) => (/^[=+\-@].*\D/.test(text) && !Number.isFinite(Number(text)) ? `'${text}` : text);
   const lines = tabular(5).map((line) => line.map((text) => `"${safe(text).replaceAll('"', '""')}"`).join(","));
   const name = ["steps", "walk"].includes(state.view) ? state.view : `${state.kind}-${nameOf(state.layer, state.head)}`;
@@ -117,7 +117,7 @@ function csv() {
     `${lines.join("\r\n")}\r\n`, "text/csv");
 }
 
-// Pharaoh's format: i-j for source word i and target word j, special tokens not counted.
+// Pharaoh's format: i-j for source word i and target word j, without special tokens.
 function alignment() {
   const { rows, columns } = texts(), S = columns.length, map = mapOf(state.layer, state.head);
   const words = (tokens) => range(tokens.length).filter((i) => !special.has(tokens[i]));

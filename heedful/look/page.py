@@ -1,9 +1,9 @@
-"""One self-contained page that shows what a translation attended to: it opens offline and loads nothing.
+"""One self-contained page that shows attention maps: it opens offline and loads nothing.
 
     page(attention_view(source_tokens, target_tokens, weights))
 
-The page's own parts are page.html, page.css and the scripts beside this file; they are joined here, and the weights
-travel inside as base64 of little-endian float16. H heads, T queries, S keys.
+The page is assembled here from page.html, page.css and the scripts beside this file; it holds the weights as base64 of
+little-endian float16. H heads, T queries, S keys.
 """
 
 import base64
@@ -22,8 +22,8 @@ from torch import Tensor
 from heedful.errors import InputError, NonFiniteError
 from heedful.look.labels import is_causal, summary, token_label
 
-LONGEST = 256  # tokens a side
-SCRIPTS = ("page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page.js")  # one program, in this order
+LONGEST = 256  # tokens of a text
+SCRIPTS = ("page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page.js")  # joined in this order
 
 
 class Label(TypedDict):
@@ -34,24 +34,24 @@ class Label(TypedDict):
 class Layer(TypedDict):
     name: str
     kind: str  # cross | encoder | decoder | self
-    rows: str  # which of the view's texts the queries are
-    columns: str  # and the keys
+    rows: str  # the name of the queries' text in `PageView.texts`
+    columns: str  # and of the keys' text
     heads: int
     T: int
     S: int
-    causal: bool  # a query sees no later key
+    causal: bool  # no query attends to a later key
     weights: str  # (H, T, S)
     labels: list[Label]
 
 
 class PageView(TypedDict):
     title: str
-    said: NotRequired[str]  # what was made of the title
-    about: NotRequired[str]  # which model looked, and how sure it was
+    said: NotRequired[str]  # the model's output for the title
+    about: NotRequired[str]  # which model it was, and how sure
     texts: dict[str, list[str]]
     special: list[str]
     layers: list[Layer]
-    steps: NotRequired[Sequence[Mapping[str, object]]]  # as the answers of `steps` have them
+    steps: NotRequired[Sequence[Mapping[str, object]]]  # the steps of decoding, as the server's answers hold them
 
 
 def attention_view(
@@ -63,14 +63,14 @@ def attention_view(
     title: str = "",
     special: Sequence[str] = ("<pad>", "<unk>", "<s>", "</s>"),
 ) -> PageView:
-    """What `page` shows: one sentence pair, and for each layer's name its weights.
+    """The content of `page`: one sentence pair, and the attention weights by layer name.
 
-    `target` is what the decoder read (it begins with "<s>"), `produced` what it said at each of these positions (it
-    ends with "</s>"); cross-attention is then shown beside what it helped to say. A layer's texts follow from its
-    name: "encoder..." looks from source to source, "...cross_attention" and "attention" (the recurrent model's)
-    from target to source, all others from target to target, or, with as many keys as both have tokens, to source
-    and target (a decoder alone). Tokens in `special` can be hidden. Raises InputError when weights and tokens do not
-    fit each other, and for more than 256 tokens a side; NonFiniteError for NaN.
+    `target` is the decoder's input (it begins with "<s>"), `produced` its output at each of these positions (it ends
+    with "</s>"); if given, the queries of cross-attention are labelled with it. A layer's texts follow from its name:
+    "encoder..." attends from source to source, "...cross_attention" and "attention" (the recurrent model's) from
+    target to source, all others from target to target, or to source and target where there are as many keys as both
+    have tokens (a decoder-only model). Tokens in `special` can be hidden. Raises InputError when weights and tokens
+    do not fit each other, and for more than 256 tokens in a text; NonFiniteError for NaN.
     """
     texts = {"source": list(source), "target": list(target)}
     if produced is not None:
@@ -132,12 +132,12 @@ def _page_layer(name: str, weights: Float[Tensor, "H T S"], texts: Mapping[str, 
 
 
 def page(view: PageView) -> str:
-    """`view` as one html file. Its scripts and styles are named by hash in its Content-Security-Policy, so that
-    nothing else in it can run, whatever the tokens say."""
+    """`view` as one html file. Its Content-Security-Policy lists the hashes of its scripts and styles, so that nothing
+    else in it can run, whatever the tokens contain."""
     here = Path(__file__).parent
     style = here.joinpath("page.css").read_text(encoding="utf-8")
     script = "\n".join(here.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
-    # As \u escapes, no "</script>" or "<!--" can end or reopen the block that holds the data.
+    # With < and > as \u escapes, no "</script>" or "<!--" in the data can end or reopen its block.
     data = json.dumps(view, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e")
     texts = [html.escape(token_label(text, limit=200)) for text in (view["title"], view.get("said", "")) if text]
     parts = {
@@ -152,16 +152,16 @@ def page(view: PageView) -> str:
         "data": data,
     }
     template = here.joinpath("page.html").read_text(encoding="utf-8")
-    # One pass, so that what is put in is never searched again.
+    # One pass, so that inserted text is never searched again.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
 
 
 def packed(weights: Float[Tensor, "..."]) -> str:
-    """Weights as a page holds them: base64 of little-endian float16, row by row."""
+    """Encodes weights for a page: base64 of little-endian float16, row by row."""
     half = weights.detach().to("cpu", torch.float16)
     return base64.b64encode(half.contiguous().numpy().astype("<f2").tobytes()).decode()
 
 
 def policy_hash(text: str) -> str:
-    """How a Content-Security-Policy names a script or style that it lets in."""
+    """The hash by which a Content-Security-Policy allows a script or a style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,6 +1,6 @@
-// Maps on a canvas: colours, thumbnails, and the large map that answers to pointer and keys.
+// Maps on a canvas: colours, thumbnails, and the large map, which handles the pointer and keys.
 
-// ColorBrewer's Blues, which matplotlib draws with too.
+// ColorBrewer's Blues, as in matplotlib.
 const BLUES = [
   [247, 251, 255], [222, 235, 247], [198, 219, 239], [158, 202, 225], [107, 174, 214],
   [66, 146, 198], [33, 113, 181], [8, 81, 156], [8, 48, 107],
@@ -28,7 +28,7 @@ function sharp(canvas, width, height) {
   return pen;
 }
 
-// A colour of page.css, which is another one on a dark ground.
+// A colour of page.css, which differs in dark mode.
 const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 
 function hatch(pen, x, y, width, height) {
@@ -41,7 +41,7 @@ function hatch(pen, x, y, width, height) {
   pen.strokeStyle = "#a3aab2";
   pen.lineWidth = 0.75;
   pen.beginPath();
-  // Lines of the whole plane, x + y a multiple of 6, so that neighbouring cells join up.
+  // Lines at multiples of 6 of x + y, so that they meet across neighbouring cells.
   for (let c = Math.ceil((x + y) / 6) * 6; c < x + y + width + height; c += 6) {
     pen.moveTo(c - y, y);
     pen.lineTo(c - y - height, y + height);
@@ -50,7 +50,7 @@ function hatch(pen, x, y, width, height) {
   pen.restore();
 }
 
-// Draws a map with its tokens (where cells are tiny, by enlarging its thumbnail `small`), and hands back which cell lies under a point.
+// Draws a map with its tokens (if cells are tiny, by enlarging its thumbnail `small`), and returns a function from a point to its cell.
 function drawMap(canvas, map, small, width, mark) {
   const { rows, columns } = texts(), T = rows.length, S = columns.length, TILT = Math.PI / 3;
   const font = (bold) => `${bold ? "600 " : ""}12px ${getComputedStyle(document.body).fontFamily}`;
@@ -76,7 +76,7 @@ function drawMap(canvas, map, small, width, mark) {
     pen.imageSmoothingEnabled = false;
     pen.drawImage(small, left, top, cell * S, cell * T);
   }
-  pen.fillStyle = "#eef2f6"; // between the cells, on a dark page as well
+  pen.fillStyle = "#eef2f6"; // between the cells, also in dark mode
   if (cell >= 9) pen.fillRect(left, top, cell * S - 1, cell * T - 1);
   for (const q of range(cell < 9 ? 0 : T)) {
     for (const k of range(S)) {
@@ -109,7 +109,7 @@ function drawMap(canvas, map, small, width, mark) {
     draw();
     pen.restore();
   };
-  // Where not all labels fit, the marked one shows whole and its neighbours make room.
+  // If not all labels fit, the marked one is shown, and its neighbours make room.
   const shows = (i, at) => i === at || (i % every === 0 && (at === null || Math.abs(i - at) >= every));
   down.forEach((text, q) => {
     if (shows(q, mark.q)) {
@@ -162,7 +162,7 @@ function legend() {
   return make("div", { className: "legend" }, ...items);
 }
 
-// A map that answers to the pointer and to the arrow keys.
+// A map that handles the pointer and the arrow keys.
 function liveMap(layer, head, width) {
   const map = mapOf(layer, head), small = thumbnail(map), { rows, columns } = texts();
   const canvas = make("canvas", { tabIndex: 0 });

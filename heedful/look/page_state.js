@@ -1,11 +1,11 @@
-// The page's weights and its one selection, kept in the address.
+// The page's weights, and its selection, which the address keeps.
 // T queries (rows), S keys (columns). A map is a Float32Array of T * S weights, row by row.
 "use strict";
 
 const view = JSON.parse(document.getElementById("view").textContent);
-const MEAN = -1; // in place of a layer or a head
+const MEAN = -1; // the index that selects the mean of all layers or heads
 const MOST_LINES = 400;
-const ROW = 30; // pixels; page.css gives list items the same height
+const ROW = 30; // pixels; list items have the same height in page.css
 const VIEWS = {
   flow: "Flow", heads: "Heads", matrix: "Matrix", ...(view.steps ? { steps: "Steps" } : {}), ...(view.live ? { walk: "Walk" } : {}),
 };
@@ -27,8 +27,8 @@ const kinds = Object.keys(KINDS).filter((kind) => view.layers.some((layer) => la
 const special = new Set(view.special);
 const state = { view: "flow", kind: kinds[0], layer: 0, head: MEAN, q: null, k: null, step: null };
 const options = { threshold: 0.05, top: 3, hide: false, stretch: false, sort: "place" };
-let hover = null; // {q, k}: a preview that hides the pinned selection for as long as it lasts
-let compared = null; // {layer, head}: a second head beside the chosen one
+let hover = null; // {q, k}: a preview, which hides the pinned selection while it lasts
+let compared = null; // {layer, head}: a second head, shown beside the chosen one
 let repaint = () => {};
 
 // ---------------------------------------------------------------------------------------------- weights
@@ -72,7 +72,7 @@ function mapOf(layer, head) {
   });
 }
 
-// In bits, the mean over the queries.
+// The mean entropy of the queries, in bits.
 function entropy(layer, head) {
   const map = mapOf(layer, head);
   return once([state.kind, layer, head, "entropy"].join(), () => {
@@ -113,7 +113,7 @@ function remember() {
   for (const [key, value] of Object.entries(state)) {
     if (value !== null) words.set(key, value === MEAN ? "mean" : value);
   }
-  if (location.protocol !== "about:") history.replaceState(null, "", `#${words}`);  // a frame of a notebook has no address
+  if (location.protocol !== "about:") history.replaceState(null, "", `#${words}`);  // a notebook's frame has no address
 }
 
 function recall() {
@@ -150,7 +150,7 @@ function pin(cell) {
 
 const toggle = (side, index) => pin({ [side]: state[side] === index ? null : index });
 
-// Arrow keys go to the nearest item on that side; Tab enters and leaves the whole group as one stop.
+// Arrow keys move to the nearest item in that direction; for Tab the group is one stop.
 function roving(group, items) {
   const middle = (item) => {
     const box = (item.closest("li") ?? item).getBoundingClientRect();

@@ -1,4 +1,4 @@
-// A text step by step: the likeliest tokens at each, what the settings cut, and, where a server answers, "what if".
+// A text step by step: the likeliest tokens of each step, what the settings cut off, and, with a server, "what if".
 
 const percent = (share) => (share > 0.9995 ? "100 %" : share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(1)} %`);
 const nats = (value) => value.toFixed(3).replace(/^-(0\.0+)$/, "$1");
@@ -36,7 +36,7 @@ function steps(picture) {
   repaint = () => {};
 }
 
-// The beginnings that a beam search kept, a column a step; choosing one forces it.
+// The hypotheses that a beam search kept, a column for each step; choosing one forces it.
 function beamTree(nodes) {
   const [WIDE, TALL] = [104, 26], columns = [];
   nodes.forEach((node, i) => { (columns[node.step] ??= []).push(i); });
@@ -53,7 +53,7 @@ function beamTree(nodes) {
     if (parent === null) return;
     const [[x, y], [left, top]] = [place.get(i), place.get(parent)];
     const path = document.createElementNS(svg.namespaceURI, "path");
-    const [from, to] = [left + 16, x]; // from behind the token
+    const [from, to] = [left + 16, x]; // from the end of the token
     path.setAttribute("d", `M${from} ${top + 12}C${to - 16} ${top + 12} ${to - 32} ${y + 12} ${to} ${y + 12}`);
     path.setAttribute("class", best.has(i) ? "best" : nodes[i].fate === "fell out" ? "dead" : "");
     svg.append(path);

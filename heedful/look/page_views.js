@@ -1,4 +1,4 @@
-// The three views: flow, heads, matrix. Each draws into `picture`, and sets `repaint` for when the selection moves.
+// The three views: flow, heads, matrix. Each draws into `picture`, and sets `repaint`, which is called when the selection changes.
 
 function flow(picture) {
   const map = mapOf(state.layer, state.head), { rows, columns } = texts(), S = columns.length;
@@ -8,7 +8,7 @@ function flow(picture) {
   const height = ROW * Math.max(queries.length, keys.length, 1);
   svg.setAttribute("viewBox", `0 0 100 ${height}`);
   svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("aria-hidden", "true"); // the tokens, the numbers and the table say the same
+  svg.setAttribute("aria-hidden", "true"); // the tokens, the numbers and the table hold the same information
   svg.style.height = `${height}px`;
 
   const list = (side, words, places) => {
@@ -27,7 +27,7 @@ function flow(picture) {
   };
   const [keyList, keyTokens] = list("k", columns, keys);
   const [queryList, queryTokens] = list("q", rows, queries);
-  const { kind, rows: asking, columns: asked } = layers()[0], alone = kind === "self" && asked === "target"; // no translation
+  const { kind, rows: asking, columns: asked } = layers()[0], alone = kind === "self" && asked === "target"; // not a translation
   picture.append(make("div", { className: "flow" },
     make("h2", { textContent: `${alone ? "Text" : TEXTS[asked]} (keys)` }),
     make("h2", { textContent: `${alone ? "Text" : TEXTS[asking]} (queries)` }),
@@ -47,7 +47,7 @@ function flow(picture) {
         lines.push({ weight, chosen, row, column: keys.indexOf(k) });
       }
     }));
-    // Faint first, so that what matters lies on top.
+    // Weak lines first, so that strong ones are on top.
     lines.sort((a, b) => a.chosen - b.chosen || a.weight - b.weight);
     const drawn = lines.slice(-MOST_LINES);
     svg.replaceChildren(...drawn.map(({ weight, chosen, row, column }) => {
@@ -112,7 +112,7 @@ function heads(picture) {
   large();
 }
 
-// The chosen head, and the one it is compared with, beside the thumbnails.
+// The chosen head and the one that it is compared with, beside the thumbnails.
 function large() {
   const area = byId("large"), pair = [{ layer: state.layer, head: state.head }];
   area.replaceChildren();

@@ -1,7 +1,7 @@
-// One attention with real numbers, card by card: how a query of one head becomes what it adds. Where a server answers.
+// One attention with its numbers, card by card: from a query of one head to what it adds. Needs a server.
 
 const walked = { key: "", found: null, trouble: "" };
-const FIRST = 4; // numbers of a vector that are written out
+const FIRST = 4; // numbers of a vector that are shown as text
 const signed = (value) => (value < 0 ? `\u2212${Math.abs(value).toFixed(3)}` : value.toFixed(3));
 
 function walk(picture) {
@@ -45,7 +45,7 @@ function chosenQuery() {
   return list;
 }
 
-// A vector as a strip of colours: blue above zero, orange below; pointing at a number tells it. `share` of a card's width is its own.
+// A vector as a strip of colours: blue above zero, orange below; hovering shows a number. `share`: of a card's width.
 function strip(values, most, share = 1) {
   const room = Math.min(560, byId("picture").clientWidth - 40) * share;
   const wide = Math.max(1, Math.min(9, Math.floor(room / values.length))), canvas = make("canvas", { className: "strip" });
@@ -65,7 +65,7 @@ function strip(values, most, share = 1) {
 
 const mostOf = (...vectors) => Math.max(1e-9, ...vectors.flat(Infinity).map(Math.abs));
 
-// The softmax over what is allowed, in float64, as the model should have it.
+// The softmax over the allowed keys in float64, which the model's should equal.
 function softmaxAgain({ products, scale, bias, allowed }) {
   const scores = products.map((product, i) => (allowed[i] ? product * scale + (bias ? bias[i] : 0) : -Infinity));
   const top = Math.max(...scores), parts = scores.map((score) => (top === -Infinity ? 0 : Math.exp(score - top)));

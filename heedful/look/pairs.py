@@ -1,4 +1,4 @@
-"""Pairs of texts at a glance: how long both sides are, and which faults were found."""
+"""Pairs of texts at a glance: the lengths of both sides, and the faults that were found."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CELLS = 40  # along each side
-LONGEST = 99.5  # centile of the lengths up to which they are shown
+LONGEST = 99.5  # percentile of the lengths that is the end of each axis
 
 
 def lengths_and_faults(source: Sequence[str], target: Sequence[str], counts: Mapping[str, int]) -> "Figure":
-    """On the left the pairs by the lengths of their sides, in characters, with the usual ratio; on the right a bar for
-    each fault."""
+    """A figure: on the left the pairs by the lengths of their sides, in characters, with the median ratio; on the right
+    a bar for each fault."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 

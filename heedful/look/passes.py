@@ -1,10 +1,10 @@
-"""A forward pass, module by module, as hooks see it from outside: what came in, what came out, what it cost.
+"""Traces a forward pass with hooks: the input, the output and the cost of each module.
 
     with watched(model) as steps:
         model(source, target)
 
-The model computes what it always does. Operations are torch's own count: of each product of matrices and each
-convolution, a multiplication and an addition for each of its terms.
+The model's output does not change. Operations are torch's own count: for each matrix product and each convolution, a
+multiplication and an addition for each of its terms.
 """
 
 from collections.abc import Iterator
@@ -19,15 +19,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from heedful.look.operations import counter
 
-NUMBERS = 4  # of an output's last vector, that are told
+NUMBERS = 4  # of an output's last vector, that are kept
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class ModuleCall:
-    """One call of one module. `parameters` are those that no step before had, so that what is tied or called again
-    counts once; `operations` are its own, without those of modules inside. `numbers` are the first few of the last
-    vector that came out, `mean` and `deviation` those of all."""
+    """One call of one module. `parameters` counts those that no earlier step had, so that tied or reused ones count
+    once; `operations` leaves out those of modules inside. `numbers` are the first few of the output's last vector,
+    `mean` and `deviation` those of the whole output."""
 
     name: str
     kind: str
@@ -44,7 +44,7 @@ class ModuleCall:
 class _Watch:
     counter: FlopCounterMode
     steps: list[ModuleCall] = field(default_factory=list)
-    open: list[tuple[int, list[int]]] = field(default_factory=list)  # operations at the begin, and those of parts
+    open: list[tuple[int, list[int]]] = field(default_factory=list)  # operations before the call, and of its parts
     seen: set[int] = field(default_factory=set)
 
     def begin(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
@@ -55,7 +55,7 @@ class _Watch:
         spent = self.counter.get_total_flops() - before
         if self.open:
             self.open[-1][1].append(spent)
-        fresh = [own for own in module.parameters() if id(own) not in self.seen]  # of parts that are not called, too
+        fresh = [own for own in module.parameters() if id(own) not in self.seen]  # also of parts that are not called
         self.seen.update(map(id, fresh))
         own, given = spent - sum(parts), _tensor_of(output)
         inner = any(True for _ in module.children())
@@ -82,8 +82,9 @@ class _Watch:
 
 @contextmanager
 def watched(model: nn.Module) -> Iterator[list[ModuleCall]]:
-    """The steps of all calls inside the `with` block, in the order in which they ended."""
-    with torch.no_grad(), counter() as counting:  # so that parts whose only use were a gradient are not called
+    """Records the calls of modules inside the `with` block, in the order in which they ended. Calls that compute
+    nothing themselves are left out."""
+    with torch.no_grad(), counter() as counting:  # so that parts that only serve the gradient are not called
         watch = _Watch(counting)
         handles = []
         for name, module in model.named_modules():
@@ -101,7 +102,7 @@ def watched(model: nn.Module) -> Iterator[list[ModuleCall]]:
 
 
 def _tensor_of(value: Any) -> Tensor | None:
-    """The first tensor of what a module was given, or gave."""
+    """The first tensor in a module's input or output; None if there is none."""
     if isinstance(value, Tensor):
         return value
     if isinstance(value, PackedSequence):

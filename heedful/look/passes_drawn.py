@@ -1,5 +1,5 @@
-"""The steps of a forward pass as a picture, and as one html file: a row a step, its shape, and its share of parameters
-and operations as bars."""
+"""The steps of a forward pass as a picture, and as one html file: a row for each step, with its shape, and bars for its
+shares of the parameters and operations."""
 
 import html
 from bisect import bisect_right
@@ -10,12 +10,12 @@ from heedful.look.canvas import Rectangle, Shape, TextLine, svg, width_of
 from heedful.look.passes import ModuleCall
 
 ROW, SIZE, EDGE = 20.0, 12.5, 14.0
-BAR = 90.0  # pixels of a whole
+BAR = 90.0  # pixels of a share of 1
 
 
 @dataclass(frozen=True)
 class Passed:
-    """What is drawn: a title, what went in and what was said in words, and the steps, with what shares are of."""
+    """A forward pass to draw: a title, the input and the output in words, the steps, and the model's totals."""
 
     title: str
     given: str
@@ -38,13 +38,13 @@ def numbers_in_words(step: ModuleCall) -> str:
 
 
 def cut_to(line: str, width: float) -> str:
-    """As much of a line as this width has room for, and an ellipsis."""
+    """The beginning of a line that fits into `width` pixels with an ellipsis at the end."""
     room = bisect_right(range(len(line)), width, key=lambda count: width_of(line[:count] + "…", SIZE))
     return line[: max(0, room - 1)] + "…"
 
 
 def picture(passed: Passed, *, dark: bool = False) -> bytes:
-    """An SVG."""
+    """The content of an SVG file."""
     names = max((width_of(step.name, SIZE) for step in passed.steps), default=0.0)
     shapes = max((width_of(shape_in_words(step.gives), SIZE) for step in passed.steps), default=0.0)
     at = [EDGE, EDGE + names + 16, EDGE + names + shapes + 32]
@@ -86,7 +86,7 @@ td.n { text-align: right }
 
 
 def page(passed: Passed) -> str:
-    """One html file that opens offline and has no script."""
+    """One html file, which opens offline and has no script."""
     rows = []
     for number, step in enumerate(passed.steps, start=1):
         shares = (share(step.parameters, passed.parameters), share(step.operations, passed.operations))

@@ -1,4 +1,4 @@
-"""Vectors in the plane: by their two largest principal components, or by t-SNE, and a picture of it.
+"""Projects vectors into the plane, by their two largest principal components or by t-SNE, and draws them.
 
 N vectors, D width.
 """
@@ -14,15 +14,15 @@ from heedful.errors import InputError
 from heedful.look.draw import in_style
 from heedful.look.labels import token_label
 
-MOST = 2000  # vectors whose distances t-SNE keeps all of
-EARLY = 250  # steps in which all attraction is larger, so that clusters find each other
+MOST = 2000  # vectors of t-SNE, which holds the distances of all pairs
+EARLY = 250  # first steps, in which attraction is stronger, so that clusters form
 Rows = Float64[ndarray, "N D"]
 Plane = Float64[ndarray, "N 2"]
 
 
 def principal_plane(vectors: Rows) -> Plane:
-    """The two directions in which they differ most (Pearson 1901), each with the sign that makes its largest entry
-    positive."""
+    """The coordinates along the two principal components (Pearson 1901), each with the sign that makes its largest
+    entry positive."""
     centred = vectors - vectors.mean(0)
     _, _, directions = numpy.linalg.svd(centred, full_matrices=False)
     first = directions[:2]
@@ -32,10 +32,10 @@ def principal_plane(vectors: Rows) -> Plane:
 
 
 def tsne_plane(vectors: Rows, *, perplexity: float = 30.0, steps: int = 750) -> Plane:
-    """Neighbours stay neighbours (van der Maaten and Hinton 2008, algorithm 1, all pairs counted): a Gaussian of the
-    given perplexity around each vector, Student's t in the plane, the divergence of the one from the other made small
-    by gradient descent with momentum, from the principal plane. The same vectors give the same plane. Raises InputError
-    for fewer than four, and for more than `MOST`."""
+    """t-SNE (van der Maaten and Hinton 2008, algorithm 1, with all pairs): neighbours of a vector, by a Gaussian of the
+    given perplexity, stay neighbours in the plane, by Student's t. Minimises the KL divergence by gradient descent
+    with momentum, starting from the principal plane. The same vectors give the same plane. Raises InputError
+    for fewer than four vectors, and for more than `MOST`."""
     N = len(vectors)
     if not 4 <= N <= MOST:
         raise InputError(f"{N} vectors", fix=f"give from 4 to {MOST:,}")
@@ -58,13 +58,13 @@ def tsne_plane(vectors: Rows, *, perplexity: float = 30.0, steps: int = 750) -> 
 
 
 def _distances(points: Rows) -> Float64[ndarray, "N N"]:
-    """Squared."""
+    """Squared Euclidean distances of all pairs."""
     squares = (points**2).sum(1)
     return numpy.maximum(squares[:, None] + squares - 2 * points @ points.T, 0)
 
 
 def _neighbourhoods(vectors: Rows, perplexity: float) -> Float64[ndarray, "N N"]:
-    """Of each vector, how likely it takes each other as its neighbour: each row has this perplexity, by bisection."""
+    """The probability of each vector (row) to have each other as its neighbour, at this perplexity, by bisection."""
     distances = _distances(vectors)
     numpy.fill_diagonal(distances, numpy.inf)
     nearest = distances.min(1, keepdims=True)
@@ -81,7 +81,7 @@ def _neighbourhoods(vectors: Rows, perplexity: float) -> Float64[ndarray, "N N"]
 
 
 def plane_figure(at: Plane, names: Sequence[str], *, title: str) -> Figure:
-    """A point and a name each."""
+    """A figure with a point and a name for each vector."""
     with in_style():
         figure = Figure(figsize=(7.2, 5.4), layout="constrained")
         axes = figure.add_subplot()

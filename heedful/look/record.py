@@ -1,11 +1,11 @@
-"""Attention weights, only when asked for: recomputed beside the fused kernel from the very same arguments.
+"""Records attention weights on demand: recomputes them beside the fused kernel, from the same arguments.
 
     with record(model, "decoder.*.cross_attention") as recording:
         model(source, target)
     recording.weights("decoder.blocks.0.cross_attention")  # (B, H, T, S)
 
-The model carries no flag for it and its output stays the same to the last bit. Hooks do not fire inside compiled
-graphs: hand over the eager model.
+The model needs no flag for it, and its output stays the same to the last bit. Hooks do not run inside compiled
+graphs: pass the eager model.
 
 B batch, T queries, S keys, H heads.
 """
@@ -25,19 +25,19 @@ from heedful.errors import InputError
 
 @runtime_checkable
 class Watched(Protocol):
-    """A layer that can tell the weights of its attention once more from the arguments of its `forward`."""
+    """A layer that can recompute its attention weights from the arguments of its `forward`."""
 
     def asks(self, *arguments: Any) -> tuple[int, int]:
-        """How many heads and queries a call with these arguments has."""
+        """The numbers of heads and of queries of a call with these arguments."""
 
     def weights(
         self, *arguments: Any, heads: Sequence[int] | None, queries: Sequence[int] | None
     ) -> Float[Tensor, "B H T S"]:
-        """Of some heads and some queries alone where they are given."""
+        """The attention weights, only of the given heads and queries (None: all)."""
 
 
 class Recording:
-    """What the watched layers attended to, in the order in which they were called."""
+    """The attention weights of the watched layers, in the order of the calls."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = list(names)
@@ -49,9 +49,10 @@ class Recording:
     def weights(self, name: str) -> Float[Tensor, "B H T S"]:
         """The weights of one layer, in float32 on the CPU, before dropout.
 
-        The queries of successive calls follow each other along T, so that decoding step by step reads like one
-        pass; keys that did not exist yet at a step have zeros. A row of a beam is whatever stood there at that
-        step. Raises InputError for a layer that was not watched or not called, and when the batch changed.
+        The queries of successive calls are concatenated along T, so that decoding step by step looks like one
+        pass; keys that did not exist yet at a step have zeros. A row of a beam search holds whichever hypothesis was
+        in it at that step. Raises InputError for a layer that was not watched or not called, and when the batch
+        changed.
         """
         if name not in self._parts:
             raise InputError(f"layer {name!r} was not recorded", fix=f"choose one of: {', '.join(self.names)}")
@@ -76,11 +77,11 @@ def record(
     heads: Sequence[int] | None = None,
     queries: Sequence[int] | None = None,
 ) -> Iterator[Recording]:
-    """Records the layers whose names match `pattern` (as file names do; several may be given) for as long as the
-    `with` block lasts.
+    """Records the layers whose names match `pattern` (a pattern as for file names, or several) inside the `with`
+    block.
 
-    `heads` and `queries` choose before anything is computed, so that a large map never exists whole. Queries are
-    counted over all calls: with decoding step by step, query 3 is the fourth step. Raises InputError for a
+    `heads` and `queries` are selected before anything is computed, so a large map never exists as a whole. Queries
+    are counted over all calls: in decoding step by step, query 3 is the fourth step. Raises InputError for a
     pattern that no layer matches and for a head that a layer does not have.
     """
     layers = {

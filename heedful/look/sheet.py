@@ -1,4 +1,4 @@
-"""Pictures side by side in one."""
+"""Several pictures in one, side by side."""
 
 import base64
 import io
@@ -9,12 +9,12 @@ from jaxtyping import UInt8
 from PIL import Image
 from torch import Tensor
 
-EDGE = 64  # pixels: smaller pictures are enlarged to about so many, by a whole number
+EDGE = 64  # pixels: smaller pictures are enlarged to about this size, by a whole number
 GAP = 2  # pixels between them
 
 
 def contact_sheet(pictures: UInt8[Tensor, "B N H W"], *, columns: int) -> Image.Image:
-    """Rows of at most so many, on white."""
+    """One picture of all B, with up to `columns` in a row, on white."""
     B, N, H, W = pictures.shape
     scale, columns = max(1, EDGE // max(H, W)), min(columns, B)
     large = pictures.repeat_interleave(scale, 2).repeat_interleave(scale, 3)
@@ -25,7 +25,7 @@ def contact_sheet(pictures: UInt8[Tensor, "B N H W"], *, columns: int) -> Image.
 
 
 def data_url(image: Image.Image) -> str:
-    """A picture as a page or a record holds it."""
+    """A picture as a PNG in a data URL."""
     return f"data:image/png;base64,{base64.b64encode(png(image)).decode()}"
 
 

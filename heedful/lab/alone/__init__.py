@@ -1,1 +1,1 @@
-"""A decoder alone: experts, and what it repeats."""
+"""Decoder-only models: experts and repetition."""

@@ -1,4 +1,4 @@
-"""A mixture of experts (Shazeer et al. 2017, section 2.1): many MLPs, of which each token uses two."""
+"""A mixture of experts (Shazeer et al. 2017, section 2.1): many MLPs, and each token uses two of them."""
 
 import torch
 from torch import Tensor
@@ -12,19 +12,19 @@ from heedful.lab.exhibit import NOTHING_SAID, Draws, Rows, Says, Shown, beside, 
 from heedful.lab.whole_words import parameters
 from heedful.training.optimizers import Adam
 
-USED = 2  # experts of a token
-RATE = 0.02  # at which a gate learns balance
+USED = 2  # experts for each token
+RATE = 0.02  # learning rate of the gate
 
 
 def routed(x: Tensor, gate: Tensor, noise: float = 0.0) -> tuple[Tensor, Tensor]:
-    """The experts of each token (N, USED), and how much each counts: a softmax over those that were chosen."""
+    """The experts of each token (N, USED) and their weights: a softmax over the chosen ones."""
     scores, chosen = (x @ gate + noise * torch.randn(len(x), gate.shape[1])).topk(USED, dim=-1)
     return chosen, scores.softmax(-1)
 
 
 def balanced(x: Tensor, gate: Tensor, steps: int) -> Tensor:
-    """The gate, taught by the loss of balance alone (their equation 6, of noisy choices as in section 2.1): the squared
-    variation of how much each expert is asked for over all tokens."""
+    """The gate, trained only on the balancing loss (their equation 6, with noisy gating as in section 2.1): the squared
+    coefficient of variation of the experts' total weights over all tokens."""
     gate = gate.clone().requires_grad_()
     optimizer = Adam([gate], lr=RATE)
     for _ in range(steps):
@@ -38,12 +38,12 @@ def balanced(x: Tensor, gate: Tensor, steps: int) -> Tensor:
 
 
 def experts_of(says: Says, *, experts: Rows = 256, width: Rows = 16, tokens: Draws = 2048, seed: int = 0) -> Shown:
-    """Parameters grow with the experts, the work of a token does not; and without a loss of its own the gate asks few
-    of them."""
+    """Parameters grow with the number of experts, the operations for a token do not. Without a balancing loss, the gate
+    uses few experts."""
     torch.manual_seed(seed)
     config = BlockConfig(attention=AttentionConfig(n_heads=1), d_ff=4 * width)
     made = [MLP(width, config) for _ in range(experts)]
-    x = torch.randn(tokens, width) + 2 * torch.randn(width)  # tokens have much in common
+    x = torch.randn(tokens, width) + 2 * torch.randn(width)  # the tokens share a large component
     gate = torch.randn(width, experts) * width**-0.5
     counts = [2**power for power in range(2, experts.bit_length())]
     some = x[:256]

@@ -1,4 +1,4 @@
-"""Repetition, measured: how many n-grams of a text were there before."""
+"""Measures repetition: the share of a text's n-grams that occurred before."""
 
 from collections.abc import Sequence
 
@@ -16,14 +16,13 @@ LENGTHS = (1, 2, 3, 4)
 
 
 def repeated(words: Sequence[object], n: int) -> float:
-    """The share of n-grams that came before in the same text (Welleck et al. 2020, equation 6)."""
+    """The share of n-grams that occurred before in the same text (Welleck et al. 2020, equation 6)."""
     grams = [tuple(words[at : at + n]) for at in range(len(words) - n + 1)]
     return 1 - len({*grams}) / len(grams) if grams else 0.0
 
 
 def washington(says: Says, *, text: str = LOOP, tokens: Rows = 80, seed: int = 0) -> Shown:
-    """The deck's sample; and a model that has learnt nothing, which runs in a circle too, until no three tokens may
-    come twice."""
+    """The deck's sample, and an untrained model, which repeats itself too, unless no three tokens may occur twice."""
     torch.manual_seed(seed)
     model = LM(lm_config(LANGUAGE_MODELS["gpt-nano"], vocab_size=64, context_length=tokens + 2)).eval()
     start = torch.tensor([[3]])

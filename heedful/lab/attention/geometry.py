@@ -1,4 +1,4 @@
-"""Scores, drawn: a dot product as lengths and an angle, and all of them as a matrix."""
+"""Drawings of scores: a dot product as lengths and an angle, and the scores of all pairs as a matrix."""
 
 import math
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def drawn_product(says: Says, *, query: list[float] = [2.0, 1.0], key: list[float] = [1.0, 2.5]) -> Shown:  # noqa: B006  # no one changes them
-    """q.k is the length of q times that of k's shadow on it."""
+    """q.k is the length of q times that of the projection (the shadow) of k on it."""
     if (len(query), len(key)) != (2, 2):
         raise ValueError("a plane has two numbers of each")
     q, k = table([query])[0], table([key])[0]
@@ -51,7 +51,7 @@ def drawn_product(says: Says, *, query: list[float] = [2.0, 1.0], key: list[floa
 
 
 def matrix_of_scores(says: Says) -> Shown:
-    """Every query by every key: of five queries by hand, and of the words of fruit and tech with each other."""
+    """The dot products of the five queries with all keys, and the cosines of all pairs of fruit and tech words."""
     scores = QUERIES @ KEYS.T
     words = torch.tensor([*WORDS.values()], dtype=torch.float64)
     alike = cosines(words, words)

@@ -1,4 +1,4 @@
-"""Laws of attention, tried on layers of the project: projections, sums, permutations, softness, cost, cheating."""
+"""Laws of attention, tested on the project's layers: projections, sums, permutations, softness, cues, leaks."""
 
 import math
 
@@ -30,7 +30,7 @@ def attending(d_model: int, n_heads: int, seed: int = 0) -> Attention:
 
 
 def self_attention(says: Says, *, tokens: Rows = 5, width: Width = 8) -> Shown:
-    """Self-attention is the same call, given one sequence twice. The deck's matrices are d x x; x = x' = v here."""
+    """Self-attention is the same call with one sequence twice. The deck's matrices are d x x; here x = x' = v."""
     layer = attending(width, 1)
     x = torch.randn(1, tokens, width, dtype=torch.float64)
     own = layer(layer.queries(x), layer.keys_values(x), mask=EVERYONE)
@@ -42,7 +42,8 @@ def self_attention(says: Says, *, tokens: Rows = 5, width: Width = 8) -> Shown:
 
 
 def cross_attention(says: Says, *, source: Rows = 6, target: Rows = 4, blocks: Rows = 3) -> Shown:
-    """A decoder whose blocks all look at one memory: whose tokens are rows of its weights, whose columns?"""
+    """All blocks of a decoder attend to one memory: the tokens of which side are the rows of the weights, of which the
+    columns?"""
     torch.manual_seed(0)
     heads = AttentionConfig(n_heads=2)
     stack = Stack(16, StackConfig(n_layers=blocks, block=BlockConfig(attention=heads, cross=heads, d_ff=32))).eval()
@@ -67,7 +68,7 @@ def cross_attention(says: Says, *, source: Rows = 6, target: Rows = 4, blocks: R
 
 
 def heads(says: Says, *, preset: str = "transformer-base") -> Shown:
-    """Multi-head attention of the paper's size: how many output matrices there are, and from what values are made."""
+    """Multi-head attention of the paper's size: the number of output matrices, and the input of the values."""
     row = transformer(preset)
     layer = attending(row.d_model, row.n_heads)
     x, memory = torch.randn(2, 1, 3, row.d_model, dtype=torch.float64)
@@ -85,7 +86,7 @@ def heads(says: Says, *, preset: str = "transformer-base") -> Shown:
 
 
 def sums(says: Says, *, tokens: Rows = 6, width: Width = 4) -> Shown:
-    """Tokens as columns: weights sum to one over keys, for each query."""
+    """With tokens as columns, the weights of each query sum to one over the keys."""
     torch.manual_seed(0)
     q, k = torch.randn(2, 1, 1, tokens, width, dtype=torch.float64)
     weights = attention_weights(q, k, mask=EVERYONE, scale=width**-0.5)[0, 0].T  # a[x_m, x_n]: key m, query n
@@ -98,7 +99,7 @@ def sums(says: Says, *, tokens: Rows = 6, width: Width = 4) -> Shown:
 
 
 def permutations(says: Says, *, tokens: Rows = 6, width: Width = 8, seed: int = 0) -> Shown:
-    """What happens to the outputs of self-attention when the tokens are put in another order?"""
+    """What happens to the outputs of self-attention when the tokens are reordered?"""
     layer = attending(width, 2, seed)
     x, order = torch.randn(1, tokens, width, dtype=torch.float64), torch.randperm(tokens)
 
@@ -116,7 +117,7 @@ def permutations(says: Says, *, tokens: Rows = 6, width: Width = 8, seed: int = 
 
 
 def saturation(says: Says, *, keys: Rows = 64, draws: Rows = 200, largest: Width = 1024) -> Shown:
-    """Queries and keys of unit variance: the variance of their product, and how soft its softmax is, by width."""
+    """For queries and keys of unit variance: the variance of their product and the entropy of the softmax, by width."""
     torch.manual_seed(0)
     widths = [2**power for power in range(1, int(math.log2(largest)) + 1)]
     variance: list[float] = []
@@ -143,7 +144,7 @@ def saturation(says: Says, *, keys: Rows = 64, draws: Rows = 200, largest: Width
 
 
 def cues(says: Says, *, sharp: float = 4.0) -> Shown:
-    """A red cup among papers: without a query what stands out is looked at; with one, what is looked for."""
+    """A red cup among papers: without a query, attention goes to what stands out; with one, to what it asks for."""
     things = ["cup", "paper", "book"]
     salience, wanted = torch.tensor([3.0, 1.0, 1.0]), torch.eye(3)[2]
     keys = torch.eye(3, dtype=torch.float64)
@@ -166,7 +167,7 @@ def cues(says: Says, *, sharp: float = 4.0) -> Shown:
 
 
 def leaks(says: Says, *, tokens: Rows = 6) -> Shown:
-    """The gradient of output i by input j, for all i and j: without a mask, words that come later are seen."""
+    """The gradient of output i by input j, for all i and j: without a mask, outputs depend on later words."""
     layer = attending(8, 2)
 
     def reached(mask: Mask) -> Tensor:

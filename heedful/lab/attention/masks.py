@@ -1,4 +1,4 @@
-"""Who may look at whom: where a mask is added, any pattern, and those that make long sequences cheaper."""
+"""Masks: where a mask is added, arbitrary patterns, and patterns that make long sequences cheaper."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ def seen(mask: Mask, T: int, S: int) -> Tensor:
 
 
 def inside_or_outside(says: Says, *, width: Width = 4, bias: float = -1.5, seed: int = 0) -> Shown:
-    """(QK' + M) / sqrt d against QK' / sqrt d + M, for minus infinity and for a finite bias."""
+    """Compares (QK' + M) / sqrt d with QK' / sqrt d + M, for minus infinity and for a finite bias."""
     torch.manual_seed(seed)
     q, k = torch.randn(2, 1, 1, 4, width, dtype=torch.float64)
     scores, scale = q @ k.mT, width**-0.5
@@ -43,7 +43,7 @@ def any_mask(says: Says) -> Shown:
 
 
 def local_and_compressed(says: Says, *, tokens: Rows = 12, shorter: int = 3, block: Rows = 4) -> Shown:
-    """Attention within blocks, and attention to keys that a strided convolution made fewer (Liu et al. 2018, 4.2.4)."""
+    """Attention within blocks, and attention to fewer keys, after a strided convolution (Liu et al. 2018, 4.2.4)."""
     place = torch.arange(tokens)
     blocks = place[:, None] // block == place[None] // block
     local = blocks & (place[:, None] >= place[None])
@@ -63,7 +63,7 @@ def local_and_compressed(says: Says, *, tokens: Rows = 12, shorter: int = 3, blo
 
 
 def sparse(says: Says, *, tokens: Rows = 24, window: int = 4, stride: int = 6) -> Shown:
-    """What each pattern leaves of all pairs of tokens (Prince, section 12.9)."""
+    """The share of all pairs of tokens that each pattern allows (Prince, section 12.9)."""
     place = torch.arange(tokens)
     back = place[:, None] - place[None]
     strided = (back >= 0) & ((back < window) | (place[None] % stride == stride - 1))
@@ -80,14 +80,14 @@ def sparse(says: Says, *, tokens: Rows = 24, window: int = 4, stride: int = 6) -
 
 
 def shares_of_pairs(says: Says, masks: Mapping[str, Mask], tokens: int, *, columns: int) -> Shown:
-    """Each mask as a grid, and how many of all pairs of tokens it leaves."""
+    """Each mask as a grid, and the share of all pairs of tokens that it allows."""
     grid = {name: seen(mask, tokens, tokens) for name, mask in masks.items()}
     shares = {f"{name}: share of all pairs": round(float(each.float().mean()), 4) for name, each in grid.items()}
     return Shown(beside(says, shares), grids(grid, columns=columns))
 
 
 def mask_grids(says: Says, *, tokens: Rows = 10) -> Shown:
-    """Every kind of mask that the project has a word for."""
+    """Every kind of mask that has a name in the project."""
     segments = torch.tensor([[1] * 4 + [2] * 4 + [0] * 2]) if tokens == 10 else torch.ones(1, tokens, dtype=torch.long)
     valid = torch.arange(tokens)[None] < tokens - 3
     masks = {

@@ -1,4 +1,4 @@
-"""Queries, keys and values: retrieval from hard to soft by one temperature, and the scores that decks name."""
+"""Queries, keys and values: retrieval from hard to soft by a temperature, and the scores that the decks name."""
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -18,8 +18,8 @@ TEMPERATURES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
 def spelled(name: str) -> Tensor:
-    """A name as a bag of its letters in order (pairs of neighbours, with both ends), of length 1. Raises InputError for
-    other signs than the letters a to z."""
+    """A name as a vector of length 1: the counts of its letter pairs, including both ends. Raises InputError for other
+    characters than the letters a to z."""
     if not (name.isascii() and name.isalpha()):
         raise InputError(f"{name!r} is no name in the letters a to z", where="query", fix="leave out all others")
     vector = torch.zeros(27 * 27, dtype=torch.float64)
@@ -30,14 +30,14 @@ def spelled(name: str) -> Tensor:
 
 
 def looked_up(query: str, database: Mapping[str, str], temperature: float) -> Tensor:
-    """The weights with which a query looks at the names of a database: near 0 they are hard."""
+    """The attention weights of a query over the names of a database: hard at temperatures near 0."""
     keys = torch.stack([spelled(name) for name in database])
     q, k = spelled(query)[None, None, None], keys[None, None]
     return attention_weights(q, k, mask=EVERYONE, scale=1 / temperature)[0, 0, 0]
 
 
 def database(says: Says, *, query: str = "Barros", temperature: float = 0.01) -> Shown:
-    """The value of the likest key, of all keys by likeness, or none: one temperature goes from one to the other."""
+    """Looks a name up in a database: a temperature leads from the value of the nearest key to a mean over all keys."""
     if temperature < 0:
         raise ValueError("a temperature is above 0")
     names, values = [*DATABASE], [*DATABASE.values()]
@@ -61,7 +61,7 @@ def database(says: Says, *, query: str = "Barros", temperature: float = 0.01) ->
 
 
 def soft_retrieval(says: Says, *, queries: Rows = 3, keys: Rows = 5, width: Width = 4, seed: int = 0) -> Shown:
-    """The weights of a query are a softmax, whatever the score; the output is a mean of the values by them."""
+    """The weights of a query are a softmax, whatever the score; the output is the mean of the values by the weights."""
     torch.manual_seed(seed)
     q, k, v = (torch.randn(1, 1, n, width, dtype=torch.float64) for n in (queries, keys, keys))
     weights = attention_weights(q, k, mask=EVERYONE, scale=width**-0.5)
@@ -75,7 +75,7 @@ def soft_retrieval(says: Says, *, queries: Rows = 3, keys: Rows = 5, width: Widt
 
 
 def all_scores(q: Tensor, k: Tensor) -> dict[str, Tensor]:
-    """The weights (T, S) of the same queries and keys by each score that the decks name."""
+    """The weights (T, S) of the same queries and keys with each score that the decks name."""
     T, width = q.shape
     additive = AdditiveAttention(width, width, 8).double()
     keys = additive.keys(k[None].expand(T, -1, -1), torch.ones(T, len(k), dtype=torch.bool))
@@ -93,7 +93,7 @@ def weighed(q: Tensor, k: Tensor, scale: float) -> Tensor:
 
 
 def dot_products(says: Says, *, longer: float = 2.0) -> Shown:
-    """Which key scores highest for a query: one that equals it, or a longer one?"""
+    """Which key scores highest for a query: an equal one, or a longer one?"""
     query = table([[1, 2]])
     keys = torch.cat([query, longer * query, table([[2, 1]])])
     scores = (query @ keys.T)[0]
@@ -124,7 +124,7 @@ def cosine(says: Says, *, seed: int = 0) -> Shown:
 
 
 def additive(says: Says, *, d_query: Width = 6, d_key: Width = 10, d_align: Width = 4, seed: int = 0) -> Shown:
-    """The project's additive attention against the formula written out; query and keys have widths of their own."""
+    """Compares the project's additive attention with the formula written out; query and keys differ in width."""
     torch.manual_seed(seed)
     layer = AdditiveAttention(d_query, d_key, d_align).double()
     q, k = torch.randn(1, d_query, dtype=torch.float64), torch.randn(1, 5, d_key, dtype=torch.float64)

@@ -1,1 +1,1 @@
-"""Beyond text and pictures: both together, proteins, decisions."""
+"""Beyond text or pictures alone: both together, proteins, decisions."""

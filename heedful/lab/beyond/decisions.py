@@ -1,5 +1,5 @@
-"""A Decision Transformer that has seen random walks alone finds short ways, since it is asked for them (Chen et al.
-2021, section 3, figure 2)."""
+"""A Decision Transformer that was only trained on random walks finds short paths when asked for them (Chen et al. 2021,
+section 3, figure 2)."""
 
 from functools import cache
 from random import Random
@@ -21,13 +21,13 @@ MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 def moved(cell: int, action: int) -> int:
-    """A step on a square of cells; at the edge one stays."""
+    """The cell after a step on a square grid; steps off the grid stay in the cell."""
     row, column = cell // SIDE + MOVES[action][0], cell % SIDE + MOVES[action][1]
     return row * SIDE + column if 0 <= row < SIDE and 0 <= column < SIDE else cell
 
 
 class Walks(NamedTuple):
-    """Returns to go (B, T), each step costs 1; cells, actions, and which steps are real."""
+    """Returns to go (each step costs 1) over LONGEST; cells; actions; and which steps are valid: all (B, T)."""
 
     returns: Tensor
     cells: Tensor
@@ -36,7 +36,7 @@ class Walks(NamedTuple):
 
 
 def walks(draw: Random, count: int) -> Walks:
-    """Random walks from any cell, until the goal or the last step."""
+    """Random walks from random cells, until the goal or the last step."""
     rows = []
     for _ in range(count):
         cell = draw.randrange(GOAL)
@@ -46,7 +46,7 @@ def walks(draw: Random, count: int) -> Walks:
             cells.append(cell)
             actions.append(draw.randrange(len(MOVES)))
             cell = moved(cell, actions[-1])
-        cost = len(cells) if cell == GOAL else 2 * LONGEST  # never there: as bad as it can be
+        cost = len(cells) if cell == GOAL else 2 * LONGEST  # if it never arrives, the worst return
         pad = LONGEST - len(cells)
         rows.append(
             (
@@ -79,7 +79,7 @@ def learnt(steps: int) -> DecisionTransformer:
 
 @torch.no_grad()
 def walked(model: DecisionTransformer, start: int, wanted: int) -> int:
-    """How many steps it takes to the goal when asked for `wanted`; LONGEST where it does not arrive."""
+    """The number of steps to the goal when asked for a path of `wanted` steps; LONGEST if it does not arrive."""
     cells, actions, returns = [start], [0], [-wanted / LONGEST]
     for taken in range(LONGEST):
         states = one_hot(torch.tensor([cells]), GOAL + 1).float()
@@ -95,7 +95,7 @@ def walked(model: DecisionTransformer, start: int, wanted: int) -> int:
 
 
 def by_return(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """From each cell: asked for the shortest way, asked for a long one, and what a random walk takes."""
+    """The mean steps to the goal: when asked for the shortest path, when asked for a long one, and by a random walk."""
     model, draw = learnt(steps), Random(3)
     shortest = {cell: 2 * (SIDE - 1) - cell // SIDE - cell % SIDE for cell in range(GOAL)}
     asked = {

@@ -1,4 +1,4 @@
-"""CLIP: classes are texts, so that a class that was never shown can be asked for."""
+"""CLIP: classes are texts, so the model can be asked about classes that it was never trained on."""
 
 import torch
 from torch import Tensor
@@ -14,15 +14,15 @@ from heedful.models.vision_presets import ClipSize, clip_config
 from heedful.training.loss import contrastive
 
 STEPS = 400
-WEIGHT_DECAY = 0.3  # without it what it says of new combinations hangs on how it began: it learns the others by heart
+WEIGHT_DECAY = 0.3  # without it the model memorises, and its answers on new combinations depend on the seed
 CORNERS = ("top left", "top right", "bottom left", "bottom right")
 TEXTS = [f"{colour} {corner}" for colour in COLOURS for corner in CORNERS]
-NEW = [f"{colour} {corner}" for colour, corner in zip(COLOURS, CORNERS, strict=True)]  # never shown with its text
-CLEAR = 3  # pixels between a shape's middle and the picture's, at least
+NEW = [f"{colour} {corner}" for colour, corner in zip(COLOURS, CORNERS, strict=True)]  # not in the training data
+CLEAR = 3  # the least distance in pixels from a shape's centre to the picture's, along each axis
 
 
 def placed(part: str, count: int) -> tuple[Tensor, Tensor]:
-    """Pictures (B, 3, S, S) of shapes that lie clearly in a corner, and which of TEXTS tells each (B)."""
+    """Pictures (B, 3, S, S) of shapes that are clearly in a corner, and the indices of their TEXTS (B)."""
     made: Pictures = pictures(part, count)
     on, at = made.masks.float(), torch.arange(SIDE).float() + 0.5
     down, across = ((on.sum(axis) * at).sum(1) / on.sum((1, 2)) - SIDE / 2 for axis in (2, 1))
@@ -32,8 +32,8 @@ def placed(part: str, count: int) -> tuple[Tensor, Tensor]:
 
 
 def zero_shot(says: Says, *, steps: Steps = STEPS, seed: int = 0) -> Shown:
-    """Pictures and their texts are brought together, "red top left" and such; four of the sixteen combinations are left
-    out, and then asked for among all sixteen, by their texts alone."""
+    """Trains CLIP on pictures and texts such as "red top left". Four of the sixteen combinations are left out, and then
+    classified among all sixteen, only by their texts."""
     torch.manual_seed(seed)
     words = WordVocabulary(TEXTS)
     size = ClipSize(

@@ -1,4 +1,4 @@
-"""AlphaFold's block, small: residues that touch change together, and it learns to tell that from made families."""
+"""A small Evoformer, AlphaFold's block: it learns from synthetic families that residues in contact change together."""
 
 from functools import cache
 
@@ -18,8 +18,8 @@ CONFIG = EvoformerConfig(
 
 
 def families(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Sequences (count, relatives, residues) and which residues touch: some pairs, of which one is always the mate of
-    the other, as bases pair; all else is random."""
+    """Sequences (count, relatives, residues), and which residues touch (count, residues, residues): in some pairs, one
+    residue determines the other, as in base pairs; all else is random."""
     sequences = torch.randint(KINDS, (count, RELATIVES, RESIDUES), generator=generator)
     touch = torch.zeros(count, RESIDUES, RESIDUES)
     for family in range(count):
@@ -44,7 +44,7 @@ def learnt(steps: int) -> Evoformer:
 
 
 def contacts(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """What a pair hangs on in each kind of attention; and contacts that are told from relatives alone."""
+    """What an output depends on in each kind of attention; and contacts that are predicted from the sequences alone."""
     model = learnt(steps)
     block = model.blocks[0]
     assert isinstance(block, EvoformerBlock)
@@ -62,7 +62,7 @@ def contacts(says: Says, *, steps: Steps = STEPS) -> Shown:
         bool(rows[3].all() and rows.sum() == RESIDUES),
         bool(columns[:, 4].all() and columns.sum() == RELATIVES),
     )
-    # An edge (2, 6) comes of the edges (2, k), and of (6, k), which close the triangles.
+    # Edge (2, 6) depends on the edges (2, k), and on (6, k), which close the triangles.
     triangles = bool(triangle[2].all() and triangle[6].all() and triangle.sum() == 2 * RESIDUES)
     sequences, touch = families(40, torch.Generator().manual_seed(9))
     with torch.no_grad():

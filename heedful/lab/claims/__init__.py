@@ -1,1 +1,1 @@
-"""Claims in words: some can be tried, others are facts of the world."""
+"""Claims in words: some can be tested, others are facts about the world."""

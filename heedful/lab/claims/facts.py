@@ -1,9 +1,9 @@
-"""Facts of the world that decks quote: nothing here can compute them, and some are wrong."""
+"""Facts about the world that the decks quote: they cannot be computed here, and some are wrong."""
 
 from heedful.lab.exhibit import Claim, Says, Shown, beside, holds
 from heedful.lab.numbers.counted import MIX
 
-# What is right of those that are wrong.
+# The correct values of the wrong ones.
 RIGHT: dict[str, str | int] = {
     "teraflops of a card": "18.7 at its peak",
     "11000 is a number of": "tokens",
@@ -17,7 +17,7 @@ RIGHT: dict[str, str | int] = {
 
 
 def quoted(says: Says) -> Shown:
-    """Each as the deck has it; wrong where that is known, and otherwise as quoted."""
+    """Each fact as in the deck: wrong if that is known, and otherwise quoted."""
     return Shown([fact(says, claim) for claim in says.values])
 
 
@@ -28,7 +28,7 @@ def fact(says: Says, claim: str) -> Claim:
 
 
 def mix_of_data(says: Says) -> Shown:
-    """The data of GPT-3: sizes as they are printed, and what the weights sum to."""
+    """The data of GPT-3: the printed sizes, and the sum of the weights."""
     computed = {
         "tokens, billions": [size for size, _ in MIX.values()],
         "weights in percent sum to": sum(weight for _, weight in MIX.values()),

@@ -1,4 +1,4 @@
-"""What decks say of models in a sentence, tried on small ones with random weights."""
+"""The decks' one-sentence claims about models, tested on small models with random weights."""
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -15,7 +15,7 @@ WORDS = ("<end>", "I", "am", "a", "student", "you", "are", "the")
 
 
 def small_translator(seed: int) -> Seq2Seq:
-    """Two blocks on each side, of width 16, over a vocabulary of eight words."""
+    """A Transformer with two blocks on each side, width 16 and a vocabulary of eight words, in eval mode."""
     torch.manual_seed(seed)
     row = TransformerSize(d_model=16, n_heads=2, d_ff=32, encoder_layers=2, decoder_layers=2, dropout=0.0)
     size = len(WORDS)
@@ -23,7 +23,7 @@ def small_translator(seed: int) -> Seq2Seq:
 
 
 def output_of_a_decoder(says: Says, *, seed: int = 0) -> Shown:
-    """The last layer's output after a softmax: how many words have a probability above zero."""
+    """Counts the words with a probability above zero in the softmax of the last layer's output."""
     with torch.inference_mode():
         logits = small_translator(seed)(torch.tensor([[1, 2, 3]]), torch.tensor([[0]]))[0, -1]
     probabilities = logits.softmax(-1)
@@ -36,7 +36,7 @@ def output_of_a_decoder(says: Says, *, seed: int = 0) -> Shown:
 
 
 def logits_to_a_word(says: Says, *, seed: int = 0) -> Shown:
-    """Logits, their log-softmax, the likeliest word, and the loss of saying it."""
+    """Shows logits, their log-softmax, the likeliest word, and the loss if that word is the target."""
     with torch.inference_mode():
         logits = small_translator(seed)(torch.tensor([[1, 2, 3]]), torch.tensor([[0, 1]]))[0, -1]
     logs = logits.log_softmax(-1)
@@ -49,7 +49,7 @@ def logits_to_a_word(says: Says, *, seed: int = 0) -> Shown:
 
 
 def widths_and_norms(says: Says, *, tokens: Rows = 7, width: Width = 512) -> Shown:
-    """How many vectors come out for so many that go in; and whether a layer norm minds what else is in the batch."""
+    """The numbers of input and output vectors; and whether a layer norm depends on the rest of the batch."""
     torch.manual_seed(0)
     norm = make_norm("layer", width, 1e-5)
     x = torch.randn(2, tokens, width)
@@ -69,7 +69,7 @@ def widths_and_norms(says: Says, *, tokens: Rows = 7, width: Width = 512) -> Sho
 
 
 def who_generates(says: Says, *, seed: int = 1) -> Shown:
-    """An encoder-decoder is asked for words, one after another."""
+    """An encoder-decoder generates words, one after another."""
     (found,) = greedy(small_translator(seed), torch.tensor([[1, 2, 3]]), bos=0, eos=0, longest=6, shortest=3)
     said = " ".join(WORDS[token] for token in found.tokens)
     return Shown(
@@ -78,7 +78,7 @@ def who_generates(says: Says, *, seed: int = 1) -> Shown:
 
 
 def parts_of_a_program(says: Says, *, name: str = "BilingualDataset") -> Shown:
-    """Looks a name up among the data sets of PyTorch."""
+    """Looks for a name among the data set classes of PyTorch."""
     kinds: list[type] = [Dataset]
     waiting: list[type] = [Dataset]
     while waiting:
@@ -86,5 +86,5 @@ def parts_of_a_program(says: Says, *, name: str = "BilingualDataset") -> Shown:
         kinds, waiting = kinds + below, waiting + below
     theirs = [kind for kind in kinds if kind.__module__.startswith("torch.")]
     lines = [holds(says, "BilingualDataset is a class of PyTorch", name in [kind.__name__ for kind in theirs])]
-    told = sorted({kind.__name__ for kind in theirs if kind.__module__ == Dataset.__module__})  # pipes are dozens
+    told = sorted({kind.__name__ for kind in theirs if kind.__module__ == Dataset.__module__})  # leaves out the pipes
     return Shown(lines + unsaid({"data sets of PyTorch": " ".join(told)}))

@@ -1,1 +1,1 @@
-"""What attention, recurrence and convolution cost, measured."""
+"""The measured costs of attention, recurrence and convolution."""

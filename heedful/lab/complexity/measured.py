@@ -1,4 +1,4 @@
-"""Operations, bytes and paths of three layers that mix tokens: counted as they run, exponents fitted to the counts."""
+"""Operations, bytes and path lengths of three layers that mix tokens, counted as they run, with fitted exponents."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,14 +17,14 @@ LENGTHS, WIDTHS, KERNELS = (256, 512, 1024), (16, 32, 64), (3, 5, 9)
 
 
 def operations(run: Callable[[], object]) -> int:
-    """Multiplications and additions of all products of matrices and convolutions in a call."""
+    """The multiplications and additions of all matrix products and convolutions in a call."""
     with torch.no_grad(), counter() as counting:
         run()
     return counting.get_total_flops()
 
 
 def exponent(sizes: Sequence[Number], counts: Sequence[Number]) -> float:
-    """The slope of the counts over the sizes, both as logarithms."""
+    """The slope of the counts over the sizes in a log-log plot, fitted by least squares."""
     return float(np.polyfit(np.log(sizes), np.log(counts), 1)[0])
 
 
@@ -35,7 +35,7 @@ def mixing(x: Tensor) -> Tensor:
 
 
 def recurrence(width: int) -> Layer:
-    """h_t = tanh(W h_{t-1} + x_t), a step a token."""
+    """A layer h_t = tanh(W h_{t-1} + x_t), with one step for each token."""
     cell = nn.Linear(width, width)
 
     def run(x: Tensor) -> Tensor:
@@ -59,15 +59,15 @@ def counted(make: Callable[[int], Layer], n: int, d: int) -> int:
 
 
 def exponents(make: Callable[[int], Layer]) -> list[float]:
-    """Of the number of tokens and of their width."""
+    """The exponents of the cost in the number of tokens and in their width."""
     by_length = [counted(make, n, 32) for n in LENGTHS]
     by_width = [counted(make, 64, d) for d in WIDTHS]
     return [round(exponent(LENGTHS, by_length), 3), round(exponent(WIDTHS, by_width), 3)]
 
 
 def path(make: Callable[[int], Layer], tokens: int = 24) -> int:
-    """How many steps, or layers, a gradient takes from the first token to the last; attention and a recurrence are one
-    layer, whose steps are those of its longest chain, and convolutions are stacked until it arrives."""
+    """The number of layers that are stacked until a gradient passes from the last output to the first token, at most
+    `tokens`. Attention and recurrence need one; the steps of a recurrence are those of its longest `chain`."""
     layers, x = 0, torch.randn(1, tokens, 4, requires_grad=True)
     out = x
     while layers < tokens:
@@ -80,7 +80,7 @@ def path(make: Callable[[int], Layer], tokens: int = 24) -> int:
 
 
 def two_layers(says: Says, *, tokens: Rows = 24) -> Shown:
-    """Attention and recurrence: exponents of their cost, and how many steps cannot be taken at once."""
+    """Attention and recurrence: the exponents of their cost, and the number of sequential steps."""
     attention, recurrent = exponents(lambda d: mixing), exponents(recurrence)
     computed = {
         "exponents of attention in L and d": attention,
@@ -92,13 +92,13 @@ def two_layers(says: Says, *, tokens: Rows = 24) -> Shown:
 
 
 def chain(layer: Layer, tokens: int) -> int:
-    """The longest chain of dependent tanh in the graph of the last output."""
+    """The longest chain of dependent tanh operations in the graph of the last output."""
     last = layer(torch.randn(1, tokens, 4, requires_grad=True))[0, -1].sum()
     return longest_chain(last, lambda node: type(node).__name__ == "TanhBackward0")
 
 
 def longest_chain(out: Tensor, counts: Callable[[object], bool] = lambda node: True) -> int:
-    """Of the operations behind a result that wait for each other, as many as count of the longest chain."""
+    """The largest number of operations that `counts` on a chain of dependent operations behind a result."""
     longest: dict[object, int] = {}
     waiting = [(out.grad_fn, 0)]
     while waiting:
@@ -112,7 +112,7 @@ def longest_chain(out: Tensor, counts: Callable[[object], bool] = lambda node: T
 
 
 def three_layers(says: Says, *, tokens: Rows = 24, kernel: Rows = 3) -> Shown:
-    """Convolution, recurrence, attention: what the table says, counted; and the path between first and last token."""
+    """Convolution, recurrence and attention: the costs in the table, and the path from the first token to the last."""
     lengths = exponents(lambda d: convolution(d, kernel))
     by_kernel = [counted(partial(convolution, kernel=k), 64, 32) for k in KERNELS]
     computed = {
@@ -139,7 +139,7 @@ def drawn() -> Drawing:
 
 
 def memory(says: Says, *, width: Width = 32) -> Shown:
-    """Bytes of the weights by the numbers of queries and of keys."""
+    """The bytes of the attention weights, by the numbers of queries and keys."""
 
     def size(m: int, n: int) -> int:
         q, k = torch.randn(1, 1, m, width), torch.randn(1, 1, n, width)
@@ -156,14 +156,14 @@ def memory(says: Says, *, width: Width = 32) -> Shown:
 
 
 def worst_case(says: Says) -> Shown:
-    """The exercise: what attention keeps at once, m queries and n keys of width d, values of width l."""
+    """The exercise: the memory of attention with m queries and n keys of width d, and values of width l."""
     shown = memory(says)
     most = "O(mn) for the weights, and O(nd + nl + md + ml) for what goes in and comes out"
     return Shown([*shown.lines, *unsaid({"kept at once, at most": most})], shown.draw)
 
 
 def values_and_weights(says: Says, *, width: Width = 32) -> Shown:
-    """What is linear in the number of tokens, and what is quadratic."""
+    """Which cost is linear in the number of tokens, and which is quadratic?"""
     torch.manual_seed(0)
     layer = Attention(width, AttentionConfig(n_heads=1))
 

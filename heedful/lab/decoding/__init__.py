@@ -1,1 +1,1 @@
-"""Decoding, watched."""
+"""Decoding, step by step."""

@@ -1,4 +1,4 @@
-"""Sampling: what top-k and top-p leave of a distribution, and what keeping keys and values saves."""
+"""Sampling: what top-k and top-p keep of a distribution, and what caching keys and values saves."""
 
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,8 @@ PROMPT = "a chapter about"
 
 
 def kept_and_not(found: Book, prompt: str, count: int) -> tuple[list[int], list[int], int, int]:
-    """The same greedy text twice, with keys and values kept, and with all read anew for each word; and the operations
-    of each."""
+    """The greedy tokens with a cache of keys and values, those with everything recomputed for each word, and the
+    operations of both."""
     ids = torch.tensor([found.words.ids(prompt)])
     model = found.model
 
@@ -44,8 +44,8 @@ def kept_and_not(found: Book, prompt: str, count: int) -> tuple[list[int], list[
 def sampling(
     says: Says, *, prompt: str = PROMPT, top_k: int = 3, top_p: float = 0.8, words: Rows = 24, steps: Steps = STEPS
 ) -> Shown:
-    """What a small model of made text may say next: all of it, the `top_k` likeliest, and those that together have
-    `top_p`; three texts that are drawn; and the work of a text with keys and values kept and without."""
+    """The next word of a small model of synthetic text: its whole distribution, the `top_k` likeliest words, and those
+    that together have `top_p`; three sampled texts; and the operations with and without a cache."""
     found = book(steps)
     ids = torch.tensor([found.words.ids(prompt)])
     with torch.no_grad():

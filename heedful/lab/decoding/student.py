@@ -1,4 +1,4 @@
-"""A translator of short French sentences, learnt in seconds: for watching it decode."""
+"""A translator of short French sentences, which trains in seconds, for watching it decode."""
 
 from functools import cache
 from random import Random
@@ -12,7 +12,7 @@ STUDENT = ("je suis étudiant", "I am a student")
 
 
 def any_sentence(draw: Random) -> Pair:
-    """French has no article where English needs one; before "artist" it is another."""
+    """A French sentence and its English translation, which needs an article where French has none: "a" or "an"."""
     who = draw.choice([*WHO])
     verb, person, be = WHO[who]
     if draw.random() < 0.6:

@@ -1,4 +1,4 @@
-"""Decoding, watched: a word a pass, the likeliest words of each, and what a beam keeps and drops."""
+"""Decoding, step by step: one word for each pass, its likeliest words, and the hypotheses of a beam search."""
 
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ STEPS, MOST, TOP = 150, 12, 5
 
 @torch.no_grad()
 def passes(found: Learnt, source: str) -> list[list[tuple[str, float]]]:
-    """The likeliest words of each pass with their probabilities; the first of each is said, until the end."""
+    """The likeliest words of each pass with their probabilities; the first is the output, until the end."""
     state, token = found.model.start(found.words.rows([source], end=True)[0]), torch.tensor([BEGIN])
     every: list[list[tuple[str, float]]] = []
     while len(every) < MOST and (not every or every[-1][0][0] != "EOS"):
@@ -34,7 +34,7 @@ def passes(found: Learnt, source: str) -> list[list[tuple[str, float]]]:
 
 
 def student(says: Says, *, sentence: str = STUDENT[0], steps: Steps = STEPS) -> Shown:
-    """ "Je suis étudiant", by a translator that has learnt such sentences: five passes, and the five likeliest words of
+    """Translates "Je suis étudiant" by a model trained on such sentences: five passes, and the five likeliest words of
     each."""
     every = passes(learnt(steps), sentence)
     said = [each[0][0] for each in every]
@@ -47,7 +47,7 @@ def student(says: Says, *, sentence: str = STUDENT[0], steps: Steps = STEPS) -> 
 
 
 def by_pass(every: list[list[tuple[str, float]]]) -> Drawing:
-    """A panel a pass: bars of the likeliest words, the one that is said in front."""
+    """A panel for each pass: bars of the likeliest words, with the output first."""
 
     def make() -> "Figure":
         figure, panels = panels_of(len(every), 3, (2.1, 2.2))
@@ -67,7 +67,7 @@ def by_pass(every: list[list[tuple[str, float]]]) -> Drawing:
 
 
 def animated(says: Says, *, sentence: str = STUDENT[0], steps: Steps = STEPS) -> Shown:
-    """Each pass gives one word more, which the next pass reads: frames of an animation."""
+    """Each pass adds one word, which the next pass reads: the frames of an animation."""
     every = passes(learnt(steps), sentence)
     grown = [" ".join(each[0][0] for each in every[:number]) for number in range(1, len(every) + 1)]
     one = all(len(after.split()) == len(before.split()) + 1 for before, after in pairwise(grown))
@@ -76,7 +76,7 @@ def animated(says: Says, *, sentence: str = STUDENT[0], steps: Steps = STEPS) ->
 
 
 def frames(says: Says, *, sentence: str = STUDENT[0], steps: Steps = STEPS) -> Shown:
-    """What each word that is said looks at in the source, one row more a frame."""
+    """The cross-attention of each output word, with one row more in each frame."""
     found = learnt(steps)
     said = [each[0][0] for each in passes(found, sentence)]
     weights = found.cross_attention(sentence, " ".join(said[:-1]))[-1].mean(0)
@@ -98,7 +98,7 @@ def frames(says: Says, *, sentence: str = STUDENT[0], steps: Steps = STEPS) -> S
 
 
 def until_the_end(says: Says, *, sentence: str = STUDENT[0], width: Rows = 3, steps: Steps = STEPS) -> Shown:
-    """The likeliest word again and again, until the end token; and a beam, which keeps several beginnings."""
+    """Greedy decoding, until the end token; and beam search, which keeps several hypotheses."""
     found = learnt(steps)
     last = passes(found, sentence)[-1][0][0]
     source, segments = found.words.rows([sentence], end=True)

@@ -1,1 +1,1 @@
-"""Encoders: hidden words first, a task afterwards."""
+"""Encoders: pre-training on masked words, then fine-tuning on a task."""

@@ -1,4 +1,4 @@
-"""BART and T5: which words each side sees."""
+"""BART and T5: which words each side attends to; and the inputs of GPT-1's tasks."""
 
 import torch
 from torch import Tensor
@@ -10,13 +10,13 @@ from heedful.lab.exhibit import Says, Shown, beside, holds, unsaid
 
 
 def reached(out: Tensor, entered: Tensor) -> Tensor:
-    """Which of what entered (T, C) each row of what came out (T, D) hangs on, as bools (T, T)."""
+    """Which rows of the input (1, S, C) each row of the output (T, D) depends on, as bools (T, S)."""
     return torch.stack([torch.autograd.grad(row[0], entered, retain_graph=True)[0][0].abs().sum(-1) > 0 for row in out])
 
 
 def denoisers(says: Says, *, seed: int = 0) -> Shown:
-    """An encoder and a decoder: gradients tell which words each position of either has seen. And what both families are
-    given to restore: BART the whole text, T5 the spans that are missing."""
+    """Gradients show which words each position of an encoder and of a decoder depends on. And what the two families
+    learn to restore: BART the whole text, T5 the missing spans."""
     model = small_translator(seed)
     source, target = torch.tensor([[1, 2, 3, 4, 5]]), torch.tensor([[0, 1, 2, 3, 4]])
     entered: list[Tensor] = []
@@ -40,7 +40,7 @@ def denoisers(says: Says, *, seed: int = 0) -> Shown:
 
 
 def task_heads(says: Says) -> Shown:
-    """How tasks are put to GPT-1 as one sequence each (Radford et al. 2018, figure 1), and where its answer is read."""
+    """How GPT-1 gets each task as one sequence (Radford et al. 2018, figure 1), and where its answer is read."""
     start, text, delim, extract = ("start", "mark"), ("text", "text"), ("delim", "mark"), ("extract", "read here")
     premise, hypothesis = ("premise", "text"), ("hypothesis", "second text")
     rows = [

@@ -1,4 +1,4 @@
-"""Two stages: words are hidden and filled in, then a few labels say what is asked; and what the first token reads."""
+"""Two stages: pre-training on masked words, then fine-tuning on a few labels; and what the first token attends to."""
 
 from functools import cache
 from random import Random
@@ -22,12 +22,12 @@ CLS, HIDDEN = "<cls>", "<mask>"
 GOOD = ("good", "fine", "great", "lovely", "superb", "charming", "clever", "warm")
 BAD = ("bad", "poor", "dull", "awful", "boring", "weak", "silly", "cold")
 THINGS = ("film", "book", "play", "song", "story")
-LABELLED = 3  # words of each kind that stand in the few labelled sentences
+LABELLED = 3  # words of each kind in the labelled sentences
 STEPS = 300
 
 
 def review(draw: Random, words: int = len(GOOD)) -> tuple[str, int]:
-    """Two opinions of one mind, with some of the words of that kind, and whether they are good."""
+    """A sentence with two opinions that agree, from the first `words` of their kind, and 1 if they are good, else 0."""
     good = draw.random() < 0.5
     pool = (GOOD if good else BAD)[:words]
     one, other = draw.sample(THINGS, 2)
@@ -51,7 +51,7 @@ def rows_of(texts: list[str]) -> Tensor:
 
 @cache
 def pretrained(steps: int) -> Encoder:
-    """Each opinion is hidden in turn: which word was it? Nothing says good or bad."""
+    """An encoder trained to predict a masked opinion word, without labels of good or bad."""
     model, draw, words = fresh(), Random(0), vocabulary()
     hidden = words.numbers[HIDDEN]
 
@@ -73,7 +73,7 @@ class Judge(NamedTuple):
 
     @torch.no_grad()
     def right(self, count: int = 400) -> float:
-        """Of sentences with all words, most of which no label was given for."""
+        """The accuracy on new sentences with all opinion words, most of which are not in the labelled ones."""
         draw = Random(5)
         texts, labels = zip(*[review(draw) for _ in range(count)], strict=True)
         said = self.out(self.model.hidden(rows_of([*texts]))[:, 0]).argmax(-1)
@@ -82,8 +82,8 @@ class Judge(NamedTuple):
 
 @cache
 def tuned(begun: bool, steps: int) -> Judge:
-    """Twenty-four sentences with labels, whose opinions are three words of each kind; from the pre-trained weights or
-    from nothing."""
+    """Fine-tunes on twenty-four labelled sentences, with three opinion words of each kind; from the pre-trained weights
+    (`begun`), or from scratch."""
     model, draw = fresh(1), Random(2)
     if begun:
         model.load_state_dict(pretrained(steps).state_dict())
@@ -96,7 +96,7 @@ def tuned(begun: bool, steps: int) -> Judge:
 
 
 def two_stages(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """Words that no label was given for: what filling in hidden words taught of them carries over."""
+    """Pre-training on masked words carries over to opinion words that occur in no labelled sentence."""
     shares = {"from nothing": tuned(False, steps).right(), "after filling in hidden words": tuned(True, steps).right()}
     stages = 2 if shares["after filling in hidden words"] > shares["from nothing"] + 0.05 else 1
     lines = beside(says, {"stages": stages})
@@ -107,13 +107,13 @@ def two_stages(says: Says, *, steps: Steps = STEPS) -> Shown:
 def first_token(
     says: Says, *, sentence: str = "the film was superb and the song was warm", steps: Steps = STEPS
 ) -> Shown:
-    """The class is read at the first token. From which words does it come? Each is hidden in turn; and how much of each
-    has come there by attention, over both blocks."""
+    """The class is read at the first token. Which words does it depend on? Each is masked in turn; and attention
+    rollout over both blocks shows how much of each is in the first token."""
     judge = tuned(True, steps)
     words = [CLS, *sentence.split()]
     tokens = rows_of([sentence])
     each = tokens.expand(len(words), -1).clone()
-    each[range(1, len(words)), range(1, len(words))] = vocabulary().numbers[HIDDEN]  # the first row is as it is
+    each[range(1, len(words)), range(1, len(words))] = vocabulary().numbers[HIDDEN]  # the first row stays unmasked
     with record(judge.model) as recording, torch.no_grad():
         judge.model.hidden(tokens)
     with torch.no_grad():

@@ -1,1 +1,1 @@
-"""Language models: prompts and what follows, examples in them, sizes and losses."""
+"""Language models: prompts and their continuations, few-shot examples, sizes and losses."""

@@ -1,5 +1,5 @@
-"""Made text that a small language model learns in seconds: questions with answers, chapters from tables of contents,
-references that are never checked. It is learnt by whole words, on the spot."""
+"""Synthetic text that a small language model learns in seconds, by whole words: questions with answers, chapters from
+tables of contents, and references."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +17,7 @@ from heedful.models.lm import LM
 from heedful.models.presets import LMSize, lm_config
 
 STEPS = 600
-EOQ = "<EOQ>"  # the deck's mark where a question ends
+EOQ = "<EOQ>"  # the deck's token for the end of a question
 ANSWERS = {
     "what is GPT ?": "a language model that continues a text",
     "what is a token ?": "a piece of a word",
@@ -38,7 +38,7 @@ YEARS, JOURNALS = ("1987", "1994", "2003", "2011", "2016", "2019"), ("Nature", "
 
 @cache
 def references() -> frozenset[str]:
-    """Those that exist: one combination in six."""
+    """The references that exist: one combination in six."""
     draw = Random(1)
     every = [f"see {a} {y} {j}" for a in AUTHORS for y in YEARS for j in JOURNALS]
     return frozenset(draw.sample(every, len(every) // 6))
@@ -67,7 +67,7 @@ class Book:
     words: WordVocabulary
 
     def continued(self, prompt: str, longest: int = 24) -> str:
-        """The likeliest words until the end."""
+        """The greedy continuation, until the end."""
         ids = torch.tensor([self.words.ids(prompt)])
         (found,) = greedy(self.model, ids[:, :-1], bos=int(ids[0, -1]), eos=END, longest=longest)
         return self.words.text(found.tokens)

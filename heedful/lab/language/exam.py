@@ -1,4 +1,4 @@
-"""A passage with questions, laid out as one prompt whose answer is a letter a question, and scored."""
+"""A passage with questions as one prompt, whose answer is a letter for each question, and its score."""
 
 from textwrap import shorten
 
@@ -17,20 +17,20 @@ QUESTIONS = [
 
 
 def score(said: str, right: str) -> float:
-    """The share of letters that agree, one a question; a missing one is wrong."""
+    """The share of questions with the right letter; a missing letter is wrong."""
     return sum(one == other for one, other in zip(said, right, strict=False)) / len(right)
 
 
 def kind_of(line: str) -> str:
-    """What a line of the prompt is, below the passage."""
+    """The kind of a line of the prompt, below the passage."""
     if line[0].isdigit():
         return "question"
     return "option" if line[1:2] == "." else "asked for"
 
 
 def penny_black(says: Says, *, said: str = "") -> Shown:
-    """The layout of RACE, with a passage of our own, as theirs is not: its five answers are the deck's letters. `said`
-    is what a model answered, and is scored."""
+    """The layout of RACE, with a passage of this project: its five answers are the deck's letters. `said` is a model's
+    answer, which is scored."""
     right = "".join(letter for *_, letter in QUESTIONS)
     prompt = exam(PASSAGE, [(question, options) for question, options, _ in QUESTIONS])
     facts: dict[str, object] = {"questions": len(QUESTIONS), "one letter for all would get": score("A" * 5, right)}

@@ -1,5 +1,5 @@
-"""Zero, one and few examples in a prompt: no weight changes, and the answers get better (Brown et al. 2020, figure 2.1;
-at the size of a toy, and only its mechanics)."""
+"""Zero, one and few examples in a prompt: no weight changes, and the answers improve (Brown et al. 2020, figure 2.1; a
+toy that only shows the mechanism)."""
 
 from functools import cache
 from random import Random
@@ -23,13 +23,13 @@ GRAMMAR = [
 
 
 def tasks() -> list[list[int]]:
-    """Each is another way to rename ten letters."""
+    """The tasks: each is a different permutation that renames ten letters."""
     draw = Random(7)
     return [draw.sample(range(LETTERS), LETTERS) for _ in range(TASKS)]
 
 
 def prompts(draw: Random, count: int) -> Tensor:
-    """Rows of letters and what they are renamed to, by one task a row: (count, 2 (MOST + 1))."""
+    """Rows of letters and their new names, by one task for each row: (count, 2 (MOST + 1))."""
     rows = []
     for _ in range(count):
         names = draw.choice(tasks())
@@ -46,14 +46,14 @@ def model(steps: int) -> LM:
 
     def loss(step: int) -> Tensor:
         rows = prompts(draw, 64)
-        return cross_entropy(made(rows)[:, 0::2].flatten(0, 1), rows[:, 1::2].flatten())  # the answers alone
+        return cross_entropy(made(rows)[:, 0::2].flatten(0, 1), rows[:, 1::2].flatten())  # only the answers
 
     learn(made, loss, steps=steps, lr=4e-3)
     return made
 
 
 def examples_in_the_prompt(says: Says, *, steps: Steps = STEPS, asked: Draws = 400) -> Shown:
-    """A model has learnt eight ways to rename letters, and is told by the examples alone which of them is meant."""
+    """A model was trained on eight ways to rename letters; only the examples tell it which of them is meant."""
     learnt = model(steps)
     before = torch.cat([weight.flatten() for weight in learnt.parameters()]).clone()
     rows = prompts(Random(1), asked)
@@ -68,7 +68,7 @@ def examples_in_the_prompt(says: Says, *, steps: Steps = STEPS, asked: Draws = 4
 
 
 def layouts(says: Says) -> Shown:
-    """A prompt with no example, with one, and with several: `<Input><Delimiter><Answer>` again and again."""
+    """A prompt with no example, with one, and with several: `<Input><Delimiter><Answer>`, repeated."""
     task = ("Correct the English.", "what to do")
     solved = [[(bad, "input"), ("->", "delimiter"), (good, "the answer")] for bad, good in GRAMMAR]
     question = [("I had went there.", "input"), ("->", "delimiter"), ("...", "what the model writes")]

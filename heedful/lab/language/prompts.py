@@ -1,4 +1,4 @@
-"""What a prompt does: a table of contents, a question with its end mark, a reference that does not exist."""
+"""Effects of a prompt: a table of contents, a question with its end token, references that do not exist."""
 
 import torch
 
@@ -12,7 +12,7 @@ QUESTION = "what is GPT ?"
 
 
 def from_contents(says: Says, *, contents: str = CONTENTS, steps: Steps = STEPS) -> Shown:
-    """A small model has learnt texts behind their tables of contents; it is given such a table alone."""
+    """A small model was trained on texts after their tables of contents; here it only gets such a table."""
     said = book(steps).continued(contents)
     topics = [word for word in contents.split() if word in TOPICS]
     told = all(f"a chapter about {topic} tells of" in said for topic in topics) and bool(topics)
@@ -22,7 +22,7 @@ def from_contents(says: Says, *, contents: str = CONTENTS, steps: Steps = STEPS)
 
 
 def what_follows(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """The same weights, three prompts: an answer, chapters, a reference."""
+    """The same weights with three prompts: an answer, chapters, a reference."""
     found = book(steps)
     said = {prompt: found.continued(prompt) for prompt in (f"{QUESTION} {EOQ}", CONTENTS, "see")}
     right = (
@@ -33,7 +33,7 @@ def what_follows(says: Says, *, steps: Steps = STEPS) -> Shown:
 
 
 def conversation(says: Says, *, question: str = QUESTION, steps: Steps = STEPS) -> Shown:
-    """A question, the mark where it ends, and the answer, a word a pass."""
+    """A question, its end token, and the answer, one word for each pass."""
     found = book(steps)
     whole = found.continued(f"{question} {EOQ}").split()
     rows = [Strip("given", [(word, "question") for word in question.split()] + [(EOQ, "end of the question")])]
@@ -53,7 +53,7 @@ def conversation(says: Says, *, question: str = QUESTION, steps: Steps = STEPS) 
 
 
 def made_up(says: Says, *, count: Draws = 60, steps: Steps = STEPS) -> Shown:
-    """A small model has read references, and is asked for some: which of them exist?"""
+    """A small model was trained on references, and generates some: which of them exist?"""
     said = [f"see {text}" for text in book(steps).drawn("see", count)]
     formed = [text for text in said if len(text.split()) == 4]
     invented = [text for text in formed if text not in references()]

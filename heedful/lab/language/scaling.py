@@ -1,4 +1,4 @@
-"""Loss by size and by data: a small scaling law (Kaplan et al. 2020, in the manner of their figure 1)."""
+"""Loss by model size and by data: a small scaling law (Kaplan et al. 2020, in the manner of their figure 1)."""
 
 from pathlib import Path
 from random import Random
@@ -20,14 +20,14 @@ WIDTHS, SHARES, CONTEXT = (4, 8, 16, 32, 64), (1 / 256, 1 / 32, 1.0), 48
 
 
 def text_of(data: str) -> str:
-    """A file's text, or made sentences."""
+    """The text of the file `data`, or synthetic sentences if it is empty."""
     if data:
         return Path(data).read_text("utf-8")
     return "\n".join(english for english, _ in phrasebook(4000, seed=0, held_out=10).train)
 
 
 def loss_of(train: Tensor, valid: Tensor, width: int, letters: int, steps: int) -> tuple[int, float]:
-    """Parameters beside the embeddings, and the loss (nats a letter) on text that was held out."""
+    """The parameters without embeddings, and the loss (nats per letter) on held-out text."""
     torch.manual_seed(0)
     size = LMSize(n_layers=2, d_model=width, n_heads=2, activation="gelu", tied=False)
     model, draw = LM(lm_config(size, vocab_size=letters, context_length=CONTEXT)), Random(0)
@@ -45,7 +45,7 @@ def loss_of(train: Tensor, valid: Tensor, width: int, letters: int, steps: int) 
 
 
 def fitted(sizes: list[int], losses: list[float]) -> tuple[float, float]:
-    """The exponent of a power law through the points, and how much of their spread it accounts for (R squared)."""
+    """The exponent of a power law that is fitted to the points, and its R squared, both in logarithms."""
     x, y = np.log(sizes), np.log(losses)
     slope, start = np.polyfit(x, y, 1)
     left = y - (slope * x + start)
@@ -53,7 +53,7 @@ def fitted(sizes: list[int], losses: list[float]) -> tuple[float, float]:
 
 
 def scaling(says: Says, *, data: str = "", steps: Steps = 400, short: bool = False) -> Shown:
-    """Five sizes and three amounts of text; `data` is a text file in place of made sentences."""
+    """Five model sizes and three amounts of text; `data` is a text file to use instead of synthetic sentences."""
     text = text_of(data)
     known = sorted({*text})
     ids = torch.tensor([known.index(letter) for letter in text])

@@ -1,4 +1,4 @@
-"""Small sums that decks work out: thinking machines, a table that does not sum to one, one query and three keys."""
+"""Small calculations of the decks: thinking machines, a table that does not sum to one, one query and three keys."""
 
 import torch
 
@@ -11,7 +11,7 @@ HI = {"Hi": [0.7, 0.1, 0.1, 0.1], "how": [0.1, 0.6, 0.2, 0.1], "are": [0.1, 0.3,
 
 
 def thinking_machines(says: Says, *, first: float = 112, second: float = 96, width: int = 64) -> Shown:
-    """Two scores over the root of a head's width, and their softmax (Alammar's figures)."""
+    """Two scores divided by the square root of a head's width, and their softmax (Alammar's numbers)."""
     scaled = table([[first, second]]) / width**0.5
     base = transformer("transformer-base")
     computed = {

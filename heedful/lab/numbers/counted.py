@@ -1,4 +1,4 @@
-"""Counts: symbols, numbers, factors, epochs."""
+"""Counts of symbols, numbers, factors and epochs."""
 
 import torch
 
@@ -14,27 +14,27 @@ TRAINED = 300  # billion tokens
 
 
 def sailor_symbols(says: Says) -> Shown:
-    """The rhyme as single symbols, with one for each end of a word."""
+    """Counts the symbols of the rhyme, with one symbol for the end of each word."""
     counts = symbols()
     computed = {"symbols": sum(counts.values()), "kinds of symbols": len(counts)}
     return Shown(beside(says, computed), bars(counts, y="how often"))
 
 
 def passage_numbers(says: Says, *, width: int = 1024) -> Shown:
-    """A vector of this width for each word of the restaurant passage."""
+    """Counts the numbers in a vector of this width for each word of the restaurant passage."""
     words = PASSAGE.split()
     text = f"{len(words)} words, {len({word.strip('.,').lower() for word in words})} of them different"
     return Shown(beside(says, {"37 words of width 1024": len(words) * width}), text=text)
 
 
 def restaurant(says: Says, *, width: int = 1024) -> Shown:
-    """The passage that attention is motivated with: how many numbers a network is given."""
+    """The passage that motivates attention, and the number of values that a network gets for it."""
     words = len(PASSAGE.split())
     return Shown(beside(says, {"words": words, "numbers at 1024 a word": words * width}), text=PASSAGE)
 
 
 def chain_rule(says: Says, *, seed: int = 0) -> Shown:
-    """A sentence's probability is a product of one factor a word, by a model that has learnt nothing."""
+    """The probability of a sentence is a product with one factor for each word; here of an untrained model."""
     words = COURAGE.split()
     vocabulary = sorted(set(words))
     torch.manual_seed(seed)
@@ -54,7 +54,7 @@ def chain_rule(says: Says, *, seed: int = 0) -> Shown:
 
 
 def epochs(says: Says, *, tokens: float = TRAINED) -> Shown:
-    """How often each part of GPT-3's data was read, if 300 billion tokens were drawn by the printed weights."""
+    """The epochs over each part of GPT-3's data, if 300 billion tokens were sampled by the printed weights."""
     read = [tokens * weight / 100 / size for size, weight in MIX.values()]
     computed = {
         "weights in percent sum to": sum(weight for _, weight in MIX.values()),

@@ -1,4 +1,4 @@
-"""Attention by hand: three keys, three values, and queries that look at them, with a mask and without (S0)."""
+"""Attention by hand: queries that attend to three keys and values, with and without a mask (S0)."""
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ def drawn(weights: Tensor, title: str, mask: Tensor | None = None) -> Drawing:
 
 
 def five_queries(says: Says, *, scale: float = 0.7) -> Shown:
-    """Five queries. The deck takes 0.7 for 1 / sqrt(2)."""
+    """Five queries. The deck uses 0.7 for 1 / sqrt(2)."""
     weights, outputs = attended(QUERIES, KEYS, VALUES, scale)
     lines = beside(
         says.but("queries are the columns of Q"),
@@ -46,13 +46,13 @@ def five_queries(says: Says, *, scale: float = 0.7) -> Shown:
 
 
 def masked_queries(says: Says, *, scale: float = 0.7) -> Shown:
-    """The same, where each may look at some keys alone."""
+    """The same five queries, each of which may only attend to some keys."""
     weights, outputs = attended(QUERIES, KEYS, VALUES, scale, VISIBLE)
     lines = beside(says, {**by_query("weights", weights), **by_query("output", outputs)})
     return Shown(lines, drawn(weights, "Five queries under a mask", VISIBLE))
 
 
 def two_queries(says: Says, *, scale: float = 2**-0.5) -> Shown:
-    """The deck's exercise, solved."""
+    """The solution of the deck's exercise."""
     weights, outputs = attended(EXERCISE_QUERIES, EXERCISE_KEYS, EXERCISE_VALUES, scale)
     return Shown(beside(says, by_query("output", outputs)), drawn(weights, "Two queries"))

@@ -1,4 +1,4 @@
-"""Words as points with a share of tech and of fruit, pulled by the words around them (S2)."""
+"""Words as points with coordinates for tech and fruit, which are pulled by the words around them (S2)."""
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ def cosines(rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def similar(says: Says, *, scale: float = 2**-0.5) -> Shown:
-    """Dot products, cosines, scaled dot products, and what a softmax makes of them."""
+    """Dot products, cosines, scaled dot products, and their softmax."""
     pairs = [(APPLE, ORANGE), (APPLE, PHONE), (ORANGE, PHONE)]
     dots = torch.stack([one @ other for one, other in pairs])
     angles = torch.cat([cosines(one[None], other[None]) for one, other in pairs])[:, 0]
@@ -30,7 +30,7 @@ def similar(says: Says, *, scale: float = 2**-0.5) -> Shown:
     phrase = torch.stack([named[word] for word in ("An", "Apple", "Phone")])
     phrase_weights = cosines(phrase, phrase).softmax(-1)
     near = cosine("Apple", "Orange")
-    printed = near.round(decimals=2)  # what the deck computes with
+    printed = near.round(decimals=2)  # the rounded value, with which the deck computes
     computed = {
         "dot products": dots,
         "cosines": angles,
@@ -52,14 +52,14 @@ def similar(says: Says, *, scale: float = 2**-0.5) -> Shown:
 
 
 def pulled(beside_word: str, scale: float = 1.0) -> Tensor:
-    """Where Apple is after attention over itself and one other word, by cosines: (tech, fruitness)."""
+    """The point (tech, fruitness) of Apple after attention by cosines over itself and one other word."""
     words = table([PLANE["Apple"], PLANE[beside_word]])
     looking = torch.nn.functional.normalize(words, dim=-1)[None, None]
     return attend(looking, looking, words[None, None], mask=EVERYONE, scale=scale)[0, 0, 0]
 
 
 def context_pulls(says: Says, *, scale: float = 1.0) -> Shown:
-    """Apple beside orange, and beside phone: which of the two is it nearer to afterwards?"""
+    """Apple beside orange, and beside phone: which of the two does attention move it towards?"""
     before = table([PLANE["Apple"]])[0]
     computed: dict[str, object] = {}
     for other in ("Orange", "Phone"):

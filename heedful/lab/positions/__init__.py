@@ -1,1 +1,1 @@
-"""Where a token stands."""
+"""Positions of tokens."""

@@ -1,4 +1,4 @@
-"""Positions as vectors: sines, bits, learned ones; what they make of distance, and of patches."""
+"""Positions as vectors: sines, bits and learned ones; their distances, and the positions of patches."""
 
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def table_of(positions: int, width: int) -> Tensor:
-    """(positions, width) in float64."""
+    """The sinusoidal table (positions, width) in float64."""
     return sinusoidal(torch.arange(positions, dtype=torch.float64), width)
 
 
 def sines(says: Says, *, positions: Rows = 8, width: Width = 8) -> Shown:
-    """The formula, term by term, against the project's table."""
+    """Compares the formula, term by term, with the project's table."""
     found = table_of(positions, width)
     t = torch.arange(positions, dtype=torch.float64)[:, None]
     two_i = torch.arange(0, width, 2, dtype=torch.float64)
@@ -37,7 +37,7 @@ def sines(says: Says, *, positions: Rows = 8, width: Width = 8) -> Shown:
 
 
 def bits(says: Says, *, digits: Few = 4) -> Shown:
-    """Positions as binary numbers, the highest bit first as one writes them."""
+    """Positions as binary numbers, with the highest bit first, as they are written."""
     codes = binary(torch.arange(2**digits), digits).flip(-1).int()
     written = ["".join(map(str, row.tolist())) for row in codes]
     own = written[1:5] if digits == 4 else []
@@ -47,7 +47,7 @@ def bits(says: Says, *, digits: Few = 4) -> Shown:
 
 
 def learned(says: Says, *, positions: Rows = 16, width: Width = 32) -> Shown:
-    """A learned table, as it begins: all of its positions differ, near ones no more alike than far ones."""
+    """A learned table before training: all positions differ, and near ones are no more alike than far ones."""
     torch.manual_seed(0)
     embed = Embed(
         width, EmbedConfig(vocab_size=4, position_embeddings="learned", context_length=positions, scaled=False)
@@ -63,7 +63,7 @@ def learned(says: Says, *, positions: Rows = 16, width: Width = 32) -> Shown:
 
 
 def likeness(vectors: Tensor) -> Tensor:
-    """Cosine of each position with the first."""
+    """The cosine of each position with the first."""
     unit = normalize(vectors, dim=-1)
     return unit @ unit[0]
 
@@ -78,13 +78,13 @@ def heat(vectors: Tensor, *, x: str = "feature", y: str = "position", value: str
 
 
 def heat_map(says: Says, *, positions: Rows = 50, width: Width = 128) -> Shown:
-    """A row a position, a column a feature."""
+    """The sinusoidal table: a row for each position, a column for each feature."""
     found = table_of(positions, width)
     return Shown(beside(says, {"positions": len(found), "width": found.shape[1]}), heat(found))
 
 
 def distances(says: Says, *, positions: Rows = 200, width: Width = 128, near: int = 5) -> Shown:
-    """PE(t).PE(t + k) by k, at every t; and whether words get closer once positions are added."""
+    """PE(t).PE(t + k) by k at every t, and whether nearby words get closer once positions are added."""
     found = table_of(positions, width)
     products = found @ found.T
     spread = max(float(products.diagonal(k).std()) for k in range(1, positions // 2))
@@ -106,7 +106,7 @@ def distances(says: Says, *, positions: Rows = 200, width: Width = 128, near: in
 
 
 def added(says: Says, *, width: Width = 16) -> Shown:
-    """What enters a transformer is a word's vector and its position's, added."""
+    """The input of a transformer is the sum of a word's vector and its position's."""
     torch.manual_seed(0)
     embed = Embed(width, EmbedConfig(vocab_size=8, scaled=False)).eval()
     ids = torch.tensor([[3, 1, 3]])
@@ -120,7 +120,7 @@ def added(says: Says, *, width: Width = 16) -> Shown:
 
 
 def patches(says: Says, *, side: Rows = 14, width: Width = 192, row: int = 6, column: int = 6) -> Shown:
-    """Where a patch lies in a picture, as a vector: how like it is to those of the other patches."""
+    """The position of a patch in a picture as a vector, and its cosines with those of the other patches."""
     lines = torch.arange(side, dtype=torch.float64)
     rows, columns = torch.meshgrid(lines, lines, indexing="ij")
     vectors = normalize(sinusoidal_2d(rows.flatten(), columns.flatten(), width), dim=-1)
@@ -137,7 +137,7 @@ def patches(says: Says, *, side: Rows = 14, width: Width = 192, row: int = 6, co
 
 
 def relative(says: Says, *, tokens: Rows = 12, n_heads: Rows = 4, seed: int = 0) -> Shown:
-    """Two schemes that add a number to each score: it hangs on the distance of query and key alone."""
+    """Two schemes that add a number to each score, which depends only on the distance of query and key."""
     torch.manual_seed(seed)
     biases: dict[str, Tensor] = {}
     positions = torch.arange(tokens)[None]

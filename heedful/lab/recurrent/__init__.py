@@ -1,1 +1,1 @@
-"""Before transformers: a thought vector, its bottleneck, and the attention that was made against it."""
+"""Before transformers: the thought vector, its bottleneck, and attention as the remedy."""

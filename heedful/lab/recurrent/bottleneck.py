@@ -1,4 +1,4 @@
-"""The bottleneck: how much is translated right, by the length of the sentence, with attention and without."""
+"""The bottleneck: the share of correct translations by sentence length, with and without attention."""
 
 from heedful.lab.drawn import curves
 from heedful.lab.exhibit import Rows, Says, Shown, Steps, holds, unsaid
@@ -8,7 +8,7 @@ from heedful.lab.whole_words import parameters
 
 
 def bottleneck(says: Says, *, steps: Steps = STEPS, sentences: Rows = 60) -> Shown:
-    """Three translators of about one size learn the same lists of up to six things; each length is tested alone."""
+    """Three translators of similar sizes learn the same lists of up to six things; each length is tested separately."""
     found = {kind: learnt(kind, steps) for kind in SIZES}
     lengths = range(1, MOST + 1)
     right = {kind: [one.right(tests(sentences, n)) for n in lengths] for kind, one in found.items()}

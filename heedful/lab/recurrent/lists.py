@@ -1,4 +1,4 @@
-"""Lists of things in English and French, of any length: adjectives stand before or behind and agree in gender."""
+"""Lists of things in English and French, of any length. French adjectives follow their nouns and agree in gender."""
 
 from functools import cache
 from random import Random
@@ -26,7 +26,7 @@ SIZES: dict[Kind, TranslatorSize] = {
 
 
 def things(draw: Random, count: int) -> Pair:
-    """Such as "a red car and a blue boat"."""
+    """Such as "a green car and a blue boat", and the French."""
     english, french = [], []
     for _ in range(count):
         noun, colour = draw.choice([*NOUNS]), draw.choice([*COLOURS])
@@ -53,6 +53,6 @@ def learnt(kind: Kind, steps: int) -> Learnt:
 
 
 def tests(count: int, length: int) -> list[Pair]:
-    """Lists of `length` things."""
+    """Test pairs: lists of `length` things."""
     draw = Random(length + 1_000)
     return [things(draw, length) for _ in range(count)]

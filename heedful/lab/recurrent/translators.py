@@ -1,4 +1,4 @@
-"""Recurrent translators, looked into: what the decoder is given, what it asks, and how long it has to wait."""
+"""Inside recurrent translators: the decoder's input, its attention, and the number of sequential steps."""
 
 from typing import Any
 
@@ -25,8 +25,8 @@ def untrained(kind: Kind) -> Any:  # an RNN, or a Seq2Seq
 
 
 def thought_vector(says: Says) -> Shown:
-    """How many numbers the decoder is given of a sentence; and whether two sentences can be told apart by anything else
-    than the encoder's last state. And how much of a gradient is left at the first word, before training."""
+    """Counts the numbers that the decoder gets for a sentence, tests whether they are just the encoder's last state,
+    and measures how much of the gradient is left at the first word, before training."""
     plain, looking = untrained("thought vector"), untrained("attention")
     rows = {n: vocabulary().rows([tests(1, n)[0][0]])[0] for n in range(1, MOST + 1)}
     with torch.no_grad():
@@ -57,7 +57,7 @@ def thought_vector(says: Says) -> Shown:
 
 
 def first_word(model: Any, row: Tensor, given: slice) -> float:
-    """How large the gradient is by the first word of a source, beside that by the last, of the states that a decoder is
+    """The norm of the gradient by the first word of a source, over that by the last, of the states that a decoder is
     `given`."""
     entered = model.source(row).detach().requires_grad_()
     states = model.encoder(entered)[0][:, given]
@@ -66,7 +66,7 @@ def first_word(model: Any, row: Tensor, given: slice) -> float:
 
 
 def steps_of_attention(says: Says) -> Shown:
-    """Watches Bahdanau's attention while a sentence is decoded: what it asks with, and what it asks."""
+    """Watches Bahdanau's attention while a sentence is decoded: its queries and its keys."""
     model, words = untrained("attention"), vocabulary()
     source, target = tests(1, 2)[0]
     asked: list[tuple[Tensor, Keys, Tensor]] = []
@@ -98,7 +98,7 @@ def steps_of_attention(says: Says) -> Shown:
 
 
 def alignment(says: Says, *, length: Few = 3, steps: Steps = STEPS) -> Shown:
-    """The weights of a trained one, a row a target word: French adjectives stand behind their nouns, so lines cross."""
+    """The weights of a trained model, a row for each target word: lines cross, as French adjectives follow nouns."""
     found = learnt("attention", steps)
     source, target = tests(20, length)[-1]
     with record(found.model) as recording:
@@ -123,7 +123,7 @@ def alignment(says: Says, *, length: Few = 3, steps: Steps = STEPS) -> Shown:
 
 
 def one_after_another(says: Says, *, longest: Rows = 48) -> Shown:
-    """How the longest chain of operations grows with the sentence: by as many for each word, or not at all."""
+    """Does the longest chain of dependent operations grow with each word of the sentence, or not at all?"""
     recurrent, transformer = untrained("thought vector"), untrained("transformer")
     lengths = [longest // 4, longest // 2, longest]
     rows = [torch.randint(3, len(vocabulary()), (1, n)) for n in lengths]

@@ -1,1 +1,1 @@
-"""Sizes of models, counted."""
+"""Parameter counts and other sizes of models."""

@@ -1,4 +1,4 @@
-"""How large the models of the papers are, by the same counts that `heed info` tells."""
+"""The sizes of the papers' models, with the same counts as `heed info`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,8 +11,8 @@ from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, Seq2S
 from heedful.models.vision_presets import VISION_TRANSFORMERS
 
 GPT3 = ("Small", "Medium", "Large", "XL", "2.7B", "6.7B", "13B", "175B")
-T5_VOCABULARY = 32_128  # where the preset is counted with that of the other translators
-# When each was published, and its preset.
+T5_VOCABULARY = 32_128  # the preset is counted with the other translators' vocabulary
+# The dates of publication, in years, and the presets.
 PUBLISHED = {
     "Transformer, big": (2017.4, "transformer-big"),
     "GPT-1": (2018.4, "gpt-1"),
@@ -29,7 +29,7 @@ def millions(preset: str) -> float:
 
 
 def with_facts(says: Says, computed: Mapping[str, object], judged: Sequence[Claim]) -> list[Claim]:
-    """What is computed, what is `judged` otherwise, and what else the deck says, as it has it."""
+    """The lines of what is computed, those that are `judged` already, and the deck's other claims as facts."""
     own = [line.claim for line in judged]
     facts = [fact(says, claim) for claim in says.values if claim not in (*own, *computed)]
     return [*beside(says.but(*own, *(line.claim for line in facts)), computed), *judged, *facts]
@@ -50,13 +50,13 @@ def base_transformer(says: Says) -> Shown:
 
 
 def half_the_parameters(says: Says) -> Shown:
-    """Six blocks of a decoder without cross-attention, beside six and six with it: almost half goes, whether embeddings
-    are counted or not."""
+    """Compares six decoder blocks without cross-attention with a Transformer of six and six blocks: 43 % of the
+    parameters are left, and 60 % with embeddings."""
     row = transformer("transformer-base")
     attention, mlp, norm = 4 * row.d_model**2, 2 * row.d_model * row.d_ff + row.d_model + row.d_ff, 2 * row.d_model
     alone = attention + mlp + 2 * norm
     both = alone + (2 * attention + mlp + 3 * norm)
-    table = 37_000 * row.d_model  # one for both sides and the output
+    table = 37_000 * row.d_model  # tied: both sides and the output
     with_embeddings = (6 * alone + table) / (6 * both + table)
     line = near(says, "share of the parameters that is left", alone / both, share=0.15)
     return Shown([line, *unsaid({"with embeddings, of one vocabulary of 37,000": with_embeddings})])
@@ -81,7 +81,7 @@ def gpt2(says: Says) -> Shown:
 
 
 def gpt3_sizes(says: Says) -> Shown:
-    """The table of sizes: what each row's own numbers come to."""
+    """The table of sizes: the parameters that follow from the numbers of each row."""
     sizes = {name: PARAMETERS[f"gpt3-{name.lower()}"] / 1e9 for name in GPT3}
     lines = [near(says, f"{name}: parameters, billions", size) for name, size in sizes.items()]
     xl, large = LANGUAGE_MODELS["gpt3-xl"], LANGUAGE_MODELS["gpt3-13b"]
@@ -122,7 +122,7 @@ def bert_large(says: Says) -> Shown:
 
 
 def over_time(says: Says) -> Shown:
-    """Parameters of published models by the date of their papers, counted here."""
+    """The parameters of published models, counted here, by the dates of their papers."""
     counts = {name: millions(preset) for name, (_, preset) in PUBLISHED.items()}
     t5 = TRANSLATORS["t5-large"]
     assert isinstance(t5, Seq2SeqSize)

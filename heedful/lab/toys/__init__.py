@@ -1,1 +1,1 @@
-"""Toys: small problems that show what attention can do, and what it cannot."""
+"""Toy problems that show what attention can and cannot do."""

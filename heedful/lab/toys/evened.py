@@ -1,4 +1,4 @@
-"""Toys 1 to 3: heights are to be averaged within pairs that shape, or position, tells apart."""
+"""Toys 1 to 3: average the heights within pairs of shapes; the pairs are given by shape or by position."""
 
 from functools import cache
 from typing import TYPE_CHECKING, Annotated
@@ -16,10 +16,10 @@ from heedful.lab.whole_words import parameters
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FULL = (62_500, 100, 1e-3)  # steps, pictures of a step, learning rate: 250 passes over 25,000 pictures
-ToySteps = Annotated[int, Field(le=FULL[0])] | None  # steps; None: as many as the form has
+FULL = (62_500, 100, 1e-3)  # steps, batch size, learning rate: 250 epochs over 25,000 pictures
+ToySteps = Annotated[int, Field(le=FULL[0])] | None  # None: the default of the form
 SHORT: dict[Pairs, tuple[int, int, float]] = {"shape": (800, 20, 2e-3), "side": (1100, 40, 2e-3)}
-SOLVED = 0.15  # at most so much is left of the error of leaving all heights as they are
+SOLVED = 0.15  # the largest error of a solution, over that of leaving all heights unchanged
 
 
 @cache
@@ -41,7 +41,7 @@ def drawn(found: dict[str, TrainedNet]) -> Drawing:
 
 
 def by_shape(says: Says, *, steps: ToySteps = None, short: bool = False) -> Shown:
-    """Triangles are to be as high as both on average, and so are boxes. A shape has to find its mate, wherever it is:
+    """Both triangles must get their mean height, and so must both boxes. A shape has to find its mate, wherever it is:
     convolutions of five positions do not reach that far."""
     found = {
         name: toy("shape", attention, False, steps, short)
@@ -57,7 +57,7 @@ def by_shape(says: Says, *, steps: ToySteps = None, short: bool = False) -> Show
 
 
 def by_side(says: Says, *, steps: ToySteps = None, short: bool = False) -> Shown:
-    """The two shapes on the left make a pair, and those on the right: nothing in a shape tells which it is."""
+    """The two shapes on the left are a pair, and so are those on the right: a shape alone does not tell its pair."""
     found = toy("side", True, False, steps, short)
     solved = found.left <= SOLVED
     lines = [holds(says, "with attention it is solved", solved, right=solved == says["with attention it is solved"])]
@@ -65,12 +65,12 @@ def by_side(says: Says, *, steps: ToySteps = None, short: bool = False) -> Shown
 
 
 def by_side_with_positions(says: Says, *, steps: ToySteps = None, short: bool = False) -> Shown:
-    """The same, and seven channels more that tell each position as a binary number, of -1 and 1 here. Divided by the
-    deviation of the heights, as the recipe has it, they are small, and take many times the steps to be of use."""
+    """The same with seven more channels: each position as a binary number, of -1 and 1. The original recipe divides
+    them by the deviation of the heights, so they are small, and take many times the steps to be of use."""
     found = {"with positions": toy("side", True, True, steps, short), "without": toy("side", True, False, steps, short)}
     own = found["with positions"]
     solved = own.left <= SOLVED
-    part = short and own.left <= 0.75 * found["without"].left  # which is what the shorter form has time for
+    part = short and own.left <= 0.75 * found["without"].left  # as far as the shorter form gets
     told = "not in so few steps, but better than without" if part and not solved else solved
     counts = {"parameters": parameters(Net(attention=True, positions=True)), "position channels": BITS}
     lines = beside(says.but("with positions it is solved"), counts)
@@ -81,7 +81,7 @@ def by_side_with_positions(says: Says, *, steps: ToySteps = None, short: bool = 
 
 
 def on_pair(weights: Tensor, shapes: Tensor) -> float:
-    """How much the middles of two shapes (2, 3) look at either of them: the mean of both rows of weights (L, L)."""
+    """The weight that the centres of two shapes (2, 3) give to the positions of both: a mean of two rows of (L, L)."""
     centre, _, width = shapes.T
     at = torch.arange(len(weights))
     covered = ((at - centre[:, None]).abs() <= width[:, None] / 2).any(0)
@@ -89,7 +89,7 @@ def on_pair(weights: Tensor, shapes: Tensor) -> float:
 
 
 def looked_into(says: Says, *, steps: ToySteps = None, short: bool = False, picture: int = 0) -> Shown:
-    """One picture of the first toy: what goes in, what should come out, what does, and who looks where."""
+    """One picture of the first toy: the input, the target, the output, and the attention weights."""
     found = toy("shape", True, False, steps, short)
     source, target = (part[picture : picture + 1] for part in found.test[:2])
     shapes = found.test.shapes[picture]
@@ -117,7 +117,7 @@ def looked_into(says: Says, *, steps: ToySteps = None, short: bool = False, pict
 
 
 def loss_curves(says: Says, *, steps: ToySteps = None, short: bool = False) -> Shown:
-    """The curves of toy 1, without attention and with it."""
+    """The loss curves of toy 1, without and with attention."""
     found = {
         "without attention": toy("shape", False, False, steps, short),
         "with attention": toy("shape", True, False, steps, short),

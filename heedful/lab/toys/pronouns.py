@@ -1,4 +1,4 @@
-"""What "it" is: in a translation, where French has to say il or elle, and in what an encoder looks at."""
+"""What "it" refers to: in a translation, as French needs il or elle, and in the attention of an encoder."""
 
 import torch
 from torch import Tensor
@@ -15,8 +15,8 @@ TIRED, WIDE = street.crossing("animal", "street", "tired")[0], street.crossing("
 
 
 def famous(says: Says, *, animal: str = "animal", steps: Steps = STEPS) -> Shown:
-    """A translator of such sentences says the famous one; "il" or "elle" comes of the animal, and of the street where
-    the last word is of streets."""
+    """A translator that was trained on such sentences translates the famous one: "il" or "elle" agrees with the animal,
+    or with the street if the last word fits streets."""
     found = street.learnt(steps)
     said = {last: found.translate([street.crossing(animal, "street", last)[0]])[0] for last in ("tired", "wide")}
     pronoun = "elle" if street.ANIMALS[animal][1] else "il"
@@ -32,7 +32,7 @@ def famous(says: Says, *, animal: str = "animal", steps: Steps = STEPS) -> Shown
 
 
 def genders(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """Animal, lion, giraffe and others: does the pronoun follow each one's gender?"""
+    """Animal, lion, giraffe and others: does the pronoun agree with the gender of each?"""
     found, followed = street.learnt(steps), {}
     said = found.translate([street.crossing(animal, "street", "tired")[0] for animal in street.ANIMALS])
     for (animal, (_, feminine)), text in zip(street.ANIMALS.items(), said, strict=True):
@@ -48,7 +48,7 @@ def genders(says: Says, *, steps: Steps = STEPS) -> Shown:
 
 
 def of_it(found: Reader, sentence: str) -> dict[str, Tensor]:
-    """Of each head of each layer the weights of "it" alone, all other rows zero; the heads that look at words."""
+    """The attention weights of "it" for each head of each layer, with all other rows zero."""
     at = sentence.split().index("it")
     rows = {}
     for layer, (_, weights) in enumerate(found.weights(sentence).items(), 1):
@@ -58,12 +58,12 @@ def of_it(found: Reader, sentence: str) -> dict[str, Tensor]:
 
 
 def together(rows: dict[str, Tensor]) -> Tensor:
-    """The mean over all heads."""
+    """The mean of the weights over all heads."""
     return torch.stack([*rows.values()]).mean(0)
 
 
 def child(says: Says, *, steps: Steps = READS) -> Shown:
-    """A small encoder learns to say which noun "it" stands for; all its heads together, which word do they look at?"""
+    """A small encoder learns which noun "it" stands for: to which word do its heads attend, on average?"""
     found, sentence = reader("it", steps), "the child was scared since it was alone"
     words = sentence.split()
     rows = of_it(found, sentence)
@@ -76,7 +76,7 @@ def child(says: Says, *, steps: Steps = READS) -> Shown:
 
 
 def two_meanings(says: Says, *, steps: Steps = READS) -> Shown:
-    """ "it" of the tired animal and of the wide street: what its heads look at, and what the encoder says it is."""
+    """The tired animal and the wide street: what the heads of "it" attend to, and which noun the encoder predicts."""
     found = reader("it", steps)
     computed: dict[str, object] = {}
     rows: dict[str, Tensor] = {}
@@ -95,7 +95,7 @@ def two_meanings(says: Says, *, steps: Steps = READS) -> Shown:
 
 
 def two_heads(says: Says, *, steps: Steps = READS) -> Shown:
-    """Two heads of one layer: the same words, and another look at them."""
+    """Two heads of one layer attend to the same words in different ways."""
     found, words = reader("it", steps), TIRED.split()
     first, *_ = found.weights(TIRED).values()
     at = words.index("it")
@@ -105,8 +105,8 @@ def two_heads(says: Says, *, steps: Steps = READS) -> Shown:
 
 
 def interest(says: Says, *, steps: Steps = READS) -> Shown:
-    """One encoder layer learns which kind of interest is meant: curiosity or money. Each time the word looks at those
-    around it that tell."""
+    """One encoder layer learns which kind of interest is meant, curiosity or money. Each occurrence attends to the
+    words around it that decide."""
     found, words = reader("interest", steps), NO_RATE.split()
     (weights,) = (each[0] for each in found.weights(NO_RATE).values())
     one, other = (at for at, word in enumerate(words) if word == "interest")
@@ -128,7 +128,7 @@ def interest(says: Says, *, steps: Steps = READS) -> Shown:
 
 
 def cross_attention(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """From each French word to the English ones, in the first block, the mean over its heads."""
+    """The weights of each French word over the English ones, in the first block, as the mean over its heads."""
     found, (source, target) = street.learnt(steps), street.crossing("giraffe", "bridge", "tired")
     mean = found.cross_attention(source, target)[0].mean(0)
     rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
@@ -137,7 +137,7 @@ def cross_attention(says: Says, *, steps: Steps = STEPS) -> Shown:
 
 
 def by_head(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """Each head of the cross-attention apart."""
+    """Each head of the last block's cross-attention."""
     found, (source, target) = street.learnt(steps), street.crossing("lion", "street", "wide")
     last = found.cross_attention(source, target)[-1]
     rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
@@ -146,7 +146,7 @@ def by_head(says: Says, *, steps: Steps = STEPS) -> Shown:
 
 
 def all_heads(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """Every head of every self-attention of the encoder, small, with what it mostly does."""
+    """Every head of the encoder's self-attention as a thumbnail, with the label of its pattern."""
     found, (source, target) = street.learnt(steps), street.crossing("lion", "street", "wide")
     with record(found.model, "encoder*") as recording:
         found.given(source, target)

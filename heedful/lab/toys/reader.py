@@ -1,5 +1,5 @@
-"""A small encoder that is asked what a word stands for: which noun "it" is, and which kind of interest is meant. What
-it looks at for its answer is what decks draw."""
+"""A small encoder that predicts what a word stands for: which noun "it" is, or which kind of interest is meant. The
+decks draw its attention weights."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,10 +17,10 @@ from heedful.look.record import record
 from heedful.models.encoder import Encoder
 from heedful.models.presets import EncoderSize, encoder_config
 
-# The answers for "interest": two words that stand in no sentence.
+# The answers for "interest": two words that occur in no sentence.
 CURIOUS, MONEY = "curiosity", "money"
 NO_RATE = "she has no interest in the interest rate of the bank"
-Asked = tuple[str, dict[int, str]]  # a sentence, and the answer at some of its words
+Asked = tuple[str, dict[int, str]]  # a sentence, and the answers by the index of the word
 
 
 def curious(draw: Random) -> Asked:
@@ -44,7 +44,7 @@ def asked(sentence: str, answer: str) -> Asked:
 
 
 def any_interest(draw: Random) -> Asked:
-    """One sentence, or two that are joined, in any order."""
+    """One sentence, or two joined in any order."""
     parts = [curious(draw), money(draw), curious(draw), money(draw)]
     draw.shuffle(parts)
     (one, own), (other, more) = parts[:2]
@@ -55,7 +55,7 @@ def any_interest(draw: Random) -> Asked:
 
 
 def about_it(draw: Random) -> Asked:
-    """The sentences of the street, with the noun that "it" stands for."""
+    """A sentence of `street`, with the noun that "it" stands for."""
     english, french = any_sentence(draw)
     words = english.split()
     place = words[6] if "cross" in words else ""
@@ -73,13 +73,13 @@ class Reader:
 
     @torch.no_grad()
     def answers(self, sentence: str) -> list[str]:
-        """What the model takes each word to stand for."""
+        """The model's prediction for each word."""
         tokens, _ = self.words.rows([sentence], begin=True, end=True)
         return [self.words.words[number] for number in self.model(tokens)[0, 1:-1].argmax(-1).tolist()]
 
     @torch.no_grad()
     def weights(self, sentence: str) -> dict[str, Tensor]:
-        """By layer, of each head (H, T, T), the marks at both ends left out and the rest as it is."""
+        """The attention weights (H, T, T) by layer, without the special tokens at both ends, not renormalised."""
         tokens, _ = self.words.rows([sentence], begin=True, end=True)
         with record(self.model) as recording:
             self.model(tokens)
@@ -88,7 +88,8 @@ class Reader:
 
 @cache
 def reader(of: Literal["it", "interest"], steps: int, seed: int = 0) -> Reader:
-    """Of "it", two layers: which noun it is hangs on a third word. Of "interest" one, where far words count less."""
+    """Trains a reader. For "it" it has two layers, as the noun depends on a third word; for "interest" one, with
+    relative positions, so that far words count less."""
     draw, question = Random(seed), about_it if of == "it" else any_interest
     more = (CURIOUS, MONEY) if of == "interest" else ()
     words = WordVocabulary([question(draw)[0] for _ in range(3000)] + [NO_RATE] * (of == "interest"), more)

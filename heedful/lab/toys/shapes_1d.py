@@ -1,4 +1,4 @@
-"""One-dimensional pictures of two triangles and two boxes, and the networks that are to even out their heights (the
+"""One-dimensional pictures of two triangles and two boxes, and the networks that learn to average their heights (the
 recipe of Fleuret's attentiontoy1d).
 
 B pictures, L positions, C channels.
@@ -31,8 +31,9 @@ class Pictures(NamedTuple):
 
 
 def pictures(count: int, pairs: Pairs, generator: torch.Generator) -> Pictures:
-    """Heights are averaged within each pair: triangles and boxes, or the two shapes on the left and those on the right.
-    No two shapes touch, and the means to be found, or the heights of a pair, differ."""
+    """Pictures whose targets have the mean height of each pair: triangles and boxes ("shape"), or the two shapes on the
+    left and those on the right ("side"). No shapes touch; the heights of a pair ("shape") or the means ("side") differ
+    by more than `APART`."""
     kept: list[Pictures] = []
     while sum(len(some.source) for some in kept) < count:
         drawn = torch.rand(max(count, 200), 4, 3, generator=generator)
@@ -59,7 +60,7 @@ def pictures(count: int, pairs: Pairs, generator: torch.Generator) -> Pictures:
 
 
 def laid_out(centre: Tensor, height: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, L) of the shapes (B, 4), and whether they lie apart (B)."""
+    """Draws the shapes (B, 4) into pictures (B, L), and tests whether they do not touch (B)."""
     off = (torch.arange(LENGTH) - centre[..., None]).abs()
     share = (off - 0.5).clamp(min=0) * 2 / width[..., None]
     triangles = (height[..., None] * (1 - share)).clamp(min=0)[:, :2]
@@ -70,14 +71,14 @@ def laid_out(centre: Tensor, height: Tensor, width: Tensor) -> tuple[Tensor, Ten
 
 
 class OneHead(nn.Module):
-    """Attention of one head as the toy has it: three maps without biases, scores that nothing scales."""
+    """Attention with one head as in the toy: three linear maps without biases, and unscaled scores."""
 
     def __init__(self) -> None:
         super().__init__()
         self.query, self.key, self.value = (nn.Linear(CHANNELS, CHANNELS, bias=False) for _ in range(3))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, C, L), as convolutions have it."""
+        """Maps (B, C, L) to (B, C, L), the layout of convolutions."""
         q, k, v = (part(x.mT)[:, None] for part in (self.query, self.key, self.value))
         return attend(q, k, v, mask=EVERYONE, scale=1.0)[:, 0].mT
 
@@ -88,7 +89,7 @@ class OneHead(nn.Module):
 
 class Net(nn.Module):
     """Convolutions of five positions with ReLU between; one of the inner ones may be attention. With `positions`, seven
-    channels more tell each position as a binary number."""
+    more channels hold each position as a binary number."""
 
     def __init__(self, *, attention: bool, positions: bool = False) -> None:
         super().__init__()
@@ -114,7 +115,7 @@ class Net(nn.Module):
         return torch.cat([(x - self.mean) / self.deviation, where], dim=1)
 
     def weights(self, x: Tensor) -> Tensor:
-        """(B, L, L) of the attention."""
+        """The attention weights (B, L, L). Raises ValueError for a net without attention."""
         x = self.enter(x)
         for layer in self.layers:
             if isinstance(layer, OneHead):
@@ -129,8 +130,8 @@ def drawn(count: int, pairs: Pairs, seed: int) -> Pictures:
 
 
 class TrainedNet(NamedTuple):
-    """A net, the losses of its training, and of the test pictures how much is left of the error that leaving all
-    heights as they are makes: 0 is a perfect answer, 1 none."""
+    """A net, its training losses, its test pictures, and its test error over that of leaving all heights unchanged
+    (`left`): 0 is perfect."""
 
     net: Net
     losses: list[float]
@@ -149,7 +150,7 @@ def learnt(
     lr: float = 1e-3,
     quicker: bool = False,
 ) -> TrainedNet:
-    """`quicker`: convolutions and products in bf16, where that is faster here."""
+    """Trains a net. `quicker`: convolutions and matrix products in bf16, if that is faster on this CPU."""
     many = min(TRAIN, steps * batch)
     train, test = drawn(many, pairs, seed), drawn(TEST, pairs, seed + 1)
     torch.manual_seed(seed)

@@ -1,5 +1,5 @@
-"""Sentences in which "it" is one of two nouns, and which of them hangs on the last word alone: the animal that was too
-tired, or the street that was too wide; their French has to agree with it in gender."""
+"""Sentences in which "it" is one of two nouns, depending only on the last word: the animal that was too tired, or the
+street that was too wide. The French has to agree with it in gender."""
 
 from functools import cache
 from random import Random
@@ -27,7 +27,7 @@ OF_SPOTS = {
 
 
 def crossing(animal: str, place: str, last: str) -> Pair:
-    """The animal did not cross the place because it was too ..."""
+    """The pair for: The animal did not cross the place because it was too ..."""
     (one, feminine), (other, also) = ANIMALS[animal], SPOTS[place]
     forms, gender = (OF_ANIMALS[last], feminine) if last in OF_ANIMALS else (OF_SPOTS[last], also)
     english = f"the {animal} did not cross the {place} because it was too {last}"
@@ -35,14 +35,14 @@ def crossing(animal: str, place: str, last: str) -> Pair:
 
 
 def feeling(animal: str, first: str, last: str) -> Pair:
-    """The animal was ..., since it was ..."""
+    """The pair for: The animal was ... since it was ..."""
     (one, feminine), pronoun = ANIMALS[animal], "elle" if ANIMALS[animal][1] else "il"
     how, why = OF_ANIMALS[first][feminine], OF_ANIMALS[last][feminine]
     return f"the {animal} was {first} since it was {last}", f"{one} était {how} car {pronoun} était {why}"
 
 
 def held_out(animal: str, place: str, last: str) -> bool:
-    """One combination of words in five is never learnt from."""
+    """Whether a combination of words is held out for testing, as about one in five is."""
     return sum(map(ord, animal + place + last)) % 5 == 0
 
 
@@ -56,7 +56,7 @@ def any_sentence(draw: Random) -> Pair:
 
 
 def tests() -> list[Pair]:
-    """All that were held out."""
+    """All pairs that are held out."""
     every = [(a, p, last) for a in ANIMALS for p in SPOTS for last in [*OF_ANIMALS, *OF_SPOTS]]
     return [crossing(*chosen) for chosen in every if held_out(*chosen)]
 

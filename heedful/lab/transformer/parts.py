@@ -1,4 +1,4 @@
-"""The Transformer's parts: where its norms stand, how it is trained, what its decoder is handed, its steps in order."""
+"""The Transformer's parts: its norms, its training, the input of its decoder, and its steps in order."""
 
 from typing import Literal
 
@@ -19,13 +19,13 @@ from heedful.look.architecture import DrawnResidual, Repeat
 from heedful.models.named import preset as configured
 from heedful.training.optim import OptimConfig, schedule
 
-MOST = 12  # words that are drawn
+MOST = 12  # words in a drawing
 TREE = "(S (NP (DT the) (NN child)) (VP (VBD was) (ADJP (JJ scared))))"
 
 
 def norms(says: Says, *, preset: str = "transformer-base", blocks: Rows = 12, width: Rows = 64) -> Shown:
-    """Where the norms of the paper's Transformer stand; and how large gradients are at each depth of a fresh stack,
-    after the sum and before the branch (Xiong et al. 2020, figure 3)."""
+    """The position of the norms in the paper's Transformer; and the size of the gradients at each depth of an untrained
+    stack, with norms after the sum and before the branch (Xiong et al. 2020, figure 3)."""
     row = transformer(preset)
     told = "after the sum" if row.order == "post" else "before the branch"
     sizes: dict[str, list[float]] = {}
@@ -51,8 +51,8 @@ def norms(says: Says, *, preset: str = "transformer-base", blocks: Rows = 12, wi
 
 
 def shifted(says: Says, *, seed: int = 0) -> Shown:
-    """The target is read one word late, and behind a causal mask: of which words does each prediction come?"""
-    model, target = small_translator(seed), torch.tensor([[0, 1, 2, 3, 4]])  # <end> begins it, too
+    """The target is shifted by one word, under a causal mask: on which words does each prediction depend?"""
+    model, target = small_translator(seed), torch.tensor([[0, 1, 2, 3, 4]])  # <end> is also the first token
     entered: list[Tensor] = []
     handle = model.target.register_forward_hook(lambda module, given, out: entered.append(out))
     logits = model(torch.tensor([[1, 2, 3]]), target[:, :-1])
@@ -69,7 +69,7 @@ def shifted(says: Says, *, seed: int = 0) -> Shown:
 
 
 def rates(says: Says, *, warmup: int = 4000, steps: int = 20_000) -> Shown:
-    """The learning rate of the paper (equation 3): up along a line, and down with the root of the step."""
+    """The paper's learning rate (equation 3): it rises linearly, and falls with the inverse square root of the step."""
     config = OptimConfig(schedule="inverse_sqrt", warmup=warmup)
     at = [*range(1, steps, max(1, steps // 200))]
     base = transformer("transformer-base")
@@ -80,7 +80,7 @@ def rates(says: Says, *, warmup: int = 4000, steps: int = 20_000) -> Shown:
     beta1, beta2 = config.betas
     computed = {"warm-up steps": at[max(range(len(at)), key=rate.__getitem__)], "beta 1": beta1, "beta 2": beta2}
     computed |= {"epsilon": config.eps, "residual dropout": base.dropout}
-    if abs(int(computed["warm-up steps"]) - warmup) <= steps // 200:  # the highest of those that were drawn
+    if abs(int(computed["warm-up steps"]) - warmup) <= steps // 200:  # the peak, within the resolution of the plot
         computed["warm-up steps"] = warmup
     same = max(abs(one - other) for one, other in zip(rate, by_hand, strict=True)) < 1e-12
     own = says if warmup == 4000 else says.but("warm-up steps")
@@ -92,7 +92,7 @@ def rates(says: Says, *, warmup: int = 4000, steps: int = 20_000) -> Shown:
 
 
 def handed_over(says: Says, *, words: Rows = 12, seed: int = 0) -> Shown:
-    """What a decoder keeps of the encoder: a key and a value a word and block, made once, asked at each step."""
+    """What a decoder keeps of the encoder: a key and a value for each word and block, computed once for all steps."""
     model, source = small_translator(seed), torch.randint(1, 8, (1, words))
     with torch.no_grad():
         state = model.start(source)
@@ -119,8 +119,8 @@ def handed_over(says: Says, *, words: Rows = 12, seed: int = 0) -> Shown:
 
 
 def architecture(says: Says, *, preset: str = "transformer-base") -> Shown:
-    """A family's figure 1, from its configuration: what `heed draw` draws of any preset. Each branch that a residual
-    goes around is a sublayer."""
+    """A model family's figure 1, drawn from its configuration, as `heed draw` does for any preset. Each branch of a
+    residual connection is a sublayer."""
     figure = figure_of(configured(preset), preset)
     branches = {
         column.title.lower(): sum(isinstance(part, DrawnResidual) for part in repeat.parts)
@@ -136,7 +136,7 @@ def architecture(says: Says, *, preset: str = "transformer-base") -> Shown:
 
 
 def step_by_step(says: Says, *, seed: int = 0) -> Shown:
-    """The modules of one forward pass, in the order in which they are called, with the shapes of what comes out."""
+    """The modules of one forward pass, in the order in which they are called, with the shapes of their outputs."""
     model, told = small_translator(seed), []
     names = {module: name for name, module in model.named_modules()}
     leaves = [
@@ -159,7 +159,7 @@ def step_by_step(says: Says, *, seed: int = 0) -> Shown:
 
 
 def trees(says: Says, *, tree: str = TREE) -> Shown:
-    """A tree as a row of brackets, which a translator can say, and back."""
+    """A tree as a sequence of brackets, which a translator can generate, and the way back."""
     (parsed,) = parse_trees([tree], "the tree")
     said = [*linearise(parsed)]
     again = tree_of(said, [*parsed.leaves()]) == parsed

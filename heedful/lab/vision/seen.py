@@ -1,4 +1,4 @@
-"""ViT, DETR, SegFormer and what comes after them, small: what is looked at, what is found, what it costs."""
+"""Small models of ViT, DETR, SegFormer and later ones: what they attend to, what they find, what it costs."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,8 +28,8 @@ STEPS = 400
 
 
 def maps_of(steps: int, count: int) -> tuple[Tensor, list[str]]:
-    """Of test pictures what the class token looks at in the last block (count, g, g), of one for all tokens, and what
-    the model says they are."""
+    """The class token's attention in the last block to the patches of the first `count` test pictures (count, g, g), as
+    the mean over heads, and the classes that the model predicts."""
     model, test = vit(steps), pictures("test", 200)
     with record(model) as recording, torch.no_grad():
         said = model(test.pixels[:count]).argmax(-1)
@@ -39,7 +39,7 @@ def maps_of(steps: int, count: int) -> tuple[Tensor, list[str]]:
 
 
 def class_token(says: Says, *, steps: Steps = STEPS, shown: Few = 4) -> Shown:
-    """A small ViT learns to name coloured shapes; then its class token is watched: does it look at the shape?"""
+    """A small ViT learns to name coloured shapes: does its class token attend to the shape?"""
     test = pictures("test", 200)
     maps, _ = maps_of(steps, 200)
     with torch.no_grad():
@@ -58,7 +58,7 @@ def class_token(says: Says, *, steps: Steps = STEPS, shown: Few = 4) -> Shown:
 
 
 def over_pictures(maps: Tensor, pixels: Tensor, names: list[str]) -> Drawing:
-    """Pictures above, and below what is looked at on them."""
+    """Pictures on top, and below them with their attention maps."""
 
     def fill(figure: "Figure") -> None:
         panels = figure.subplots(2, len(maps), squeeze=False)
@@ -78,7 +78,7 @@ def over_pictures(maps: Tensor, pixels: Tensor, names: list[str]) -> Drawing:
 
 
 def a_sequence(says: Says, *, size: Width = 224, patch: Width = 16) -> Shown:
-    """A picture is cut into squares, which stand in a row as words do."""
+    """A picture is cut into square patches, which form a sequence as words do."""
     row = VISION_TRANSFORMERS["vit-b16"]
     count = (size // patch) ** 2
     own = says if (size, patch) == (224, 16) else NOTHING_SAID
@@ -111,8 +111,8 @@ def a_sequence(says: Says, *, size: Width = 224, patch: Width = 16) -> Shown:
 
 
 def detr(says: Says, *, seed: int = 0) -> Shown:
-    """A set of answers has no order: each thing is paired with the query that costs least, and queries that swap
-    change nothing of the loss. One picture, an untrained detector, the pairs that it would learn from."""
+    """A set of answers has no order: objects are matched to queries at the least total cost, and permuting the queries
+    does not change the loss. Shows one picture, and the pairs from which an untrained detector would learn."""
     torch.manual_seed(seed)
     model = DETR(detr_config(DETECTORS["detr-nano"], n_classes=len(KINDS))).eval()
     drawn = next(one for one in map(partial(scene, "test"), range(100)) if len(one.shapes) >= 3)
@@ -160,7 +160,7 @@ def detr(says: Says, *, seed: int = 0) -> Shown:
 
 
 def segformer(says: Says, *, preset: str = "segformer-b0", size: Rows = 128) -> Shown:
-    """A pyramid of four maps; keys are made from squares of positions, which divides what attention costs."""
+    """A pyramid of four feature maps; keys are made from squares of positions, which makes attention cheaper."""
     row = SEGMENTERS[preset]
     model = Pyramid(segformer_config(row)).eval()
     with torch.no_grad():
@@ -194,7 +194,7 @@ def segformer(says: Says, *, preset: str = "segformer-b0", size: Rows = 128) -> 
 
 
 def after_vit(says: Says, *, side: Side = 6) -> Shown:
-    """Three ways to read a picture: pixel after pixel (image GPT), all patches at once (ViT), in windows that shift
+    """Three ways to read a picture: pixel by pixel (image GPT), all patches at once (ViT), and in windows that shift
     from layer to layer (Swin)."""
     count = side * side
     rows, columns = torch.arange(count) // side, torch.arange(count) % side

@@ -1,4 +1,4 @@
-"""Pictures of coloured shapes, one each, and small models that learn to tell them."""
+"""Pictures of one coloured shape each, and a small ViT that learns to name them."""
 
 from functools import cache
 from itertools import islice
@@ -18,7 +18,7 @@ CLASSES = [f"{colour} {kind}" for colour in COLOURS for kind in KINDS]
 
 
 class Pictures(NamedTuple):
-    """`pixels` (B, 3, S, S) from -1 to 1, what is on them (B), and where the shape is (B, S, S)."""
+    """`pixels` (B, 3, S, S) from -1 to 1, the indices of their CLASSES (B), and the masks of the shapes (B, S, S)."""
 
     pixels: Tensor
     labels: Tensor
@@ -27,7 +27,7 @@ class Pictures(NamedTuple):
 
 @cache
 def pictures(part: str, count: int = MANY) -> Pictures:
-    """Those whose shape is large enough to be told, on an even grey ground: a few hundred steps are to be enough."""
+    """Pictures whose shape is large enough, on a uniform grey background, so that a few hundred steps are enough."""
     drawn = (scene(part, number, size=SIDE, most=1) for number in range(10 * count))
     kept = [*islice((one for one in drawn if one.shapes[0].box[2] - one.shapes[0].box[0] >= LEAST), count)]
     pixels = torch.stack([torch.from_numpy(one.pixels).permute(2, 0, 1) for one in kept]).float() / 127.5 - 1

@@ -1,4 +1,4 @@
-"""Word vectors, learnt by skip-gram and by CBOW, with negative samples (Mikolov et al. 2013), of made sentences."""
+"""Word vectors by skip-gram and CBOW with negative sampling (Mikolov et al. 2013), trained on synthetic sentences."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -21,8 +21,8 @@ GROUPS: dict[str, Iterable[str]] = {"animal": ANIMALS, "where": SPOTS, "of anima
 
 @cache
 def vectors(steps: int, method: str, seed: int = 0) -> tuple[WordVocabulary, Tensor]:
-    """The vocabulary and a vector a word, of length 1. By skip-gram a word is to tell each of its neighbours, by CBOW
-    the mean of its neighbours is to tell the word."""
+    """The vocabulary, and a vector of length 1 for each word. In skip-gram, a word predicts each of its neighbours; in
+    CBOW, the mean of the neighbours predicts the word."""
     draw = Random(seed)
     sentences = [any_sentence(draw)[0] for _ in range(1500)]
     words = WordVocabulary(sentences)
@@ -57,7 +57,7 @@ def vectors(steps: int, method: str, seed: int = 0) -> tuple[WordVocabulary, Ten
 
 
 def alike(says: Says, *, word: str = "lion", steps: Steps = STEPS) -> Shown:
-    """Words that stand in like company: is a word's nearest one of its own kind? The picture is of skip-gram."""
+    """Words in similar contexts: is the nearest neighbour of a word of the same kind? The picture shows skip-gram."""
     shares: dict[str, float] = {}
     nearest: dict[str, list[str]] = {}
     for method in METHODS:

@@ -1,8 +1,8 @@
-"""The texts that decks work with."""
+"""The texts that the decks use."""
 
 from collections import Counter
 
-# A nursery rhyme (Mother Goose), as udlbook's figure of byte pair encoding has it.
+# A nursery rhyme (Mother Goose), as in udlbook's figure on byte pair encoding.
 SAILOR = (
     "a sailor went to sea sea sea",
     "to see what he could see see see",
@@ -16,10 +16,10 @@ PASSAGE = (
 
 
 def symbols() -> Counter[str]:
-    """How often each symbol stands in the rhyme, "_" at the end of each word, the most frequent first."""
+    """The count of each symbol in the rhyme, with "_" at the end of each word, the most frequent first."""
     return Counter(dict(ordered(Counter("".join(f"{word}_" for line in SAILOR for word in line.split())))))
 
 
 def ordered(counts: Counter[str]) -> list[tuple[str, int]]:
-    """The most frequent first; of those that are as frequent "_", and then the alphabet."""
+    """The symbols with their counts, the most frequent first; among equals "_", then alphabetically."""
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0] != "_", pair[0]))

@@ -1,4 +1,4 @@
-"""Byte pair encoding of the sailor rhyme, merge by merge; and what tokenizers make of awkward words."""
+"""Byte pair encoding of the sailor rhyme, merge by merge; and how tokenizers split awkward words."""
 
 import re
 from collections import Counter
@@ -18,9 +18,9 @@ SHAKESPEARE = "Friends, Romans, Countrymen, lend me your ears;"
 def merges(
     text: tuple[str, ...], count: int, *, across: bool = False, tie: Literal["first", "last"] = "first"
 ) -> list[tuple[tuple[str, str], int, Counter[str]]]:
-    """The first merges of byte pair encoding (Sennrich et al. 2016, section 3.2): the pair, how often it stands there,
-    and the symbols after it. Merges stop at the ends of words, unless they may go `across`, along a line. Of pairs that
-    are equally frequent, the `first` in the alphabet is merged, or the last."""
+    """The first merges of byte pair encoding (Sennrich et al. 2016, section 3.2): the pair, its count, and all
+    symbol counts afterwards. Merges stop at the ends of words, unless they may go `across` them, within a line. Among
+    equally frequent pairs, the `first` in alphabetical order is merged, or the last."""
     lines = [tuple("".join(f"{word}_" for word in line.split())) for line in text]
     words = Counter(lines if across else [tuple(f"{word}_") for line in text for word in line.split()])
     found = []
@@ -56,7 +56,7 @@ def told(counts: Counter[str]) -> str:
 
 
 def sailor(says: Says, *, count: int = 8, across: bool = False, tie: Literal["first", "last"] = "first") -> Shown:
-    """Both of the deck's tables, and the merges that follow; `across` lets merges run over the ends of words."""
+    """The deck's two tables, and the merges that follow; with `across`, merges may cross the ends of words."""
     start, steps = symbols(), merges(SAILOR, count, across=across, tie=tie)
     computed = {
         "kinds of symbols": len(start),
@@ -85,7 +85,7 @@ RULES: dict[str, Callable[[str], list[str]]] = {
 
 
 def awkward(says: Says, *, words: str = "O'Neill aren't") -> Shown:
-    """The same words by six tokenizers; and Mark Antony's line, punctuation dropped."""
+    """The same words by six tokenizers, and Mark Antony's line without punctuation."""
     antony = RULES["words, punctuation dropped"](SHAKESPEARE)
     lines = beside(says, {f'tokens of "{SHAKESPEARE}"': len(antony)})
     cut = {name: " | ".join(rule(words)) for name, rule in RULES.items()}
@@ -93,7 +93,7 @@ def awkward(says: Says, *, words: str = "O'Neill aren't") -> Shown:
 
 
 def unknown_words(says: Says, *, merges_learnt: Draws = 30) -> Shown:
-    """Merges are learnt from some forms of "walk" and applied to another that was never seen."""
+    """Learns merges from words such as "walk" and "talked", and applies them to forms that were never seen."""
     seen = ("walk walks talk talks talked talking looked looking walk walks",)
     learnt = [pair for pair, times, _ in merges(seen, merges_learnt) if times > 1]
     cut = {}

@@ -1,4 +1,4 @@
-"""Words as vectors: counted, one-hot, looked up, in a plane."""
+"""Words as vectors: counts, one-hot vectors, embeddings, and points in a plane."""
 
 from collections import Counter
 
@@ -15,7 +15,7 @@ PLACED = {"Apple": [5, 5], "Soccer": [0, 6], "House": [2, 2], "Car": [6, 0]}
 
 
 def counted(says: Says, *, first: str = SENTENCES[0], second: str = SENTENCES[1], window: int = 1) -> Shown:
-    """One-hot vectors, their sum, and who stands beside whom within a window."""
+    """One-hot vectors, their sum, and the co-occurrences of words within a window."""
     vocabulary = sorted({*first.split(), *second.split()})
     bags = [Counter(sentence.split()) for sentence in (first, second)]
     rows = torch.tensor([[bag[word] for word in vocabulary] for bag in bags])
@@ -43,7 +43,7 @@ def counted(says: Says, *, first: str = SENTENCES[0], second: str = SENTENCES[1]
 
 
 def looked_up(says: Says, *, vocabulary: Draws = 10, width: Width = 4, tokens: Rows = 3) -> Shown:
-    """A product with one-hot vectors picks columns, which is what an embedding looks up."""
+    """A product with one-hot vectors selects columns, as an embedding lookup does."""
     torch.manual_seed(0)
     table, ids = Table(vocabulary, width), torch.randint(vocabulary, (tokens,))
     omega, hot = table.weight.detach().T, one_hot(ids, vocabulary).T.float()  # D x |V|, |V| x N
@@ -63,7 +63,7 @@ def looked_up(says: Says, *, vocabulary: Draws = 10, width: Width = 4, tokens: R
 
 
 def placed(says: Says, *, word: str = "apple") -> Shown:
-    """The quiz: words as points, distances between them; the nearest is the likest."""
+    """The quiz: words as points, and their distances; the nearest word is the most similar."""
     names = [*PLACED]
     points = torch.tensor([*PLACED.values()], dtype=torch.float64)
     distances = torch.cdist(points, points)
