@@ -90,22 +90,22 @@ def serve(
 
 
 def run_until_ended(server: "Server", listening: socket.socket) -> None:
-    """Until Ctrl-C, SIGTERM or, where it is not ignored, SIGHUP; what is being answered then comes to its end. Raises
-    InputError for an address that another has come to first: several can take it while none answers."""
+    """Serves until Ctrl-C, SIGTERM or SIGHUP (unless that is ignored), and then finishes the running requests. Raises
+    InputError if another process is listening at the address by now: several can bind it before one listens."""
     try:
         listening.listen()
     except OSError as error:
         host, port, *_ = listening.getsockname()
         raise _no_address(host, port, error) from None
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    signal.signal(signal.SIGTERM, lambda *_: None)  # the server has its own while it runs, and ends in order
+    signal.signal(signal.SIGTERM, lambda *_: None)  # the server has its own handler while it runs
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, server.handle_exit)
     server.run(sockets=[listening])
 
 
 def checked_key(key: str | None) -> str | None:
-    """Raises InputError for a key that a header cannot hold."""
+    """The key. Raises InputError for one that does not fit into a header."""
     if key is None or (key.isascii() and key.isprintable() and key.strip() == key and key):
         return key
     raise InputError(
@@ -116,7 +116,8 @@ def checked_key(key: str | None) -> str | None:
 
 
 def named(runs: Sequence[Path]) -> dict[str, Path]:
-    """Runs by the names of their folders, each once. Raises InputError for two of one name, MissingError for none."""
+    """The runs by the names of their folders. Raises InputError for two different runs of one name, MissingError for a
+    folder that is not there."""
     found: dict[str, Path] = {}
     for run in runs:
         files.need_folder(run)
@@ -132,7 +133,7 @@ def named(runs: Sequence[Path]) -> dict[str, Path]:
 
 
 def found_in(folder: Path) -> dict[str, Path]:
-    """The runs in a folder that have a model."""
+    """The runs in a folder that have a model. Raises MissingError if there are none."""
     runs = sorted(path.parent for path in folder.glob("*/task.json")) if folder.is_dir() else []
     if not runs:
         raise MissingError("no run to serve", where=f"{folder}/", fix="name one, or make one: heed demo")
@@ -140,7 +141,8 @@ def found_in(folder: Path) -> dict[str, Path]:
 
 
 def opened(folders: dict[str, Path], *, engine: str, device: str, every: bool) -> "dict[str, Engine]":
-    """The models. One that cannot be read is told, and left out unless `every` one is asked for."""
+    """Opens the models. One that cannot be read is left out with a warning, or raises its error if `every` model or an
+    engine is asked for."""
     from heedful.serve.engine import open_engine
 
     models: dict[str, Engine] = {}
@@ -157,10 +159,10 @@ def opened(folders: dict[str, Path], *, engine: str, device: str, every: bool) -
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Raises InputError for an address that cannot be had."""
+    """A socket that is bound to the address. Raises InputError if that is not possible."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)  # as which answers are sent at once, and not gathered
+        made = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
         raise _no_address(host, port, error) from None
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -184,7 +186,7 @@ def url_of(host: str, port: int) -> str:
 
 
 def tell_openness(url: str, app: "FastAPI", models: Sequence[dict[str, str]], rules: "Rules", *, as_json: bool) -> None:
-    """What would be open to whom."""
+    """Prints which routes would be open to whom."""
     from heedful.serve.app import open_routes
 
     routes = [f"{method} {path}" for method, path in open_routes(app)]
