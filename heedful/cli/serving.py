@@ -162,7 +162,7 @@ def listen(host: str, port: int) -> socket.socket:
     """A socket that is bound to the address. Raises InputError if that is not possible."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)
+        made = socket.socket(family, kind, protocol)  # with the protocol: only then asyncio sends small answers at once
     except (OSError, UnicodeError) as error:
         raise _no_address(host, port, error) from None
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
