@@ -30,7 +30,7 @@ MOST_UNPACKED = 1 << 28  # bytes of the unpacked contents
 PREFIX = "w:"
 SHOWN = 40  # characters of a paragraph that messages show
 MAIN = "officeDocument"  # the type of the file's relationship to the main part
-TEXTS = frozenset(["header", "footer", "footnotes", "endnotes", "comments"])  # types of its relationships to other texts
+TEXTS = frozenset(["header", "footer", "footnotes", "endnotes", "comments"])  # types of its relations to other texts
 NO_FORMAT = re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>")  # properties of the old words only
 HOLDS = frozenset(
     ["w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:fldSimple", "w:dir", "w:bdo", "w:sdt", "w:sdtContent"]

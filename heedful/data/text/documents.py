@@ -10,7 +10,7 @@ MARKED_UP = (".csv", ".tsv", ".html", ".htm", ".xml")  # files with more than ru
 SHARE = 10  # without validation data, the last of SHARE parts is held out
 
 
-Documents = Parts[list[str]]  # of a language model
+Documents = Parts[list[str]]  # for a language model
 
 
 def read_documents(path: str | Path) -> Documents:

@@ -72,31 +72,30 @@ def read_whole(
     tag: str = "",
     tests_alone: bool = False,
 ) -> Read:
-    """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
-    in `.gz`. Several such, or patterns of their names, are read together: PATH:0.2 is read a fifth of in each epoch,
-    and PATH:2 twice. Two files without a weight that hold no pairs are two sides.
+    """Reads the pairs in `path`: a folder, a zip file of one, a file, two files or `hf:NAME[:CONFIG]`; any file may end
+    in `.gz`. Several of these, or patterns of their names, are read together: an epoch has a fifth of PATH:0.2, and
+    PATH:2 twice. Two files without a weight that do not hold pairs are two sides.
 
     - A folder with `train.SOURCE` and `train.TARGET`, or with `train.tsv` (`.csv`, `.jsonl`), and beside them
-      `valid`, `val` or `dev` (the first there is) and any number of files whose names begin with `test`. With
-      exactly two languages their names may be left out: the source is then the first in the alphabet. Without a file
-      called train, the training text is all pairs of files such as `Europarl.de-en.de` and `Europarl.de-en.en`, or else
+      `valid`, `val` or `dev` (the first that exists) and any number of files whose names begin with `test`. With
+      exactly two languages their names may be omitted: the source is then the first in the alphabet. Without a file
+      named train, the training text is all pairs of files such as `Europarl.de-en.de` and `Europarl.de-en.en`, or else
       all tables, whose names do not say valid, dev or test.
-    - Two files, the source first; or what comes before the languages in the names of two: `corpus` for `corpus.de` and
+    - Two files, the source first; or the common beginning of the names of two: `corpus` for `corpus.de` and
       `corpus.en`.
-    - A `.tsv`, `.csv` or `.txt` file with two columns, source first, or with more under a header; its first lines tell
-      whether TAB, comma, semicolon or `|` separates them. The first line is a header when it
-      holds both names, `source` and `target` (case aside), or languages that they mean; or, where they are left out,
-      two languages or sides ("English", "de", "src"). Numbers as names, counted from 1, choose columns. Without a
-      header, names are only what the two are called. Tatoeba's third column, an attribution, is left out.
-    - TMX, XLIFF, PO, Excel's tables and Parquet, whatever their names; see `heedful.data.text.formats`.
-    - A `.jsonl` file of objects, or a `.json` file with a list of such (perhaps under `data`), with the keys `source`
-      and `target`, or with those under `translation`; where they are left out, the only two keys that are languages or
-      sides. A source may be a list of sentences, which are one text, and a target one of several references.
+    - A `.tsv`, `.csv` or `.txt` file with two columns, source first, or with more under a header; its first lines
+      determine whether TAB, comma, semicolon or `|` separates them. The first line is a header if it contains both
+      names, `source` and `target` (in any case), or languages that they mean; or, if the names are omitted, two
+      languages or sides ("English", "de", "src"). Numbers as names, counted from 1, choose columns. Without a header,
+      names only say what the two are called. Tatoeba's third column, an attribution, is left out.
+    - TMX, XLIFF, PO, Excel workbooks and Parquet, whatever their names; see `heedful.data.text.formats`.
+    - A `.jsonl` file of objects, or a `.json` file with a list of objects (perhaps under `data`), with the keys
+      `source` and `target`, or with those under `translation`; if the names are omitted, the only two keys that are
+      languages or sides. A source may be a list of sentences, which are joined, and a target a list of references.
 
-    PATH#formal says what kind its pairs are of, and `tag` a column or key of tables that does.
+    PATH#formal sets a tag for its pairs, and `tag` names a column or key of tables that holds one.
 
-    Nothing is held out. A folder may hold `tests_alone` where nothing is to be trained on. Raises InputError or
-    MissingError.
+    Nothing is held out. With `tests_alone`, a folder needs no training data. Raises InputError or MissingError.
     """
     wanted = WantedColumns(source or None, target or None)
     if source and source == target:

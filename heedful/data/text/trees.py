@@ -26,7 +26,7 @@ FIX = "write a tree as (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))"
 
 
 class Leaf(NamedTuple):
-    """A word, as it is read: "(", and not "-LRB-"."""
+    """A word, unescaped: "(" instead of "-LRB-"."""
 
     tag: str
     word: str
@@ -161,7 +161,7 @@ def parse_trees(lines: Iterable[str], where: str) -> Iterator[Tree]:
 
 @dataclass
 class _Open:
-    """A bracket that has not closed yet."""
+    """An open bracket."""
 
     where: str
     label: str | None = None
