@@ -25,8 +25,7 @@ from heedful.errors import HeedError, InputError, MissingError
 
 MOST_UNPACKED = 1 << 32  # bytes of a zip file's unpacked contents
 # What reading a member of a zip file raises: DAMAGED where it is damaged; NOT_READ where it has a password, or an
-# unknown
-# compression (NotImplementedError, a subclass).
+# unknown compression (NotImplementedError, a subclass).
 DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)
 NOT_READ = RuntimeError
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}  # by the first bytes

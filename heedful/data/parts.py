@@ -194,7 +194,7 @@ def stems(parts: Mapping[str, E]) -> dict[str, E]:
 
 def hold_out(weights: Mapping[str, int], room: int, *, parts: int = 1) -> list[Collection[str]]:
     """Chooses the keys of each of `parts` parts: in the order of their hashes, as many as fit into `room` by their
-    weights, and at least one. The choice is the same on every machine, and changes little when data are added."""
+    `weights`, and at least one. The choice is the same on every machine, and changes little when data are added."""
     rest, chosen = sorted(weights, key=hashed), list[Collection[str]]()
     for _ in range(parts):
         held, left = set[str](), room

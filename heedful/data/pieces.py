@@ -68,8 +68,8 @@ def _train_unigram(texts: list[str], size: int) -> tokenizers.Tokenizer:
     inner = blank_pieces("unigram")
     inner.train_from_iterator(texts, trainer)
     learned = json.loads(inner.to_str())["model"]["vocab"][len(SPECIALS) :]
-    # The library ranks equal pieces, and spaces the scores of rare characters by 0.0001, in the order of
-    # a hash that changes with every run. Here such characters share a score, and ties are sorted by alphabet.
+    # The library ranks equal pieces, and spaces the scores of rare characters by 0.0001, in the order of a hash that
+    # changes with every run. Here such characters share a score, and ties are sorted by alphabet.
     lowest = min((score for _, score in learned), default=0.0)
     rare = lowest + 1e-4 * (n_characters + 1)
     scored = [(piece, round(lowest if len(piece) == 1 and score <= rare else score, 6)) for piece, score in learned]

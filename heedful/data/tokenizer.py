@@ -1,4 +1,4 @@
-"""Converts text to token ids and back: one class around a `tokenizers.Tokenizer`, with the control ids all models
+"""Converts text to token ids and back: one class around a `tokenizers.Tokenizer`, with control ids that all models
 share.
 
 Exactly one space is put before a text, so that a word is the same piece at the start of a sentence as inside it;
@@ -27,8 +27,7 @@ Ids = list[int]  # token ids
 MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that was made with them
 MANY = 1000  # texts; with more than that, each word is encoded only once
 # The names of extra control tokens, which come after these. Text is split between "<" or "<|" and a letter before
-# pieces are
-# learnt, so that no piece is spelled like this.
+# pieces are learnt, so that no piece is spelled like this.
 EXTRA = re.compile(r"<\|[A-Za-z][A-Za-z0-9_]*\|>|<[A-Z]+>")
 
 
@@ -153,7 +152,7 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each text, without BOS and EOS; an empty list for an empty text. Never contains a control
-        id."""
+        id, unless control tokens are `spelled`."""
         return self._ids([self._space + sanitise(text) if text else "" for text in texts])
 
     @property

@@ -40,8 +40,7 @@ address article aside blockquote center details dialog dir div dl fieldset figca
 h6 header hgroup hr main menu nav ol p pre search section summary table ul
 """
 # Elements whose end tags are optional in HTML (its section 13.1.2.4), the tags that end them then, and the elements
-# inside
-# which such tags belong to other elements.
+# inside which such tags belong to other elements.
 LISTS, TABLE, ROWS = ("dir", "menu", "ol", "ul"), ("table",), ("tbody", "tfoot", "thead", "tr")
 ENDED_BY: Mapping[str, tuple[Collection[str], Collection[str]]] = {
     "p": (frozenset(BLOCK.split()), ()),

@@ -16,7 +16,7 @@ from heedful.data.text.columns import Columns, Rows
 Format = Literal["tmx", "xliff", "po", "xlsx", "parquet"]
 Reader = Callable[[Path, str, str], tuple[Rows, Columns]]
 LOOKED_AT = 4096  # bytes
-ROOTS: dict[str, Format] = {"tmx": "tmx", "xliff": "xliff"}  # by the name of the root element
+ROOTS: dict[str, Format] = {"tmx": "tmx", "xliff": "xliff"}  # by the name of the first element
 
 
 def format_of(path: Path) -> Format | None:

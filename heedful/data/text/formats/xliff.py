@@ -13,8 +13,8 @@ from heedful.errors import InputError, counted
 
 # Values that mark a target as not translated yet: `state` of a target in 1.2, of a segment in 2.
 UNTRANSLATED = ("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial")
-# Values that mark an unconfirmed draft: `state-qualifier` of a target in 1.2, `conf` of a segment
-# of Trados, `status` of a unit of memoQ.
+# Values that mark an unconfirmed draft: `state-qualifier` of a target in 1.2, `conf` of a segment of Trados, `status`
+# of a unit of memoQ.
 QUALIFIERS = ("mt-suggestion", "leveraged-mt")
 TRADOS = ("Draft", "RejectedTranslation", "RejectedSignOff")
 MEMOQ = ("MachineTranslated", "Pretranslated", "AssembledFromFragments", "PartiallyEdited", "Rejected")
