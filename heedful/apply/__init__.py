@@ -1,1 +1,1 @@
-"""What is done to a model from outside: other linear maps for inference, blocks compiled."""
+"""Changes a model from outside: other linear maps for inference, compiled or checkpointed blocks, adapters."""

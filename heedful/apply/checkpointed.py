@@ -1,6 +1,6 @@
-"""Blocks that are computed a second time for their gradients, and keep nothing but what came in (Chen et al. 2016,
+"""Gradient checkpointing: blocks keep only their input, and are computed again for their gradients (Chen et al. 2016,
 "Training deep nets with sublinear memory cost"): less memory for more time. Gradients are the same to the last bit, as
-dropout draws the same again. A model knows nothing of it: names, weights and what is saved stay as they are."""
+dropout draws the same numbers again. The model does not change: names, weights and saved files stay as they are."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -16,7 +16,7 @@ from heedful.core.dropout import drawn_again
 
 
 def checkpoint_blocks(model: nn.Module) -> None:
-    """Each block by itself, where it stands; used without gradients, or with a cache, it is as before."""
+    """Checkpoints each block, in place; without gradients, or with a cache, blocks work as before."""
     for module in model.modules():
         if isinstance(module, Block):
             module.forward = partial(_twice, module.forward)  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""Blocks through `torch.compile`. A model knows nothing of it: names, weights and what is saved stay as they are."""
+"""Blocks compiled by `torch.compile`. The model does not change: names, weights and saved files stay as they are."""
 
 import warnings
 from collections.abc import Callable
@@ -19,13 +19,12 @@ VARIANTS = 64  # of what is compiled: by kinds of block, sizes, and with gradien
 
 
 def compile_blocks(model: nn.Module, *, recorded: bool = True) -> None:
-    """Compiles each block by itself, where it stands: blocks of the same shape share what is compiled, so that it takes
-    as long for many as for one. Raises InputError where this machine cannot compile.
+    """Compiles each block, in place. Blocks of the same shape share the compiled code, so many take as long as one.
+    Raises InputError where this machine cannot compile.
 
-    Where a device can record what it is told to launch (CUDA graphs), passes with gradients that have the sizes of the
-    first one are recorded once and then launched whole, which spares a small model most of its time. Without `recorded`
-    they are not: the memory of their gradients is that of the next pass too, so that the gradients of several passes
-    cannot be added up in it.
+    On a device with CUDA graphs, passes with gradients that have the sizes of the first one are captured once and then
+    launched as a whole, which saves a small model most of its time. Not without `recorded`: the memory of the gradients
+    is reused by the next pass, so that the gradients of several passes cannot be summed in it.
     """
     device = next(model.parameters()).device
     try:
@@ -49,9 +48,9 @@ def compile_blocks(model: nn.Module, *, recorded: bool = True) -> None:
 
 
 class Recorded:
-    """A compiled block's passes with gradients, launched whole where they have the sizes of its first one, as all have
-    but the last of an epoch. One compiled function for all sizes would stay with what it compiled last, which takes any
-    size and cannot be recorded."""
+    """A compiled block's passes with gradients, launched as a whole if they have the sizes of the first one, as all
+    have but the last of an epoch. A single compiled function for all sizes would end up with dynamic sizes, which
+    cannot be captured."""
 
     def __init__(self, block: Block) -> None:
         self.whole, self.any = (torch.compile(block._call_impl, backend=backend) for backend in (recording, BACKEND))
@@ -68,7 +67,7 @@ class Recorded:
 
 
 def recording(graph: Any, inputs: Any) -> Any:
-    """Inductor, as a backend that records."""
+    """Inductor, as a backend that captures CUDA graphs."""
     from torch._inductor.compile_fx import compile_fx
 
     return compile_fx(graph, inputs, config_patches={"triton.cudagraphs": True})

@@ -1,5 +1,6 @@
-"""Linear maps for inference on a CPU, by faster kernels and with weights in fewer bits. A model knows nothing of it:
-its maps are swapped from outside. For one token every weight is read once, so the time of a step goes with their bytes.
+"""Linear maps for inference on a CPU, with faster kernels and with weights in fewer bits. They are swapped from
+outside, and the model does not change. For one token every weight is read once, so the time of a step grows with their
+bytes.
 
 B inputs, K input width, N output width, G weights of a group.
 """
@@ -243,17 +244,17 @@ def for_inference(model: Model, weights: str = "float32", *, fixed: bool = True)
 
 
 def inference_copy(model: Model) -> Model:
-    """A copy that is `for_inference`, of a model that continues to learn; one whose weights are replaced already is its
-    own."""
+    """A copy `for_inference` of a model that will be trained further; a model whose weights are replaced already is
+    returned itself."""
     if any(isinstance(module, PackedLinear | Int8Linear | Int4Linear) for module in model.modules()):
         return model
     return for_inference(copy.deepcopy(model).eval())
 
 
 class _Joint:
-    """Query, key and value of the same input by one product: that spares a short step two of three.
+    """Query, key and value of the same input by one product instead of three, for short steps.
 
-    Attention asks for the query first, which computes all three; the value, asked for last, lets go of them.
+    Attention asks for the query first, which computes all three; the value, which is asked for last, releases them.
     """
 
     def __init__(self, linear: nn.Module, sizes: Sequence[int]) -> None:
@@ -279,8 +280,8 @@ class _Joint:
 
 
 class JointPart(nn.Module):
-    """The query, the key or the value of a `_Joint`, in the place of a map of its own. In float32 its parameters are
-    parts of the joint map's; in fewer bits there are none."""
+    """The query, the key or the value of a `_Joint`, in place of a linear map. In float32 its parameters are parts of
+    the joint map's; in fewer bits it has none."""
 
     def __init__(self, joint: _Joint, name: str, linear: nn.Linear | None) -> None:
         super().__init__()
@@ -294,8 +295,8 @@ class JointPart(nn.Module):
 
 
 def _join(attention: Attention, weights: str) -> None:
-    """Puts one map in the place of query, key and value: in float32 where they are small, and so wait for being called
-    more than for their weights; in fewer bits anyway."""
+    """Replaces query, key and value by one map: in float32 if they are small, so that calling them takes longer than
+    reading their weights; in fewer bits always."""
     whole = weights == "float32"
     maps = [attention.query, attention.key, attention.value]
     if isinstance(attention.query, JointPart):
@@ -319,7 +320,7 @@ def _join(attention: Attention, weights: str) -> None:
 
 
 def _side_by_side(maps: Sequence[nn.Linear]) -> nn.Linear:
-    """One map for several of the same input. It has no parameters: its weights are those of others."""
+    """One map for several with the same input. It has no parameters: its weights belong to others."""
     joint = nn.Linear(maps[0].in_features, sum(part.out_features for part in maps), device="meta")
     del joint.weight, joint.bias
     weight = torch.cat([part.weight.data.to_dense().t() for part in maps], dim=1).t()
@@ -343,8 +344,8 @@ def _swapped(linear: nn.Linear, weights: str, fixed: bool, *, tied: bool) -> nn.
 
 
 def _cache_attributes(model: nn.Module) -> None:
-    """Every part of a module as a plain attribute too, and what hands back what it gets as a function. torch looks for
-    parts only where no attribute is found: 0.6 us each, and as much again for calling a module."""
+    """Makes every part of a module a plain attribute too, and identities plain functions. torch looks for parts only
+    where it finds no attribute: 0.6 us for each, and as much again for calling a module."""
     modules = list(model.modules())
     joints = {id(part.joint): part.joint.linear for part in modules if isinstance(part, JointPart)}
     for module in (*modules, *joints.values()):
@@ -353,9 +354,9 @@ def _cache_attributes(model: nn.Module) -> None:
 
 
 def _refuse_changes(model: nn.Module) -> None:
-    """What would train the model, or give it other weights, is told so: it would reach a part of it alone."""
+    """Refuses training the model or loading other weights: that would only reach a part of it."""
     for module in model.eval().modules():
-        if module is not model:  # which hands this on to its parts, and itself back
+        if module is not model:  # `eval` of the model calls its parts, and returns itself
             module.__dict__["train"] = _refuse_training
     model.register_load_state_dict_pre_hook(_refuse_loading)
     model.requires_grad_(False)
@@ -380,8 +381,8 @@ def _same(x: Tensor) -> Tensor:
 
 
 def draft_model(model: Model, weights: str) -> Model:
-    """The model once more, its linear maps in fewer bits, sharing all else with it: for drafting what it will say.
-    Raises as `for_inference` does."""
+    """A copy of the model with its linear maps in fewer bits, sharing everything else: for drafting tokens. Raises as
+    `for_inference` does."""
     return for_inference(_apart(model), weights)
 
 

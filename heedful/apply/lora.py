@@ -1,6 +1,6 @@
-"""Low-rank adapters: a model that is tuned keeps its matrices, and learns a product of two thin ones beside each (Hu
-et al. 2021, LoRA, section 4.1). Gradients and the optimizer's memory are those of the thin ones alone. A model knows
-nothing of it: its maps are swapped from outside, and what is saved has the products added to the matrices.
+"""Low-rank adapters: tuning keeps a model's matrices, and learns a product of two thin matrices beside each (Hu et al.
+2021, LoRA, section 4.1). Only the thin ones need gradients and optimizer memory. The linear maps are swapped from
+outside, and the saved model has the products added to its matrices.
 
 B inputs, K input width, N output width, r rank.
 """
@@ -47,8 +47,8 @@ class LowRankLinear(nn.Linear):
 
 
 def adapt(model: nn.Module, config: LoRAConfig, *, new: Collection[str] = ()) -> None:
-    """Freezes the model and gives each of its blocks' maps that `config` names an adapter. What is in the parts `new`
-    (a head that the model did not have) is learnt as a whole.
+    """Freezes the model and adds an adapter to each of its blocks' maps that `config` names. The parts `new` (a head
+    that the model did not have) are trained completely.
 
     Raises InputError where the model has none of these maps.
     """
@@ -67,13 +67,13 @@ def adapt(model: nn.Module, config: LoRAConfig, *, new: Collection[str] = ()) ->
 
 
 def adapters(tensors: Mapping[str, Tensor], *, new: Collection[str] = ()) -> dict[str, Tensor]:
-    """Those of a model's tensors, by name, that are adapters, or in the parts `new`, which are learnt as a whole."""
+    """The model's tensors that are adapters or belong to the parts `new`, by name."""
     return {name: tensor for name, tensor in tensors.items() if name.endswith((DOWN, UP)) or _is_in(name, new)}
 
 
 @torch.no_grad()
 def merged(tensors: Mapping[str, Tensor], config: LoRAConfig) -> dict[str, Tensor]:
-    """A model's tensors as one without adapters has them: each product added to its matrix."""
+    """The tensors of the model without adapters: each product is added to its matrix."""
     whole = {name: tensor for name, tensor in tensors.items() if not name.endswith((DOWN, UP))}
     for name in _adapted(tensors):
         product = tensors[name + UP].float() @ tensors[name + DOWN].float()

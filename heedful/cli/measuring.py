@@ -134,10 +134,13 @@ def restore(run: Run, as_json: Json = False) -> None:
         refuse_other_task(run)
         fitted = row_of_run(run).fitted
     made = restore_model(run, say, fitted=[*fitted])
+    if made.config:
+        say(f"{run / 'config.json'} is written again, by the checkpoint of step {made.step:,}")
     best = "the same as before" if made.same else "those that were saved were of another step, or of several"
-    say(f"{made.out}: the weights of step {made.step:,}; {best}")
-    if made.aside is not None:
-        say(f"the damaged file is now {made.aside}")
+    written = f"the weights of step {made.step:,}; {best}"
+    say(f"{made.out}: {written if made.weights else 'the weights are sound, and stay as they are'}")
+    for aside in filter(None, (made.config_aside, made.aside)):
+        say(f"the damaged file is now {aside}")
     for name in made.removed:
         say(f"{name} is removed, as it was fitted to other weights; made again by: {fitted[name].format(run=run)}")
     if as_json:

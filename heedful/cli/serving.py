@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import signal
 import socket
 from collections.abc import Sequence
@@ -65,7 +66,8 @@ def serve(
     folders = named(runs) if runs else found_in(RUNS)
     with nullcontext() if check else listen(host, port) as listening:
         models = opened(folders, engine=engine, device=chosen, every=bool(runs))
-        app = make_app(models, rules=rules, runs=common_folder(folders))
+        beside = next(iter(folders.values())).resolve().parent  # the other runs there can be looked at
+        app = make_app(models, rules=rules, runs=beside)
         url = url_of(host, port if listening is None else listening.getsockname()[1])
         facts = [{"name": model.name, "task": model.row.name, "engine": model.engine} for model in models.values()]
         if listening is None:
@@ -88,7 +90,14 @@ def serve(
 
 
 def run_until_ended(server: "Server", listening: socket.socket) -> None:
-    """Until Ctrl-C, SIGTERM or, where it is not ignored, SIGHUP; what is being answered then comes to its end."""
+    """Until Ctrl-C, SIGTERM or, where it is not ignored, SIGHUP; what is being answered then comes to its end. Raises
+    InputError for an address that another has come to first: several can take it while none answers."""
+    try:
+        listening.listen()
+    except OSError as error:
+        host, port, *_ = listening.getsockname()
+        raise _no_address(host, port, error) from None
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     signal.signal(signal.SIGTERM, lambda *_: None)  # the server has its own while it runs, and ends in order
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, server.handle_exit)
@@ -128,11 +137,6 @@ def found_in(folder: Path) -> dict[str, Path]:
     if not runs:
         raise MissingError("no run to serve", where=f"{folder}/", fix="name one, or make one: heed demo")
     return named(runs)
-
-
-def common_folder(folders: dict[str, Path]) -> Path:
-    """Where the first run lies: others beside it can be looked at."""
-    return next(iter(folders.values())).resolve().parent
 
 
 def opened(folders: dict[str, Path], *, engine: str, device: str, every: bool) -> "dict[str, Engine]":

@@ -1,5 +1,5 @@
-"""Arguments of what is called from Python, held to their annotations: another kind of value is refused in one line, and
-not somewhere deep inside, or taken for something else."""
+"""Checks the arguments of public functions against their annotations: a value of a wrong type is an error in one line,
+instead of one deep inside, or a wrong result."""
 
 import functools
 import inspect
@@ -19,8 +19,8 @@ SHOWN = 60  # characters of a value
 
 
 def checks_arguments(function: F) -> F:
-    """The function, which raises InputError for an argument that is not of its annotation, and for a name that it does
-    not have."""
+    """Makes a function raise InputError for an argument that does not fit its annotation, and for an unknown
+    argument."""
 
     @functools.wraps(function)
     def called(*given: Any, **words: Any) -> Any:
@@ -33,8 +33,8 @@ def checks_arguments(function: F) -> F:
 def bound_to(
     function: Callable[..., Any], given: Sequence[object], words: Mapping[str, object], *, but: Collection[str] = ()
 ) -> inspect.BoundArguments:
-    """Which argument of a function is which, each held to its annotation, `but` those of these names. Raises InputError
-    as `checks_arguments` says."""
+    """Binds the arguments of a function, and checks them against their annotations, except those named in `but`. Raises
+    InputError as described in `checks_arguments`."""
     signature, kinds, settings = _annotations(function)
     known = [name for name in (*signature.parameters, *settings) if name not in ("self", "cls")]
     if settings or not any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values()):
@@ -53,8 +53,8 @@ def bound_to(
 
 @functools.cache
 def _annotations(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any], dict[str, Any]]:
-    """Of a function: its signature, the kind of each argument, and that of each of its `**settings: Unpack[...]`. Where
-    what a quoted annotation names is not there, those in quotes are not read."""
+    """A function's signature, the types of its arguments, and those of its `**settings: Unpack[...]`. Quoted
+    annotations are ignored where they name something that is not imported."""
     plain = inspect.unwrap(function)
     try:
         hints = inspect.get_annotations(plain, eval_str=True)
@@ -69,7 +69,7 @@ def _annotations(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[
 
 
 def refuse_other(name: str, value: object, kind: Any, *, where: str = "") -> None:
-    """Raises InputError for a value that is not of this kind."""
+    """Raises InputError for a value that is not of this type."""
     if not is_a(value, kind):
         shown = " ".join(repr(value).split())
         shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]} ..."
@@ -77,8 +77,8 @@ def refuse_other(name: str, value: object, kind: Any, *, where: str = "") -> Non
 
 
 def is_a(value: object, kind: Any) -> bool:
-    """Whether a value is of this kind, as far as that can be told: what is gone through only once is not looked into,
-    and a string is no list of its letters."""
+    """Whether a value is of this type, as far as that can be checked: the items of iterators are not, and a string does
+    not count as a list of strings."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(is_a(value, one) for one in inner)
@@ -94,12 +94,12 @@ def is_a(value: object, kind: Any) -> bool:
         return not isinstance(value, Collection) or not inner or all(is_a(one, inner[0]) for one in value)
     try:
         return not isinstance(kind, type) or isinstance(value, kind)
-    except TypeError:  # a protocol that cannot be asked
+    except TypeError:  # a protocol that isinstance does not support
         return True
 
 
 def in_words(kind: Any) -> str:
-    """What is to be given: "a string or a list of strings"."""
+    """A type in words: "a string or a list of strings"."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         *most, last = dict.fromkeys(in_words(one) for one in sorted(inner, key=lambda one: one is NoneType))

@@ -115,15 +115,14 @@ def _for_each_query_head(kv: Float[Tensor, "B G S D"], n_heads: int) -> Float[Te
 
 
 class Queries(NamedTuple):
-    """What looks, and where each query stands (None: it is not needed). `gate` is how much of each channel of what is
-    found is let through (None: all)."""
+    """Queries and their positions (None: not needed). `gate` multiplies each channel of the result (None: no gate)."""
 
     query: Float[Tensor, "R H T D"]
     positions: Int[Tensor, "r T"] | None = None
     gate: Float[Tensor, "R T HE"] | None = None
 
     def shared(self, rows: int) -> "Queries":
-        """Rows that lie side by side as more queries of one row, so that there are `rows`."""
+        """Adjacent rows as more queries of one row, so that there are `rows`."""
         query, positions, gate = self
         if positions is not None:
             positions = positions.expand(len(query), -1).reshape(rows, -1)
@@ -133,14 +132,14 @@ class Queries(NamedTuple):
 
 
 class KV(NamedTuple):
-    """What queries can look at: keys and values, and where each key stands (None: it is not needed)."""
+    """Keys and values, and the positions of the keys (None: not needed)."""
 
     key: Float[Tensor, "B G S D"]
     value: Float[Tensor, "B G S E"]
     positions: Int[Tensor, "b S"] | None = None
 
     def pick(self, rows: Int[Tensor, "R"]) -> "KV":
-        """The same for these rows of the batch; positions that many rows share (b = 1) stay shared."""
+        """These rows of the batch; positions that all rows share (b = 1) stay shared."""
         positions = self.positions
         if positions is not None and len(positions) == len(self.key):
             positions = positions.index_select(0, rows)
@@ -240,7 +239,10 @@ class Attention(nn.Module):
         self.value = nn.Linear(d_model, kv_heads * head_dim, bias=config.bias)
         self.out = nn.Linear(inner, d_model, bias=config.bias if config.out_bias is None else config.out_bias)
         self.gate = nn.Linear(d_model, inner) if config.gate else None
-        self.query_norm, self.key_norm = (_head_norm(config, head_dim) for _ in range(2))
+        self.query_norm, self.key_norm = (
+            nn.Identity() if config.norm is None else make_norm(config.norm, head_dim, config.norm_eps)
+            for _ in range(2)
+        )
         self.heads = Heads(scale, config.dropout, config.softcap)
         self.position = make_position(config.position, n_heads=config.n_heads, head_dim=head_dim, scale=scale)
 
@@ -250,7 +252,7 @@ class Attention(nn.Module):
         positions: Int[Tensor, "#R T"] | None = None,
         position_embeddings: Float[Tensor, "#R T C"] | None = None,
     ) -> Queries:
-        """Projects what looks."""
+        """Projects the input of the queries."""
         query = self.query_norm(self._split(self.query(self.position.enter(x, position_embeddings))))
         gate = None if self.gate is None else self.gate(x).sigmoid()
         return Queries(self.position.rotate(query, positions), positions, gate)
@@ -261,17 +263,17 @@ class Attention(nn.Module):
         positions: Int[Tensor, "#B S"] | None = None,
         position_embeddings: Float[Tensor, "#B S C"] | None = None,
     ) -> KV:
-        """Projects what may be looked at. Done once for a memory, and once for each token of a cached sequence."""
+        """Projects keys and values: once for a memory, and once for each token of a cached sequence."""
         key = self.key_norm(self._split(self.key(self.position.enter(memory, position_embeddings))))
         return KV(self.position.rotate(key, positions), self._split(self.value(memory)), positions)
 
     def forward(
         self, queries: Queries, kv: KV, *, mask: Mask | Tensor, bias: Float[Tensor, "#B #H T S"] | None = None
     ) -> Float[Tensor, "R T C"]:
-        """What each query finds in `kv`.
+        """The attention's output for each query.
 
-        Rows of queries that lie side by side may share a row of `kv`, equally many each (R is a multiple of B), where
-        the mask tells no query from another and there is no bias. Raises InputError for others.
+        Adjacent rows of queries may share a row of `kv`, equally many each (R is a multiple of B), if the mask is the
+        same for all queries of a row and there is no bias. Raises InputError otherwise.
         """
         R, _, T, _ = queries.query.shape
         mask = Mask.of(mask)
@@ -294,7 +296,3 @@ class Attention(nn.Module):
 
     def _split(self, x: Float[Tensor, "B T HD"]) -> Float[Tensor, "B H T D"]:
         return x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
-
-
-def _head_norm(config: AttentionConfig, head_dim: int) -> nn.Module:
-    return nn.Identity() if config.norm is None else make_norm(config.norm, head_dim, config.norm_eps)

@@ -69,7 +69,7 @@ class BlockConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What a stack may look at besides its input, and who may look at whom. It travels whole."""
+    """What a stack needs besides its input: masks, positions and memory. It is passed on as a whole."""
 
     mask: Mask | Tensor  # a bool tensor, True where a query may attend: (T, S), (B, T, S) or (B, H, T, S)
     memory_mask: Mask | Tensor | None  # None: there is no memory
@@ -80,7 +80,7 @@ class Context:
     memory_positions: Int[Tensor, "#M S"] | None = None
     memory_position_embeddings: Float[Tensor, "#M S C"] | None = None
     grid: tuple[int, int] | None = None  # rows and columns, where the tokens are the patches of a picture
-    losses: list[Tensor] | None = None  # where a block leaves what is to be added to the loss; None: they are dropped
+    losses: list[Tensor] | None = None  # auxiliary losses that blocks append; None: they are dropped
 
 
 class MLP(nn.Module):
@@ -239,18 +239,18 @@ class Stack(nn.Module):
         return self._out(x), None if cache is None else tuple(caches)
 
     def each(self, x: Float[Tensor, "B T C"], context: Context) -> Iterator[Float[Tensor, "B T C"]]:
-        """What the stack's output would be if it ended at each of its layers in turn."""
+        """The stack's output if it ended at each of its layers in turn."""
         for block, own in self._with_contexts(context, None):
             x, _ = block(x, own)
             yield self._out(x)
 
     def start(self, context: Context, size: int | None = None) -> tuple[BlockCache, ...]:
-        """Empty caches that have looked at the memory already, with room for `size` tokens a row (None: for any)."""
+        """Empty caches, with the keys and values of the memory, and room for `size` tokens a row (None: any number)."""
         past = Past(size)
         return tuple(BlockCache(past, block.remember(context)) for block in self.blocks)  # type: ignore[operator]
 
     def _with_contexts(self, context: Context, cache: tuple[BlockCache, ...] | None) -> list[tuple[nn.Module, Context]]:
-        """Each block, and the context with the bias that all share and with the block's own window."""
+        """Each block with its context: with the bias that all blocks share, and the block's own window."""
         keys = context.positions
         if cache is not None and keys is not None and (self.shares_position or any(self.windows)):
             keys = cache[0].past.positions_with(keys)

@@ -1,10 +1,9 @@
 """What a block remembers between decoding steps.
 
-Keys and values are written into a buffer, which is made once where it is said how long a row may become, and else
-twice as large whenever it is full. Rows may differ in length, leave, and be replaced by others.
+Keys and values are written into a buffer, which is allocated once if the largest length of a row is given, and
+otherwise doubled whenever it is full. Rows may differ in length, leave, and be replaced by others.
 
-A cache is a value: every verb hands a new one back. But the buffer is shared with the old one, so only the newest may
-be used.
+A cache is a value: every method returns a new one. But the new one shares the buffer, so only the newest may be used.
 
 B batch, R rows, S tokens so far (of the longest row), T new tokens, U = S + T, G key heads, D head width.
 """
@@ -23,10 +22,10 @@ LEAST = 16  # tokens that a buffer has room for, by default
 
 @dataclass(frozen=True)
 class Past:
-    """The tokens before this one, at most `size` a row (None: any number). A row's next goes behind its own last.
+    """The tokens so far, at most `size` a row (None: any number). New tokens are appended to the end of each row.
 
-    `kv` shows every row up to the end of the longest, without a copy: what stands there behind a shorter row is to be
-    masked (`valid`), and is finite. Raises ValueError where the room is used up.
+    `kv` gives every row up to the end of the longest, without a copy: the entries behind a shorter row are finite, and
+    must be masked (`valid`). Raises ValueError where there is no room left.
     """
 
     size: int | None = None
@@ -39,14 +38,14 @@ class Past:
         return None if self.buffer is None else self.kv().positions
 
     def positions_with(self, newer: Int[Tensor, "#B T"]) -> Int[Tensor, "B U"]:
-        """`positions`, once tokens at these are appended: any number behind the end of a row."""
+        """`positions` after appending tokens at `newer`; entries behind the end of a row are arbitrary."""
         if self.positions is None:
             return newer
         both = torch.cat([self.positions, newer.expand(len(self.positions), -1)], dim=-1)
         return both if self.lengths is None else both.index_put_(self._behind(newer.shape[1]), newer)
 
     def valid(self, more: int) -> Bool[Tensor, "B U"] | None:
-        """Which keys are a row's own, once so many tokens are appended to each; None: all of them."""
+        """Which keys are valid after appending `more` tokens to each row; None: all."""
         if self.lengths is None:
             return None
         return torch.arange(self.length + more, device=self.lengths.device) < self.lengths[:, None] + more
@@ -79,7 +78,7 @@ class Past:
         return replace(self, buffer=self.buffer.pick(rows), lengths=lengths)
 
     def put(self, rows: Int[Tensor, "R"], newer: "Past") -> "Past":
-        """The rows of `newer` in place of these. How long each row then is, `keep` is to be told."""
+        """Replaces these rows by those of `newer`. `keep` must then set the lengths."""
         if self.buffer is None:
             raise ValueError("nothing was appended yet")
         if newer.buffer is None:

@@ -1,7 +1,7 @@
 """Configurations are frozen dataclasses, and JSON is their only other form.
 
-An unknown key or a value of the wrong type is an error that names the nearest right one: a misspelt
-option that is silently ignored costs its user a training run.
+An unknown key or a value of the wrong type is an error that names the nearest right one: a misspelt option that is
+ignored silently costs a training run.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ LARGEST = 1 << 24
 
 
 def to_json(config: Any) -> Any:
-    """The configuration as what `json` can write; `from_json` is its inverse."""
+    """The configuration as a JSON value; `from_json` is the inverse."""
     if dataclasses.is_dataclass(config):
         return {field.name: to_json(getattr(config, field.name)) for field in dataclasses.fields(config)}
     if isinstance(config, tuple):
@@ -27,8 +27,8 @@ def to_json(config: Any) -> Any:
 
 
 def from_json(kind: type[C], data: Any, where: str = "config", *, largest: int | None = LARGEST) -> C:
-    """Builds the dataclass `kind` from a JSON object. Its whole numbers are sizes of a model, at most `largest` (None:
-    they are counts, which may be any).
+    """Builds the dataclass `kind` from a JSON object. Its whole numbers must be at most `largest`, as sizes of a model
+    are (None: any number).
 
     Raises InputError for a key that `kind` does not have, a missing key, or a value of another type.
     """
@@ -55,7 +55,7 @@ def unknown_key(key: str, known: list[str], *, where: str, what: str = "key") ->
 
 
 def check_words(config: Any) -> None:
-    """Raises InputError for a field that is to be one of some words and is another, in a dataclass made from Python."""
+    """Raises InputError for a `Literal` field with another value, in a dataclass that was made from Python."""
     for name, kind in _types_of(config.__class__).items():
         if any(typing.get_origin(option) is Literal for option in (kind, *typing.get_args(kind))):
             _value(kind, getattr(config, name), f"{type(config).__name__}.{name}", None)
@@ -63,7 +63,7 @@ def check_words(config: Any) -> None:
 
 @functools.cache
 def _types_of(kind: type) -> dict[str, Any]:
-    """Of the fields of a class."""
+    """The types of a dataclass's fields."""
     return typing.get_type_hints(kind)
 
 

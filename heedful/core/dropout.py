@@ -40,10 +40,10 @@ _generators: ContextVar[Sequence[torch.Generator]] = ContextVar("generators", de
 
 @contextmanager
 def rows(seeds: Sequence[int]) -> Iterator[None]:
-    """In this block, row i of a batch of `len(seeds)` draws its dropout from `seeds[i]` alone, on a CPU.
+    """Inside this block, row i of a batch of `len(seeds)` draws its dropout from `seeds[i]` only, on a CPU.
 
-    What stands beside a row, and who computes it, then changes nothing about it. A graphics processor draws from its
-    own generator for the whole batch.
+    So a row's dropout does not depend on the other rows, or on the rank that computes it. A GPU draws from its own
+    generator for the whole batch.
     """
     token = _generators.set([torch.Generator().manual_seed(seed) for seed in seeds])
     try:
@@ -53,8 +53,8 @@ def rows(seeds: Sequence[int]) -> Iterator[None]:
 
 
 def drawn_again() -> AbstractContextManager[None]:
-    """A block in which rows draw what they are about to draw from here on, once more: for what is computed twice. It
-    changes nothing about what they draw outside of it."""
+    """Returns a context in which rows draw again the numbers that they draw from here on: for recomputation. It does
+    not change what they draw outside of it."""
     states = [generator.get_state() for generator in _generators.get()]
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""From symbols to vectors: tokens, where they stand, and what kind of text they belong to.
+"""Embeddings of tokens, positions and types of tokens.
 
 B batch, T tokens, C model width.
 """
@@ -75,10 +75,10 @@ def _take_turns(even: Tensor, odd: Tensor) -> Tensor:
 
 
 class Table(nn.Embedding):
-    """A vector for each number, whose gradient is summed in float32 also where the table is bf16.
+    """An embedding table whose gradient is summed in float32 even if the table is bf16.
 
-    A frequent token's gradient is a sum of hundreds. torch adds them up in the table's own dtype on a CPU, and in bf16
-    a sum stops growing at about 256 times what is added: a small translator then needs twice the steps.
+    A frequent token's gradient is a sum of hundreds. On a CPU torch sums in the table's own dtype, and in bf16 a sum
+    stops growing at about 256 times a term: a small translator then needs twice the steps.
     """
 
     def forward(self, numbers: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape C"]:
@@ -116,7 +116,7 @@ class PositionEmbeddings(nn.Module):
             return torch.zeros(*positions.shape, self.d_model, device=positions.device)
         if self.table is not None:
             size = self.table.num_embeddings
-            # Looking at numbers would part a compiled graph in two.
+            # Reading a value would break a compiled graph in two.
             if not torch.compiler.is_compiling() and positions.numel() and int(positions.max()) >= size:
                 raise InputError(f"{int(positions.max()) + 1} tokens, but the model has {size} positions")
             return self.table(positions)
@@ -127,7 +127,7 @@ class PositionEmbeddings(nn.Module):
 @lru_cache(maxsize=16)
 @torch.inference_mode(mode=False)
 def _vectors(kind: str, size: int, d_model: int, sines_first: bool, device: torch.device) -> Float[Tensor, "T C"]:
-    """Of the first positions. They are kept, as sines in double precision are slow and every step needs them."""
+    """The vectors of the first positions. Cached: sines in double precision are slow, and every step needs them."""
     positions = torch.arange(size, device=device)
     match kind:
         case "binary":
@@ -166,15 +166,15 @@ class Embed(nn.Module):
 
 
 def positions_of(tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None) -> Int[Tensor, "#B T"]:
-    """Where each token stands in its own text: in its row, or, where there are segments, in what they number."""
+    """The position of each token in its own text: in its row, or, with segments, in its segment."""
     if segments is None:
         return torch.arange(tokens.shape[1], device=tokens.device)[None]
     return positions_in_segments(segments)
 
 
 def positions_in_segments(segments: Int[Tensor, "B T"]) -> Int[Tensor, "B T"]:
-    """Where each token stands in its own sentence, for rows that hold several, be it in several pieces. Padding, 0,
-    stands at 0."""
+    """The position of each token in its own sentence, for packed rows; a sentence may be in several pieces. Padding
+    (segment 0) has the position 0."""
     order = segments.argsort(dim=1, stable=True)  # brings the pieces of a sentence together
     sorted_ = segments.gather(1, order)
     here = torch.arange(segments.shape[1], device=segments.device).expand_as(segments)

@@ -1,4 +1,4 @@
-"""Who may look at whom.
+"""Which keys a query may attend to.
 
 One convention everywhere: True means *may attend*. A mask is a description; it becomes a tensor only when
 a kernel asks for one, and is then kept for the other layers that ask the same.
@@ -21,10 +21,10 @@ SHAPES = "give (T, S), (B, T, S) or (B, H, T, S)"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mask:
-    """Every condition given must hold; with none given, everyone sees everyone.
+    """All given conditions must hold; without any, every query sees every key.
 
-    Positions are counted in the keys. Unless `start` says where the first query stands, the queries are the
-    last T keys, which is right for whole sequences and for a growing cache alike.
+    Positions are counted in the keys. Unless `start` gives the position of the first query, the queries are the last T
+    keys, which is right for whole sequences and for a growing cache.
     """
 
     causal: bool = False  # a query sees the keys up to its own position
@@ -57,7 +57,8 @@ class Mask:
 
     @staticmethod
     def of(given: "Mask | Tensor") -> "Mask":
-        """A mask as it is, or of a bool tensor: what is `allowed`. Raises InputError for anything else."""
+        """A mask as it is; a bool tensor becomes a mask with these keys `allowed`. Raises InputError for anything
+        else."""
         if isinstance(given, Mask):
             return given
         _refuse_others(given)
@@ -69,8 +70,8 @@ class Mask:
         return self.valid if self.segments is None else self.segments[0] > 0
 
     def refuse_other_sizes(self, B: int, H: int, T: int, S: int) -> None:
-        """Raises InputError for a tensor of it that does not fit scores of this shape. What all rows, heads or queries
-        share may have one of them."""
+        """Raises InputError where one of its tensors does not fit scores of this shape. Tensors that all rows, heads or
+        queries share may have the size 1 there."""
         own = (self.prefix, self.valid, self.segments, self.positions, self.allowed)
         if all(given is None for given in own) or torch.compiler.is_exporting():  # whose sizes are not compared
             return
@@ -86,8 +87,8 @@ class Mask:
                 raise InputError(what, fix=f"give the shape {shape}")
 
     def dense(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B H T S"] | None:
-        """The mask as a tensor, with B and H = 1 where all rows, or heads, agree; None when everyone sees everyone."""
-        if torch.compiler.is_exporting():  # sizes of a graph are no keys of what is kept
+        """The mask as a tensor, with B or H = 1 where all rows or heads agree; None if every query sees every key."""
+        if torch.compiler.is_exporting():  # symbolic sizes cannot be keys of the cache
             return self._make(T, S, device)
         key = (T, S, device)
         if key not in self._dense:
@@ -95,7 +96,7 @@ class Mask:
         return self._dense[key]
 
     def additive(self, T: int, S: int, device: torch.device, dtype: torch.dtype) -> "AdditiveMask | None":
-        """`dense` as what is to be added to scores; None where that does not pay, or everyone sees everyone."""
+        """`dense` as a bias to add to the scores; None where that does not pay, or every query sees every key."""
         if torch.compiler.is_exporting() or not kernels.adds_masks(device):
             return None
         key = (T, S, device, dtype)
@@ -105,7 +106,7 @@ class Mask:
         return self._additive[key]
 
     def opened(self, T: int, S: int, device: torch.device) -> "OpenedMask | None":
-        """`dense` without a query that sees no key; None where a kernel may meet one, or none is possible."""
+        """`dense`, with queries that see no key opened; None where the kernel handles these, or there can be none."""
         own = (self.positions, self.valid, self.segments, self.allowed)
         if all(given is None for given in own) or kernels.knows_blind_queries(device):
             return None
@@ -116,7 +117,8 @@ class Mask:
         return self._opened[key]
 
     def within(self, window: int, queries: Tensor | None, keys: Tensor | None) -> "Mask":
-        """The same for a `window`, of queries and keys at these positions (None: as they lie in their rows)."""
+        """The same mask with a `window`, for queries and keys at these positions (None: as they stand in their
+        rows)."""
         positions = None if queries is None or keys is None else (queries, keys)
         return replace(self, window=window, positions=positions)
 
@@ -157,9 +159,9 @@ class Mask:
 
 
 class AdditiveMask(NamedTuple):
-    """What is added to scores, 0 where a key is visible and -inf elsewhere. A query without any visible key has zeros,
-    as there is no softmax of -inf alone: its weights are to be multiplied by `has_key`, which is 0 there and 1 for all
-    others (None: every query has one)."""
+    """A bias for the scores: 0 where a key is visible and -inf elsewhere. A query without any visible key has zeros, as
+    a row of -inf has no softmax: its weights must be multiplied by `has_key`, which is 0 there and 1 elsewhere (None:
+    every query has a visible key)."""
 
     bias: Float[Tensor, "*B T S"]
     has_key: Float[Tensor, "*B T 1"] | None
@@ -172,7 +174,7 @@ def additive_mask(visible: Bool[Tensor, "*B T S"], dtype: torch.dtype) -> Additi
 
 
 class OpenedMask(NamedTuple):
-    """A mask in which a query that would see no key sees all of them, and which those are: what they find is to be
+    """A mask in which a query without any visible key sees all keys, and which queries these are: their results must be
     set to zero."""
 
     visible: Bool[Tensor, "*B T S"]
@@ -191,7 +193,7 @@ def _refuse_others(given: object) -> None:
 
 
 def _fits(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether it is of this shape, but for axes of one before the last."""
+    """Whether it has this shape; axes before the last may be 1."""
     if len(given) != len(shape) or (len(shape) > 1 and given[-1] != shape[-1]):
         return False
     return all(own in (1, size) for own, size in zip(given, shape, strict=True))

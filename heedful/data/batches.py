@@ -5,9 +5,9 @@ decoder input a begin token in front, and each decoder output an end token behin
 row from 1, and 0 is padding; source segment k belongs to target segment k of the same row.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from heedful.core.seeds import shuffled
 from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.errors import InputError
 
-PACK_WINDOW = 512  # pairs packed together: fills rows of 64 with captions to 93 % to 97 %; 1024 is no better
+PACK_WINDOW = 512  # pairs packed together: fills rows of 64 with captions to 93 % and 97 %; 1024 is no better
 SORT_WINDOW = 8192  # pairs sorted by length together
 
 Pair = tuple[list[int], list[int]]
@@ -73,9 +73,28 @@ class TextBatch(NamedTuple):
     learnt: Bool[Tensor, "B T"] | None = None
 
 
+class MadeWhenAsked(Sequence[PairBatch]):
+    """Batches that are made on access from the indices of their pairs: all of an epoch need more memory than its
+    texts."""
+
+    def __init__(self, chunks: Sequence[list[list[int]]], make: Callable[[list[list[int]]], PairBatch]) -> None:
+        """`chunks` has, for each batch, the indices of the pairs in each of its rows."""
+        self.chunks, self.make = chunks, make
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    @overload
+    def __getitem__(self, at: int) -> PairBatch: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[PairBatch]: ...
+    def __getitem__(self, at: int | slice) -> PairBatch | list[PairBatch]:
+        return [*map(self.make, self.chunks[at])] if isinstance(at, slice) else self.make(self.chunks[at])
+
+
 def pack_rows(
     pairs: Sequence[Pair], order: Sequence[int], *, row: int, rows: int, ends: Ends = OUR_ENDS
-) -> Iterator[PairBatch]:
+) -> MadeWhenAsked:
     """Packs whole pairs, in about this order, into batches of exactly (`rows`, `row`) on both sides.
 
     Within each window of the order, the longest pairs are packed first, each into the row where it leaves the least
@@ -83,8 +102,11 @@ def pack_rows(
     that is longer than `row`.
     """
     _check_lengths(pairs, order, row, "a row")
-    chunks = _chunks(pairs, order, row, rows)
-    return (_batch([[pairs[index] for index in own] for own in chunk], ends, row) for chunk in chunks)
+
+    def make(chunk: list[list[int]]) -> PairBatch:
+        return _batch([[pairs[index] for index in own] for own in chunk], ends, row)
+
+    return MadeWhenAsked([*_chunks(pairs, order, row, rows)], make)
 
 
 def pack_texts(texts: Sequence[Text], order: Sequence[int], *, row: int, rows: int) -> Iterator[TextBatch]:

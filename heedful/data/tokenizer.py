@@ -10,7 +10,7 @@ A vocabulary that was not trained here comes with `SpecialTokens`, and encodes t
 import codecs
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain, compress, groupby
@@ -153,7 +153,7 @@ class Tokenizer:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each text, without BOS and EOS; an empty list for an empty text. Never contains a control
         id, unless control tokens are `spelled`."""
-        return self._ids([self._space + sanitise(text) if text else "" for text in texts])
+        return self._ids(texts, lambda text: self._space + sanitise(text) if text else "")
 
     @property
     def merges(self) -> list[tuple[int, int, int]]:
@@ -186,7 +186,7 @@ class Tokenizer:
 
     def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode`, but without a space before the first word, for text that is to be continued."""
-        return self._ids([*map(sanitise, texts)])
+        return self._ids(texts, sanitise)
 
     def encode_masked(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode_whole`, with the mask's id for each "<mask>", also in a vocabulary whose own name for it is
@@ -341,10 +341,13 @@ class Tokenizer:
         if ids != list(range(len(ids))) or not alike or _settings(inner) != _settings(blank):
             raise StorageError("a tokenizer of another make", where=str(path), fix=FIX)
 
-    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+    def _ids(self, texts: Sequence[str], read: Callable[[str], str]) -> list[list[int]]:
+        """Returns the ids of each text, after `read` is applied to it."""
         if self.ours and len(texts) > MANY:
             known: dict[str, list[int]] = {}
-            return [ids for at in range(0, len(texts), MANY) for ids in self._by_words(texts[at : at + MANY], known)]
+            parts = ([*map(read, texts[at : at + MANY])] for at in range(0, len(texts), MANY))
+            return [ids for part in parts for ids in self._by_words(part, known)]
+        texts = [*map(read, texts)]
         if self.numbers is None:
             return self._by_texts(texts)
         return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]

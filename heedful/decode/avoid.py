@@ -1,7 +1,7 @@
-"""Words that are never said, however they are cut into tokens and whatever their capitals.
+"""Words that are never generated, whatever their tokens and their capitals.
 
-An automaton reads what the tokens spell, byte by byte, and tells of each token whether it would complete a word that is
-to be avoided. A word is whole where no letter or digit stands before or after it.
+An automaton reads the bytes of the tokens, and says for each token whether it would complete a word to avoid. A word is
+whole if there is no letter or digit before and after it.
 
 Sizes: V vocabulary, T tokens that may spell something, N states of the automaton, R rows, t tokens so far.
 """
@@ -26,8 +26,8 @@ FRESH, INSIDE = 0, 1  # states: nothing was read, or no letter last; a letter of
 
 @dataclass(frozen=True)
 class Avoid:
-    """Never a token after which a word is complete: a rule of `decode.rules`. What it might still become is not
-    waited for: a search would say what hardly is a word in place of the one to be avoided."""
+    """A rule of `decode.rules` that forbids tokens which complete a word, even if they might begin a longer one:
+    waiting would make a search generate non-words instead of the word to avoid."""
 
     # Where each token leads; to the last state, where a word is complete. A model may have tokens beyond, of no text.
     table: Int[Tensor, "N T"]
@@ -44,8 +44,8 @@ class Avoid:
 
 
 def avoiding(words: Sequence[str], spellings: Sequence[bytes]) -> Avoid:
-    """The rule for these words. `spellings` are what each token adds to a text. Raises InputError for a word that is
-    blank, and for more words than a table can hold."""
+    """The rule for these words. `spellings` are the bytes that each token adds to a text. Raises InputError for a blank
+    word, and for more words than a table can hold."""
     if any(not word.strip() for word in words):
         raise InputError("a word to be avoided is empty", fix="leave it out")
     read = [_Word([_cases(letter) for letter in word], _parts(word[0]), _parts(word[-1])) for word in words]
@@ -62,7 +62,7 @@ def avoiding(words: Sequence[str], spellings: Sequence[bytes]) -> Avoid:
 
 
 class _Word(NamedTuple):
-    """How each of its letters may be spelled, and whether a letter before or after it would make it another word."""
+    """The spellings of each letter of a word, and whether a letter before or after it would make another word."""
 
     letters: list[set[bytes]]
     parted_before: bool
@@ -90,7 +90,7 @@ def _cases(letter: str) -> set[bytes]:
 
 
 def _parts(letter: str) -> bool:
-    """Not of a script that has no spaces, nor a sign."""
+    """Whether it is a letter or digit of a script with spaces."""
     return letter.isalnum() and unicodedata.east_asian_width(letter) != "W"
 
 

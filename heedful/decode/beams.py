@@ -1,4 +1,4 @@
-"""The one loop of beam search, whoever chooses what lives on.
+"""The loop of beam search, for every way of choosing the hypotheses that continue.
 
 Sizes: B sentences, S source length, n sentences still running, w rows of each, R rows in all, V vocabulary, C
 candidates of a sentence, W of them that live on.
@@ -34,10 +34,10 @@ def beam_by(
     finished_first: bool = True,
     **options: Unpack[SearchOptions],
 ) -> list[list[Hypothesis]]:
-    """`search.beam`, where `choose` says at each step what lives on and what is finished: it gets the scores of each
-    row and what to subtract for log-probabilities, the sums of n sentences, and the state. `early_stopping`: of all
-    sentences, or of each. What is unfinished at the limit comes after all that is finished, or (not `finished_first`)
-    where its score puts it."""
+    """`search.beam`, where `choose` decides at each step which hypotheses continue and which are finished: it gets the
+    scores of each row and their normalisers, the sums of n sentences, and the state. `early_stopping`: for all
+    sentences, or for each. Unfinished hypotheses at the limit come after the finished ones, or (without
+    `finished_first`) by their score."""
     if not (1 <= n_best <= beam and patience > 0):
         what = f"beam {beam}, n_best {n_best} and patience {patience} do not go together"
         raise InputError(what, fix="keep 1 <= n_best <= beam and patience above 0")

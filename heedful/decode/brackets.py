@@ -1,7 +1,7 @@
-"""A model that can only say linearised trees: brackets that close in their order, around all leaves of a sentence.
+"""A model that can only generate linearised trees: brackets that close in order, around all leaves of a sentence.
 
-It offers the verbs of the model that it wraps, so that every search goes through it. What may come next is known from
-a state a row, which goes where its row goes.
+It has the methods of the model that it wraps, so that every search can use it. A state for each row, which moves with
+the row, determines what may come next.
 
 Sizes: B sentences, R rows, V vocabulary, N labels, D the deepest that brackets may stand within each other.
 """
@@ -34,7 +34,7 @@ class Grammar:
 
 
 class BracketState(NamedTuple):
-    """Where each row is in its tree."""
+    """The position of each row in its tree."""
 
     left: Int[Tensor, "R"]  # leaves to come
     room: Int[Tensor, "R"]  # tokens that may come, the end too

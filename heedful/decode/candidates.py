@@ -1,4 +1,4 @@
-"""What may follow in a beam search, the rows of a sentence taken together.
+"""The candidates of a step of beam search, over all rows of a sentence.
 
 Sizes: n sentences, w rows of each, R rows in all, K continuations of a row, C of a sentence, W of them that live on.
 """
@@ -58,7 +58,7 @@ def chosen_plainly(made: Candidates, beam: int) -> Candidates:
 
 
 def ends_of(eos: int | Sequence[int]) -> tuple[int, ...]:
-    """The end tokens, of one or of several."""
+    """The end tokens, from one or several."""
     return (eos,) if isinstance(eos, int) else tuple(eos)
 
 

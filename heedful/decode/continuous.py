@@ -32,7 +32,7 @@ StateType = TypeVar("StateType", bound="RowsState")
 
 @runtime_checkable
 class RowsState(State, Protocol):
-    """What a model remembers between steps, of rows that may differ in length."""
+    """A model's state between steps, with rows that may differ in length."""
 
     def put(self: StateType, rows: Int[Tensor, "K"], newer: StateType) -> StateType:
         """The rows of another state in place of these."""
@@ -47,7 +47,7 @@ class RowsModel(Protocol[StateType]):
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens it knows."""
+        """The size of the vocabulary."""
 
     def start(self, source: Int[Tensor, "K S"], segments: Int[Tensor, "K S"] | None, size: int) -> StateType:
         """Read prompts, padded at their ends, where `segments` is 0; with room for `size` tokens a row in all."""
@@ -91,7 +91,7 @@ class _Text:
     top: int = 0  # likeliest tokens that are told with each
 
     def chances(self, count: int) -> list[float]:
-        """The random numbers of the next so many tokens, the same each time."""
+        """The random numbers of the next `count` tokens, the same at each call."""
         first = len(self.tokens)
         self.drawn += [self.stream.random() for _ in range(first + count - len(self.drawn))]
         return self.drawn[first : first + count]
@@ -133,7 +133,7 @@ class Session(Generic[StateType]):
         self._ahead: deque[tuple[_Text, Said]] = deque()  # of the one text there is: what is known of it already
 
     def __len__(self) -> int:
-        """How many texts have been added, and are neither finished nor cancelled."""
+        """The number of texts that are neither finished nor cancelled."""
         return len(self._waiting) + sum(text is not None for text in self._rows)
 
     def add(
@@ -172,7 +172,7 @@ class Session(Generic[StateType]):
         return handle
 
     def cancel(self, handle: int) -> None:
-        """No more of this text: its row is free. Nothing happens where it has left already."""
+        """Stops this text and frees its row, unless it has left already."""
         self._waiting = deque(text for text in self._waiting if text.handle != handle)
         self._rows = [None if text is None or text.handle == handle else text for text in self._rows]
         self._ahead = deque(known for known in self._ahead if known[0].handle != handle)
@@ -205,7 +205,7 @@ class Session(Generic[StateType]):
         return NextToken(text.handle, token, value, finished, top)
 
     def _speculate(self, text: _Text, draft: RowsModel[StateType], state: StateType) -> Iterable[tuple[_Text, Said]]:
-        """The next tokens of the one text there is: as many as the draft says rightly, and one more."""
+        """The next tokens of a single text: the drafted tokens that are right, and one more."""
         known = len(text.prompt) + len(text.tokens)  # all but the last are in the state
         count = min(self._drafted, self._size - known)
         chances, tokens, ahead = text.chances(count + 1), [(text.tokens or text.prompt)[-1]], state

@@ -1,4 +1,4 @@
-"""What a search asks of a model, what it is told, and what it gives back.
+"""What a search needs of a model, its options, and its results.
 
 Sizes: B sentences, S source length, R rows (running sentences times beams or samples), V vocabulary.
 """
@@ -17,7 +17,7 @@ Own = TypeVar("Own", bound="State")
 
 @runtime_checkable
 class State(Protocol):
-    """What a model remembers between steps."""
+    """A model's state between steps."""
 
     def pick(self: Own, rows: Int[Tensor, "R"]) -> Own:
         """A state whose row i is the old row `rows[i]`: reorders, repeats and drops rows."""
@@ -38,15 +38,15 @@ class Generator(Protocol[StateType]):
 
 
 class SearchOptions(TypedDict, total=False):
-    """What every search is told, as named arguments. Those without a default must be given.
+    """The options of every search, as keyword arguments. Those without a default are required.
 
-    `bos` is what the first step is given, for all sentences or for each: after `start` has read all of a prompt but
-    its last token, a language model continues from that. `eos` is the end token, or all that end a sentence.
-    `longest` limits the new tokens, the end token counted, for all sentences or for each; `shortest` (0) is how many
-    come before the end token; `forbidden` never come; `rules` act before these two. `prefix` has the first tokens of
-    each sentence, forced whatever the rules say, and scored as all others. Where they `renormalise`, what the rules and
-    `forbidden` leave sums to 1. A hypothesis is ranked by its sum of
-    log-probabilities / length ** `length_penalty` (1).
+    `bos` is the input of the first step, for all sentences or for each: a language model continues with the last token
+    of its prompt, after `start` has read the others. `eos` is the end token, or all end tokens. `longest` limits the
+    new tokens, including the end token, for all sentences or for each; `shortest` (0) is the fewest tokens before the
+    end token; `forbidden` tokens never come; `rules` are applied before these two. `prefix` has the first tokens of
+    each sentence, which are forced whatever the rules say, and scored like others. With `renormalise`, the
+    probabilities that the rules and `forbidden` leave sum to 1. Hypotheses are ranked by their sum of log-probabilities
+    / length ** `length_penalty` (1).
     """
 
     bos: Required[int | Int[Tensor, "B"]]

@@ -1,4 +1,4 @@
-"""One draw at random: what shapes the probabilities, and which token a random number then means."""
+"""Sampling one token: the rules that shape the probabilities, and the token for a random number."""
 
 from collections.abc import Sequence
 
@@ -10,19 +10,22 @@ from heedful.decode.rules import CountPenalty, MinP, RepetitionPenalty, Rule, Te
 from heedful.decode.settings import Sampling
 
 
-def penalties(sampling: Sampling, prompt: Sequence[int] = (), *, compares: bool = False) -> tuple[Rule, ...]:
-    """What sampling changes of the logits themselves, after a prompt; nothing for what changes nothing. `compares`:
-    whether several beginnings are compared by their log-probabilities, as in a beam search."""
+def penalties(
+    sampling: Sampling, prompt: Sequence[int] = (), *, on_log_probabilities: bool = False
+) -> tuple[Rule, ...]:
+    """The penalties of the sampling settings, after a prompt; empty where they change nothing. `on_log_probabilities`:
+    as in a beam search, which compares hypotheses by these."""
     rules: tuple[Rule, ...] = ()
     if sampling.repetition_penalty != 1:
-        rules += (RepetitionPenalty(sampling.repetition_penalty, tuple(prompt), compares),)
+        rules += (RepetitionPenalty(sampling.repetition_penalty, tuple(prompt), on_log_probabilities),)
     if sampling.presence_penalty or sampling.frequency_penalty:
         rules += (CountPenalty(sampling.presence_penalty, sampling.frequency_penalty),)
     return rules
 
 
 def sampling_filters(sampling: Sampling) -> tuple[Rule, ...] | None:
-    """What shapes a draw, in this order; nothing for what changes nothing. None where nothing is drawn at random."""
+    """The filters of the sampling settings, in this order, without neutral ones. None: the most probable token is
+    taken."""
     if sampling.temperature == 0:
         return None
     filters: tuple[Rule, ...] = () if sampling.temperature == 1 else (Temperature(sampling.temperature),)
@@ -32,8 +35,8 @@ def sampling_filters(sampling: Sampling) -> tuple[Rule, ...] | None:
 
 
 def draw(scores: Float[Tensor, "R V"], filters: Sequence[Rule] | None, uniform: Float[Tensor, "R"]) -> Int[Tensor, "R"]:
-    """A token a row by its probability after the filters: where a number in [0, 1) falls among their sums. Without
-    filters (None) the most probable."""
+    """A token for each row, drawn by its probability after the filters: `uniform`, in [0, 1), is looked up in their
+    cumulative sums. Without filters (None) it is the most probable token."""
     if filters is None:
         return scores.argmax(-1)
     best = scores.argmax(-1, keepdim=True)

@@ -17,7 +17,7 @@ from heedful.decode.contract import Generator, State
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """What each model remembers."""
+    """The state of each model."""
 
     states: tuple[State, ...]
 
@@ -27,7 +27,7 @@ class EnsembleState:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Models of one vocabulary."""
+    """Models with the same vocabulary, as one."""
 
     models: Sequence[Generator[Any]]
 

@@ -1,4 +1,4 @@
-"""Forced decoding: how likely a model finds continuations that are given, where a search would find its own.
+"""Forced decoding: the log-probabilities of given continuations.
 
 Sizes: B sources, S their length, R rows (continuations still under way), T longest continuation, V vocabulary.
 """

@@ -1,5 +1,5 @@
-"""Work dealt out to processes of one thread each. Small products of matrices do not gain from a second thread; as many
-processes as there are cores, with the weights of this one, do."""
+"""Work in several processes of one thread each. Small matrix products do not gain from a second thread, but several
+processes, which share the weights of this one, do."""
 
 import ctypes
 import multiprocessing
@@ -24,8 +24,8 @@ _work: Callable[[Any], Any]  # of a process that was forked to do it
 
 
 class Processes:
-    """So many processes of one thread each, forked from this one as it is now, to do `work` until they are closed. What
-    the work changes in a process stays there."""
+    """`count` processes of one thread each, forked from this one as it is now, which do `work` until they are closed.
+    They share no later changes with it."""
 
     def __init__(self, work: Callable[[Item], Result], count: int) -> None:
         self.count = count
@@ -40,7 +40,8 @@ class Processes:
         self.idle = True
 
     def map(self, items: Sequence[Any]) -> list[Any]:
-        """`work` of each item, in order. Raises what it raises, and HeedError if a process is killed."""
+        """The results of `work` for each item, in order. Raises what it raises, and HeedError if a process is
+        killed."""
         self.idle = False
         with _told():
             results = list(self.pool.map(_do, items))

@@ -1,4 +1,4 @@
-"""What the searches keep of their rows: for which sentence they are, what they have said, and what may come next.
+"""The rows of a search: their sentences, their tokens so far, and the rules on the next token.
 
 Sizes: B sentences, R rows (running sentences times beams or samples), T longest limit, P longest forced prefix,
 V vocabulary, t steps taken, U = T + 2.

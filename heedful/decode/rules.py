@@ -1,8 +1,8 @@
-"""What a search may not, or should rather not, choose next: rules over the logits of every row.
+"""Rules on the next token: they change the logits of every row.
 
 A rule gets the tokens generated so far and the logits of the next one, and returns logits; -inf means never. It may
-write into the logits it is given: the search owns them, and a copy for each rule would cost a pass over memory. (The
-filters of sampling, `Temperature`, `TopK`, `TopP` and `MinP`, return new ones: the search still needs the old.)
+write into the logits that it gets: the search owns them, and a copy for each rule would cost a pass over memory. (The
+sampling filters `Temperature`, `TopK`, `TopP` and `MinP` return new ones, as the search still needs the old.)
 
 Sizes: R rows, t tokens so far (without the begin token), V vocabulary, K candidates.
 """
@@ -25,7 +25,7 @@ NEVER = -math.inf
 
 @dataclass(frozen=True)
 class Forbid:
-    """Never these tokens."""
+    """Forbids these tokens."""
 
     tokens: tuple[int, ...]
 
@@ -36,7 +36,8 @@ class Forbid:
 
 @dataclass(frozen=True)
 class Certain:
-    """At this place this token, as if the model were sure of it: it costs nothing. To be the first of several rules."""
+    """Forces this token at this position, at no cost, as if the model were sure of it. Must be the first of the
+    rules."""
 
     place: int
     token: int
@@ -83,15 +84,16 @@ class NoRepeat:
 
 @dataclass(frozen=True)
 class RepetitionPenalty:
-    """Tokens that were already generated, or are in the prompt, `given`: positive logits divided by, negative ones
-    multiplied by `penalty`; or their log-probabilities multiplied by it, as a beam search of Hugging Face does.
+    """Penalises tokens that were already generated, or are `given` in the prompt: positive logits are divided by
+    `penalty`, negative ones multiplied. `on_log_probabilities` multiplies log-probabilities, as transformers does in a
+    beam search.
 
     Keskar et al. 2019 (CTRL), section 4.1, with the sign rule of its published code; above 1 discourages.
     """
 
     penalty: float
     given: tuple[int, ...] = ()
-    of_log_probabilities: bool = False
+    on_log_probabilities: bool = False
 
     def __post_init__(self) -> None:
         if not self.penalty >= 1:
@@ -101,7 +103,7 @@ class RepetitionPenalty:
         given = torch.tensor(self.given, dtype=history.dtype, device=history.device)
         tokens = torch.cat((given.expand(len(history), -1), history), dim=1)
         seen = scores.gather(1, tokens)
-        if self.of_log_probabilities:
+        if self.on_log_probabilities:
             normaliser = scores.logsumexp(-1, keepdim=True)
             return scores.scatter_(1, tokens, normaliser + (seen - normaliser) * self.penalty)
         return scores.scatter_(1, tokens, torch.where(seen > 0, seen / self.penalty, seen * self.penalty))
@@ -109,8 +111,8 @@ class RepetitionPenalty:
 
 @dataclass(frozen=True)
 class CountPenalty:
-    """Tokens that were already generated: their logits less `presence`, and less `frequency` for each time, as OpenAI's
-    protocol defines presence_penalty and frequency_penalty. Below 0 encourages."""
+    """Penalises tokens that were already generated: subtracts `presence` from their logits, and `frequency` for each
+    occurrence, as in OpenAI's protocol. Negative values encourage."""
 
     presence: float
     frequency: float

@@ -1,4 +1,4 @@
-"""How to search and how to draw: the one place where it is said what can be chosen, and what is taken otherwise."""
+"""The settings of searches and of sampling, with their defaults."""
 
 from dataclasses import dataclass, fields
 from typing import TypedDict

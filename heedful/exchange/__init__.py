@@ -1,1 +1,1 @@
-"""Models from and for other libraries: tables of names, and what stands beside the weights."""
+"""Models from and for other libraries: tables of names, and the files beside the weights."""

@@ -1,4 +1,4 @@
-"""Models in the format of CTranslate2 (Klein et al. 2020), an engine for CPUs, by its own specifications.
+"""Models in the format of CTranslate2 (Klein et al. 2020), an engine for CPUs, by that library's specifications.
 
     spec = specification(model, words, quantize="int8")
     save(folder, spec)
@@ -24,20 +24,20 @@ from heedful.models.lm import LM, LMConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.store import files
 
-QUANTIZATIONS = ("int8", "int16", "float16", "bfloat16")  # what weights may be in place of float32
+QUANTIZATIONS = ("int8", "int16", "float16", "bfloat16")  # the types of weights besides float32
 WEIGHTS = "model.bin"
-MIN_POSITIONS = 4096  # rows, at least, of a table of positions that have no last one
+MIN_POSITIONS = 4096  # rows, at least, of a table of unlimited positions
 
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "quick_gelu": "GELUSigmoid", "silu": "SWISH"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyStrings:
-    """A string for each id of the source's and of the target's vocabulary, and those with a role."""
+    """A string for each id of the source's and the target's vocabulary, and the strings of special tokens."""
 
     source: list[str]
     target: list[str]
-    bos: str  # what the first step is given
+    bos: str  # the input of the first step
     eos: str
     unk: str
 
@@ -52,14 +52,14 @@ def library() -> Any:
 
 
 def most_tokens(embed: EmbedConfig, stack: StackConfig) -> int | None:
-    """How many tokens a text may have in the model's folder; None where any number."""
+    """How many tokens a text may have in the exported model; None: any number."""
     if _schemes(stack):
         return None
     return embed.context_length if embed.position_embeddings == "learned" else max(MIN_POSITIONS, embed.context_length)
 
 
 def sides(config: object) -> list[tuple[EmbedConfig, StackConfig]]:
-    """The embeddings and the stack of each side, the decoder's last; none where there is no such thing."""
+    """The embeddings and the stack of each side, the decoder's last; empty for other models."""
     match config:
         case Seq2SeqConfig():
             return [(config.source, config.encoder), (config.target, config.decoder)]
@@ -70,7 +70,7 @@ def sides(config: object) -> list[tuple[EmbedConfig, StackConfig]]:
 
 
 def refuse(config: object, *, where: str = "") -> None:
-    """Raises InputError for a model that cannot be exported, and names what it has."""
+    """Raises InputError for a model that cannot be exported, which names the obstacles."""
     both = sides(config)
     lacking = [what for side in both for what in _lacking(*side, causal=side is both[-1])]
     epsilons = {eps for embed, stack in both for eps in (stack.block.norm_eps, embed.norm_eps) if eps is not None}
@@ -123,12 +123,12 @@ def _lacking(embed: EmbedConfig, stack: StackConfig, *, causal: bool) -> Iterato
 
 
 def _schemes(stack: StackConfig) -> list[PositionConfig]:
-    """How attention is told of positions."""
+    """The position schemes of the attention."""
     return [one for one in (stack.block.attention.position, stack.shared_position) if one.kind != "none"]
 
 
 def specification(model: Seq2Seq | LM, words: VocabularyStrings, *, quantize: str | None = None) -> Any:
-    """All that a folder of CTranslate2 holds, with copies of the weights. Raises InputError as `refuse` does."""
+    """The content of a CTranslate2 folder, with copies of the weights. Raises InputError as `refuse` does."""
     refuse(model.config)
     specs = library().specs
     if isinstance(model, Seq2Seq):
@@ -167,7 +167,7 @@ def save(folder: Path, spec: Any) -> None:
 
 
 def _settings(embed: EmbedConfig, stack: StackConfig) -> dict[str, Any]:
-    """What the specifications of both stacks are told."""
+    """The arguments of a stack's specification."""
     block, own = stack.block, stack.block.attention
     settings = {
         "num_heads": own.n_heads,
@@ -223,7 +223,7 @@ def _fill_block(spec: Any, block: Block) -> None:
 
 
 def _norm(residual: Any) -> nn.Module:
-    """The one that a residual has, inside or outside."""
+    """The norm of a residual, inside or outside."""
     return residual.in_norm if hasattr(residual.in_norm, "weight") else residual.out_norm
 
 
@@ -234,7 +234,7 @@ def _fill_attention(spec: Any, attention: Attention, *joined: Sequence[nn.Module
 
 
 def _fill_linear(spec: Any, *maps: Any) -> None:
-    """One map that gives what several linear maps give, side by side."""
+    """Fills in one linear map with the outputs of several, concatenated."""
     spec.weight = torch.cat([_copy(each.weight) for each in maps])
     if maps[0].bias is not None:
         spec.bias = torch.cat([_copy(each.bias) for each in maps])
@@ -247,5 +247,5 @@ def _fill_norm(spec: Any, norm: Any) -> None:
 
 
 def _copy(tensor: Tensor) -> Tensor:
-    """Their quantization works in place."""
+    """A copy: CTranslate2 quantizes in place."""
     return tensor.detach().to_dense().float().cpu().clone()

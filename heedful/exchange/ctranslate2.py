@@ -1,7 +1,7 @@
-"""CTranslate2 (Klein et al. 2020): a run as a folder of that library's.
+"""CTranslate2 (Klein et al. 2020): a run as a folder for that library.
 
-The folder has all that a model needs: CTranslate2's files, the tokenizers and task.json, and in heedful.json our
-configuration and what the folder was made of.
+The folder has everything that the model needs: CTranslate2's files, the tokenizers and task.json; and heedful.json,
+with our configuration and the hashes of the files that it was made from.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +22,13 @@ from heedful.store import files
 from heedful.store.model import CONFIG, MODEL
 
 OURS, TASK = "heedful.json", "task.json"
-SMALL = 1 << 26  # bytes of weights below which a batch is one thread's
+SMALL = 1 << 26  # bytes of weights, below which each batch gets one thread
 TOLERANCE = 1e-4  # of log-probabilities, relative to the largest
-SCORES = 1e-3  # nats, by another engine
+SCORES = 1e-3  # nats, between two engines
 
 
 class Convertible(NamedTuple):
-    """A model of ours, and what CTranslate2 must know of it. `end` is what ends a target."""
+    """A model, and what CTranslate2 must know about it. `end` is the end token of the target."""
 
     model: Any
     source: Tokenizer
@@ -37,7 +37,7 @@ class Convertible(NamedTuple):
     about: Mapping[str, Any]
 
     def words(self) -> ct2.VocabularyStrings:
-        """The strings that stand for its tokens."""
+        """The strings of its tokens."""
         sides, tokenizers = ct2.sides(self.model.config), (self.source, self.target)
         named = [own.names(side[0].vocab_size) for own, side in zip(tokenizers, (sides[0], sides[-1]), strict=True)]
         target = self.target
@@ -47,15 +47,15 @@ class Convertible(NamedTuple):
         )
 
 
-# Of two random texts: the log-probabilities of their tokens by the folder, and by the model. In nats.
+# The log-probabilities of the tokens of two random texts, by the folder and by the model, in nats.
 Compare = Callable[[Path, Convertible], tuple[Tensor, Tensor]]
 
 
 def export_verified(
     run: Path, made: Convertible, compare: Compare, out: Path, *, use: Callable[[], str], quantize: str | None = None
 ) -> float:
-    """Makes the folder `out` of a run, whose card tells its `use`; the largest difference of a log-probability, in
-    nats. Raises InputError, MissingError or StorageError."""
+    """Exports a run into the folder `out`, with `use` in its model card; returns the largest difference of a
+    log-probability, in nats. Raises InputError, MissingError or StorageError."""
     ct2.library()
     if quantize not in (None, *ct2.QUANTIZATIONS):
         raise unknown_key(quantize, list(ct2.QUANTIZATIONS), where="--quantize")
@@ -66,14 +66,14 @@ def export_verified(
 
 
 def unserved(kind: str, run: Path) -> InputError:
-    """The error for a model that is neither of the two kinds that the library has."""
+    """The error for a model of a kind that the library does not have."""
     what = f"CTranslate2 serves translators and language models, and this is a {kind}"
     return InputError(what, where=str(run), fix="use it here, without another engine")
 
 
 def write(growing: Path, made: Convertible, compare: Compare, run: Path, *, quantize: str | None = None) -> float:
-    """Fills a folder from a run, and compares what stands in it then: returns the largest difference of a
-    log-probability, in nats. Raises StorageError where it is no rounding."""
+    """Fills a folder from a run, and compares it with the model: returns the largest difference of a log-probability,
+    in nats. Raises StorageError where that is more than rounding."""
     ct2.save(growing, ct2.specification(made.model, made.words(), quantize=quantize))
     ours = {"model": config_of(made.model), "made_of": made_of(run), "quantize": quantize}
     for name, value in {**tokenizer_files(made.source, made.target), TASK: dict(made.about), OURS: ours}.items():
@@ -88,7 +88,7 @@ def write(growing: Path, made: Convertible, compare: Compare, run: Path, *, quan
 
 
 def made_of(run: Path) -> dict[str, str]:
-    """The sha256 of all files that an export is made of."""
+    """The sha256 of all files that an export is made from."""
     names = {CONFIG, MODEL, TASK, SPECIAL_TOKENS, NUMBERS}
     paths = (path for path in sorted(run.iterdir()) if path.name in names or path.name.startswith("tokenizer"))
     return {path.name: files.size_and_sha256(path)[1] for path in paths}
@@ -99,7 +99,7 @@ def random_rows(size: int, lengths: Sequence[int], draw: torch.Generator) -> lis
 
 
 def row_log_probabilities(logits: Sequence[Tensor], rows: Sequence[Ids]) -> Tensor:
-    """By the model itself: of each row's tokens but its first, one row of logits each."""
+    """The log-probabilities of each row's tokens, except the first, from the model's logits for that row."""
     both = zip(logits, rows, strict=True)
     return torch.cat([own[0].log_softmax(-1).gather(1, torch.tensor(row[1:])[:, None])[:, 0] for own, row in both])
 
@@ -109,8 +109,8 @@ def as_words(rows: Sequence[Ids], names: Sequence[str]) -> list[list[str]]:
 
 
 def library_model(folder: Path, kind: Literal["Translator", "Generator"]) -> Any:
-    """The library's own model in a folder, with as many threads as torch has. Those of a small one take a batch each,
-    as waiting for each other within one would take longer than it. Raises StorageError."""
+    """The library's own model in a folder, with as many threads as torch has. For a small model each batch gets one
+    thread: several would mostly wait for each other. Raises StorageError."""
     count = torch.get_num_threads()
     size = sum(path.stat().st_size for path in folder.glob("model.bin"))
     within, beside = (1, count) if size < SMALL else (count, 1)

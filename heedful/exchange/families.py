@@ -1,4 +1,4 @@
-"""Families of models on the Hugging Face Hub: a module of `heedful.exchange.hf` each."""
+"""Families of models on the Hugging Face Hub: each is a module of `heedful.exchange.hf`."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -38,7 +38,7 @@ from heedful.exchange.hf import (
 )
 from heedful.exchange.hf.family import Family
 
-# By the `model_type` of a config.json. Of two that can say a model, the first is what it becomes.
+# By the `model_type` of config.json. A model that two families can hold is exported to the first.
 FAMILIES: dict[str, Family[Any]] = {
     "gpt2": gpt2.FAMILY,
     "llama": llama.FAMILY,
@@ -64,12 +64,12 @@ FAMILIES: dict[str, Family[Any]] = {
     "distilbert": distilbert.FAMILY,
     "modernbert": modernbert.FAMILY,
     "vit": vit.FAMILY,
-    "deit": vit.FAMILY,  # which is one with a teacher
+    "deit": vit.FAMILY,  # a ViT that was trained with a teacher
     "clip": clip.FAMILY,
     "segformer": segformer.FAMILY,
     "detr": detr.FAMILY,
 }
-# Those of models with one head, by the model_type.
+# The families of models with one task's head, by the model_type.
 HEADS: dict[str, tuple[Family[Any], ...]] = {
     body: (
         sequence_classifier.family(body),
@@ -82,8 +82,8 @@ ALL = (*FAMILIES.values(), *(family for families in HEADS.values() for family in
 
 
 def family_of(theirs: Mapping[str, Any], names: Collection[str]) -> Family[Any]:
-    """The family of a file by its config.json, whose model_type is known, and its tensors' names: of two whose heads
-    have one name, that of its class, or else the first."""
+    """The family of a folder, by its config.json, whose model_type is known, and the names of its tensors. If the heads
+    of two families have the same name, `architectures` decides, or else the first is taken."""
     own = theirs["model_type"]
     found = [each for each in HEADS.get(own, ()) if any(name.startswith(f"{each.head}.") for name in names)]
     classes = [str(name) for name in theirs.get("architectures") or ()]

@@ -1,4 +1,4 @@
-"""Models of the Hugging Face Hub by their names, fetched once into the cache that all its libraries share."""
+"""Downloads models of the Hugging Face Hub by name, once, into the cache that all its libraries share."""
 
 import re
 from pathlib import Path
@@ -6,19 +6,19 @@ from pathlib import Path
 from heedful.errors import InputError, MissingError, pip_install
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-# What a model is read from; no weights in other forms than safetensors.
+# The files of a model; no weights in other formats than safetensors.
 WANTED = ("*.json", "*.safetensors", "*.model", "*.spm", "*.txt", "*.jinja")
 UNWANTED = ("*/*", "*.index.json.bak", "flax_*", "tf_*", "onnx*", "consolidated*")
 
 
 def is_name(text: str) -> bool:
-    """Whether it may be a model's name on the Hub, ORG/NAME, and no path of this machine."""
+    """Whether it may be a model's name on the Hub, ORG/NAME, and no local path."""
     return NAME.fullmatch(text) is not None and not text.startswith((".", "/", "~")) and ".." not in text
 
 
 def fetched(name: str) -> Path:
-    """The folder of a model, from the cache, or from the Hub where that may be asked: `HF_HOME` says where the cache
-    is, `HF_HUB_OFFLINE=1` that nothing is asked, `HF_TOKEN` who asks. Raises MissingError or InputError."""
+    """The folder of a model, from the cache or downloaded from the Hub. `HF_HOME` is the cache's folder,
+    `HF_HUB_OFFLINE=1` forbids downloads, `HF_TOKEN` is for private models. Raises MissingError or InputError."""
     try:
         from huggingface_hub import errors, snapshot_download
     except ImportError:

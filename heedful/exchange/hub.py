@@ -1,6 +1,6 @@
-"""The tokenizer in a folder of the Hub, and what the folder says of its tokens and of how to search with them.
+"""The tokenizer in a folder of the Hub, its special tokens, and the settings of its search.
 
-It is a tokenizer.json, or in older folders is made of lists (`heedful.exchange.lists`).
+It is a tokenizer.json, or, in older folders, is made from lists (`heedful.exchange.lists`).
 """
 
 import json
@@ -30,9 +30,9 @@ from heedful.run.task import HubFiles
 from heedful.store import files
 
 GENERATION, TOKENIZER = "generation_config.json", "tokenizer.json"
-CHAT, CHAT_SAID = "chat_template.jinja", "chat_template.json"  # the latter in a run: what TOKENIZER_CONFIG has of it
-CALLED = {"unk": ("<unk>", "[UNK]"), "mask": ("<mask>", "[MASK]")}  # where no file says how
-# What tokenizer_config.json says that a tokenizer.json says too, and what it is called there; classes that go by the
+CHAT, CHAT_SAID = "chat_template.jinja", "chat_template.json"  # the latter in a run: the template of TOKENIZER_CONFIG
+CALLED = {"unk": ("<unk>", "[UNK]"), "mask": ("<mask>", "[MASK]")}  # where no file has their names
+# Keys of tokenizer_config.json, and their names in tokenizer.json, which has them too; and the classes that use the
 # latter.
 TOLD = {
     "do_lower_case": "lowercase",
@@ -44,7 +44,7 @@ AS_WRITTEN = ("PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBacke
 
 Files = dict[str, Any]  # bytes or a JSON value, by a file's name
 
-# What changes a search, and the value that changes nothing: with any other, theirs would not be ours.
+# Settings that change a search, with their neutral values: any other value would give another search than ours.
 NEUTRAL: dict[str, Any] = {
     "begin_suppress_tokens": None,
     "constraints": None,
@@ -64,7 +64,7 @@ NEUTRAL: dict[str, Any] = {
     "stop_strings": None,
 }
 
-# How a text is drawn: what it is there where a file does not say, and the value that changes nothing.
+# Settings of sampling: the default of transformers, and the neutral value.
 DRAWS: dict[str, tuple[Any, Any]] = {
     "temperature": (1.0, 1.0),
     "top_k": (50, 0),
@@ -83,9 +83,9 @@ ALSO_NEUTRAL: dict[str, Any] = {
 
 
 class HubTokens:
-    """What a folder of the Hub says: of tokens generation_config.json before config.json, whose content with its
-    defaults is `config`, and tokenizer_config.json for what neither says; of the search generation_config.json, or
-    config.json where there is none. The model has `size` tokens."""
+    """What a folder of the Hub says about tokens and the search. Tokens come from generation_config.json, then from
+    config.json, whose content with its defaults is `config`, then from tokenizer_config.json. The search comes from
+    generation_config.json or, without that file, from config.json. The model has `size` tokens."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any], vocabulary: Mapping[str, int], *, size: int) -> None:
         self.folder, self.vocabulary, self.size = folder, vocabulary, size
@@ -111,7 +111,7 @@ class HubTokens:
         return self.named(role)
 
     def ends(self) -> Ids:
-        """All tokens that end a text, that which has the name before the others."""
+        """All tokens that end a text; the one that is named as such comes first."""
         value = self.values.get("eos_token_id")
         found = [index for index in value if type(index) is int] if isinstance(value, list) else []
         if any(not 0 <= index < self.size for index in found):
@@ -138,7 +138,7 @@ class HubTokens:
         )
 
     def forbidden(self) -> Ids:
-        """What is never generated. Of `bad_words_ids`, the words of one token."""
+        """The tokens that are never generated; from `bad_words_ids`, the words of one token."""
         bad, more = self.searched.get("bad_words_ids") or [], self.searched.get("suppress_tokens") or []
         if not isinstance(more, list) or not isinstance(bad, list) or not all(isinstance(ids, list) for ids in bad):
             raise InputError("bad_words_ids or suppress_tokens lists no tokens", where=str(self.folder / GENERATION))
@@ -146,7 +146,7 @@ class HubTokens:
         return sorted({index for index in found if type(index) is int and 0 <= index < self.size})
 
     def begin(self) -> Ids:
-        """What every target begins with. Raises InputError where that is no token."""
+        """The tokens that every target begins with. Raises InputError for an invalid one."""
         first = self.searched.get("forced_bos_token_id")
         if first is None and self.searched.get("force_bos_token_to_be_generated"):
             first = self.token("bos")
@@ -157,10 +157,10 @@ class HubTokens:
         return [first]
 
     def search(self, *, eos: int, context_length: int) -> dict[str, Any]:
-        """How to search, as `Decoding` takes it. It ends where their files say; where these do not, and at the latest
-        that can be said, at the model's `context_length`, where no end is forced.
+        """The settings of the search, for `Decoding`. The longest target is that of the files, or the model's
+        `context_length`; at the latter no end is forced.
 
-        Raises InputError for what would change the search and cannot be followed.
+        Raises InputError for settings that would change the search and are not supported.
         """
         said, where = self.searched, str(self.folder / GENERATION)
         for key, neutral in NEUTRAL.items():
@@ -199,8 +199,8 @@ class HubTokens:
 
 
 def search_said(folder: Path, config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The file that says how texts are drawn and searched for, which is generation_config.json or, where there is none,
-    config.json, and what it says of that and is not what changes nothing."""
+    """The file with the settings of search and sampling (generation_config.json or, without it, config.json), and those
+    settings that are not neutral."""
     own = (folder / GENERATION).is_file()
     given = read_object(folder / GENERATION) if own else config
     file, said = GENERATION if own else CONFIG, {key: value for key, value in given.items() if value is not None}
@@ -213,8 +213,8 @@ def search_said(folder: Path, config: Mapping[str, Any]) -> tuple[str, dict[str,
 
 
 def read_tokenizer(folder: Path, *, framed: bool) -> tokenizers.Tokenizer:
-    """Their tokenizer, with the tokens around a text that tokenizer_config.json asks for. A byte-level one that is
-    made of bare lists puts "<s>" and "</s>" around a text where it is `framed`."""
+    """The folder's tokenizer, with the tokens around a text that tokenizer_config.json asks for. A byte-level tokenizer
+    that is made from bare lists puts "<s>" and "</s>" around a text if it is `framed`."""
     names = token_names(folder)
     if not (folder / TOKENIZER).is_file():
         return tokenizer_of_lists(folder, names, framed=framed)
@@ -232,8 +232,8 @@ def read_tokenizer(folder: Path, *, framed: bool) -> tokenizers.Tokenizer:
 
 
 def _set_as_told(inner: tokenizers.Tokenizer, names: Mapping[str, Any]) -> None:
-    """Case, accents and a first space, which tokenizer_config.json says once more: where it names a class of its own,
-    that goes before tokenizer.json."""
+    """Sets lower case, accents and the first space as in tokenizer_config.json: if it names a tokenizer class of its
+    own, it takes precedence over tokenizer.json."""
     if names.get("tokenizer_class") in AS_WRITTEN:
         return
     for part, kind in (("normalizer", normalizers.BertNormalizer), ("pre_tokenizer", pre_tokenizers.ByteLevel)):
@@ -248,7 +248,7 @@ def _set_as_told(inner: tokenizers.Tokenizer, names: Mapping[str, Any]) -> None:
 def framed(tokenizer: Tokenizer, before: Ids, after: Ids, *, spaced: bool = True) -> tokenizers.Tokenizer:
     """A tokenizer of the library that puts these tokens around a text."""
     document = json.loads(tokenizer.json())
-    if tokenizer.ours:  # its marks are read wherever they stand, and the space before one belongs to it
+    if tokenizer.ours:  # its marks are recognised everywhere, including the space before them
         marks = {tokenizer.mask, *tokenizer.sentinels}
         document["added_tokens"] = [
             token | ({"special": False, "normalized": True, "lstrip": spaced} if token["id"] in marks else {})
@@ -261,21 +261,21 @@ def framed(tokenizer: Tokenizer, before: Ids, after: Ids, *, spaced: bool = True
 
 
 def around(inner: tokenizers.Tokenizer) -> tuple[Ids, Ids]:
-    """The tokens that it puts before a text, and after it."""
+    """The tokens that a tokenizer puts before a text, and after it."""
     found = inner.encode(_text_of_tokens(inner))
     own = [place for place, added in enumerate(found.special_tokens_mask) if not added] or [len(found.ids)]
     return found.ids[: own[0]], found.ids[own[-1] + 1 :]
 
 
 def _text_of_tokens(inner: tokenizers.Tokenizer) -> str:
-    """A text that is not nothing to it: a vocabulary may lack the letter "a", and a token for what it lacks."""
+    """A text that has tokens: a vocabulary may lack the letter "a", and a token for unknown characters."""
     added = {token.content for token in inner.get_added_tokens_decoder().values()}
     texts = ("a", *(piece for piece in inner.get_vocab() if piece not in added))
     return next((text for text in texts if inner.encode(text, add_special_tokens=False).ids), "a")
 
 
 def between(inner: tokenizers.Tokenizer) -> Ids:
-    """The tokens that it puts between two texts."""
+    """The tokens that a tokenizer puts between two texts."""
     text = _text_of_tokens(inner)
     found = inner.encode(text, text)
     sides = found.sequence_ids
@@ -292,12 +292,12 @@ def hub_tokenizer(
     types: bool = False,
     turns: bool = False,
 ) -> Files:
-    """tokenizer.json and tokenizer_config.json. `roles` are the ids of the "bos" token and others; with `types`, the
-    model is told which text of a pair a token is of; with `turns`, texts may be conversations as a template writes
+    """tokenizer.json and tokenizer_config.json. `roles` are the ids of the "bos" token and others. With `types`, the
+    model gets the type of each token of a pair of texts; with `turns`, texts may be conversations as a template writes
     them.
 
-    Their library knows a mask by its role alone, and a turn of a conversation by its spelling: it then reads every
-    control token where a text spells it.
+    transformers recognises a mask only by its role, and a turn of a conversation only by its spelling: with either,
+    every control token that a text spells is recognised.
     """
     spelled = tokenizer.special.spelled or roles.get("mask") is not None or (turns and bool(tokenizer.extra))
     names = {f"{role}_token": inner.id_to_token(index) for role, index in roles.items() if index is not None}
@@ -312,7 +312,7 @@ def hub_tokenizer(
 
 
 def read_chat(folder: Path) -> Files:
-    """The files of a run that keep how a folder of the Hub writes a chat: a program, which nothing here runs."""
+    """The files of a run that keep the chat template of a folder of the Hub: a program, which is never run here."""
     said = optional(folder / TOKENIZER_CONFIG).get("chat_template")
     return _chat_program(folder) | ({} if said is None else {CHAT_SAID: said})
 
@@ -323,7 +323,7 @@ def _chat_program(folder: Path) -> Files:
 
 
 def chat_files(run: Path) -> Files:
-    """What a run keeps of a chat template."""
+    """The files of a run with its chat template."""
     found = _chat_program(run)
     if (run / CHAT_SAID).is_file():
         found[CHAT_SAID] = files.read_json(run / CHAT_SAID)
@@ -331,7 +331,7 @@ def chat_files(run: Path) -> Files:
 
 
 def write_chat(run: Path, beside: Files) -> Files:
-    """What stands beside the weights, with what `read_chat` found where the run has it."""
+    """The files beside the weights, with the run's chat template if it has one."""
     found = beside | chat_files(run)
     said = found.pop(CHAT_SAID, None)
     if said is not None:
@@ -340,7 +340,7 @@ def write_chat(run: Path, beside: Files) -> Files:
 
 
 def read_framed(folder: Path, said: Mapping[str, Any], *, size: int) -> Tokenizer:
-    """The tokenizer of an encoder. Raises InputError where a text has not one token before it and one after it."""
+    """The tokenizer of an encoder. Raises InputError unless it puts one token before a text and one after it."""
     inner = read_tokenizer(folder, framed=True)
     tokens = HubTokens(folder, said, inner.get_vocab(), size=size)
     before, after = around(inner)
@@ -354,34 +354,35 @@ def read_framed(folder: Path, said: Mapping[str, Any], *, size: int) -> Tokenize
 def write_framed(
     tokenizer: Tokenizer, embed: EmbedConfig, first: Literal["as is", "spaced", "one space"] = "as is"
 ) -> HubFiles:
-    """`first`: whether our own tokenizer puts a space before a text of this task, or before one that has none."""
+    """The files of an encoder's tokenizer. `first`: whether our tokenizer puts a space before each text of this task,
+    or only before one that has none."""
     bos, eos, pad = tokenizer.bos, tokenizer.eos, tokenizer.pad
     inner = framed(tokenizer, [bos], [eos], spaced=tokenizer.carries_spaces)
     if tokenizer.ours and first != "as is":
         one = [normalizers.Replace(Regex(r"\A {2,}"), " ")] if first == "one space" else []
         inner.normalizer = normalizers.Sequence([space_before(tokenizer), *one])
     roles = {"cls": bos, "sep": eos, "pad": pad, "unk": tokenizer.unk, "mask": tokenizer.mask}
-    types = embed.types > 1 and embed.position_embeddings == "learned"  # ModernBERT has none
+    types = embed.types > 1 and embed.position_embeddings == "learned"  # not for ModernBERT
     made = hub_tokenizer(tokenizer, inner, roles, longest=embed.context_length, types=types)
     return HubFiles(made, {"start": bos, "end": eos, "pad": pad})
 
 
 def space_before(tokenizer: Tokenizer) -> normalizers.Normalizer:
-    """Puts a space before a text. Their library normalises the marks that it looks for too: they stay as they are."""
+    """Puts a space before a text, but not before a mark alone: the library normalises the marks themselves too."""
     marks = _marks(tokenizer)
     alone = normalizers.Replace(Regex(rf"\A (?=({marks})\z)"), "")
     return normalizers.Sequence([normalizers.Prepend(" "), *([alone] if marks else [])])
 
 
 def text_decoder(tokenizer: Tokenizer, decoder: decoders.Decoder) -> decoders.Decoder:
-    """The decoder of our own tokenizer, with the space before a mark, and without that of a text's first word."""
+    """Our tokenizer's decoder, which keeps the space before a mark and drops that before the first word."""
     marks = _marks(tokenizer)
     spaced = [decoders.Replace(Regex(rf"\A(?=({marks})\z)"), " ")] if marks else []
     return decoders.Sequence([*spaced, decoder, decoders.Strip(" ", 1, 0)])
 
 
 def _marks(tokenizer: Tokenizer) -> str:
-    """A pattern of the marks that our own tokenizer has; "" where it has none."""
+    """A pattern for the marks of our tokenizer; "" where it has none."""
     marks = [*tokenizer.sentinels, *([] if tokenizer.mask is None else [tokenizer.mask])]
     return "|".join(tokenizer.pieces(marks))
 

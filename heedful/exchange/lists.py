@@ -1,5 +1,5 @@
-"""Tokenizers of older folders of the Hub, made of bare lists: vocab.txt (WordPiece), vocab.json with merges.txt
-(bytes), or a .model (SentencePiece); and what a folder says of its tokens."""
+"""Tokenizers of older folders of the Hub, made from bare lists: vocab.txt (WordPiece), vocab.json with merges.txt
+(byte-level BPE), or a .model (SentencePiece); and the names of a folder's special tokens."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,19 +19,19 @@ from heedful.store import files
 TOKENIZER_CONFIG, SPECIAL_MAP, ADDED = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
 WORD_PIECES, MERGES = "vocab.txt", "merges.txt"
 PIECES, FAIRSEQ_PIECES = "spiece.model", "sentencepiece.bpe.model"
-OF_WORD_PIECES = ("BertTokenizer", "DistilBertTokenizer")  # classes that do no more than vocab.txt says
+OF_WORD_PIECES = ("BertTokenizer", "DistilBertTokenizer")  # classes that need nothing but vocab.txt
 SPM_LIMIT = 1 << 28  # bytes
 
 T = TypeVar("T")
 
 
 def token_names(folder: Path) -> dict[str, Any]:
-    """tokenizer_config.json, and before it special_tokens_map.json, which older folders have."""
+    """The keys of special_tokens_map.json, in older folders, overridden by those of tokenizer_config.json."""
     return optional(folder / SPECIAL_MAP) | optional(folder / TOKENIZER_CONFIG)
 
 
 def spelled(names: Mapping[str, Any], key: str, default: str = "") -> str:
-    """What the token of a role is called; the default where they do not say, or say null."""
+    """The name of the token of a role; the default where there is none, or null."""
     name = names.get(key)
     return default if name is None else str(name["content"] if isinstance(name, dict) else name)
 
@@ -41,7 +41,8 @@ def optional(path: Path) -> dict[str, Any]:
 
 
 def tokenizer_of_lists(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
-    """`names`: what `token_names` says. Raises MissingError where there are no lists, InputError or StorageError."""
+    """The tokenizer of a folder with lists. `names`: from `token_names`. Raises MissingError where there are no lists,
+    InputError or StorageError."""
     return _with_added(_of_lists(folder, names, framed=framed), folder, names)
 
 
@@ -68,7 +69,7 @@ def _of_lists(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokeni
 
 
 def _of_word_pieces(folder: Path, names: Mapping[str, Any], said: Mapping[str, Any]) -> tokenizers.Tokenizer:
-    """BERT's. `said`: their config.json."""
+    """BERT's tokenizer. `said`: config.json."""
     reader = str(names.get("tokenizer_class") or said.get("tokenizer_class") or "").removesuffix("Fast")
     if reader not in ("", *OF_WORD_PIECES):
         what = f"tokenizer_class is {reader!r}, which does more than look pieces up in {WORD_PIECES}"
@@ -89,7 +90,7 @@ def _of_word_pieces(folder: Path, names: Mapping[str, Any], said: Mapping[str, A
 
 
 def _of_merges(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
-    """Byte-level BPE: that of GPT-2, or of RoBERTa, whose texts are framed."""
+    """Byte-level BPE: GPT-2's, or, with frames around texts, RoBERTa's."""
     numbers = read_piece_ids(folder / NUMBERS)
     lines = files.read_bytes(folder / MERGES, limit=SPM_LIMIT).decode(errors="replace").splitlines()
     pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
@@ -107,8 +108,8 @@ def _of_merges(folder: Path, names: Mapping[str, Any], *, framed: bool) -> token
 
 
 def _with_added(inner: tokenizers.Tokenizer, folder: Path, names: Mapping[str, Any]) -> tokenizers.Tokenizer:
-    """With the tokens that were added to the lists, at which a text is cut. Raises InputError for an id that is neither
-    that of the lists nor the next behind them."""
+    """Adds the tokens that were added to the lists; texts are split at them. Raises InputError for an id that is
+    neither in the lists nor the next one after them."""
     listed = inner.get_vocab()
     special = {listed[name]: AddedToken(name, special=True) for name in added_tokens(names) if name in listed}
     known = {token.content for token in inner.get_added_tokens_decoder().values()}
@@ -122,8 +123,8 @@ def _with_added(inner: tokenizers.Tokenizer, folder: Path, names: Mapping[str, A
 
 
 def listed_tokens(folder: Path, names: Mapping[str, Any]) -> dict[int, AddedToken]:
-    """The tokens that were added to the lists, by their ids, of which older folders have a file of their own, and newer
-    ones tell in tokenizer_config.json. Raises StorageError where these tell something else."""
+    """The tokens that were added to the lists, by id: from a file of their own in older folders, from
+    tokenizer_config.json in newer ones. Raises StorageError where these are invalid."""
     roles = {spelled(names, key) for key in names if key.endswith("_token")} | {*added_tokens(names)}
     sides = ("lstrip", "rstrip", "single_word")
     found = {}
@@ -142,7 +143,7 @@ def listed_tokens(folder: Path, names: Mapping[str, Any]) -> dict[int, AddedToke
 
 
 def _told(names: Mapping[str, Any], key: str, default: T) -> T:
-    """What tokenizer_config.json says, or the default, where it does not or says null. Raises InputError for a value of
+    """A value of tokenizer_config.json; the default where it is missing or null. Raises InputError for a value of
     another type."""
     value = default if names.get(key) is None else names[key]
     if type(value) is not type(default):
@@ -151,7 +152,7 @@ def _told(names: Mapping[str, Any], key: str, default: T) -> T:
 
 
 def added_tokens(names: Mapping[str, Any]) -> list[str]:
-    """What `token_names` says of further special tokens, in its order."""
+    """The further special tokens in `token_names`, in their order."""
     keys = ("additional_special_tokens", "extra_special_tokens")
     found: list[Any] = next((names[key] for key in keys if isinstance(names.get(key), list)), [])
     return [str(token["content"] if isinstance(token, dict) else token) for token in found]
@@ -170,7 +171,7 @@ def _with_frame(
 
 
 def set_around(inner: tokenizers.Tokenizer, before: Ids, after: Ids, between: Ids | None = None) -> None:
-    """`between` two texts stands what stands after one, unless it is given."""
+    """Makes the tokenizer put these tokens around texts; `between` two texts (None: the same as `after`)."""
     between = after if between is None else between
     names = {index: str(inner.id_to_token(index)) for index in (*before, *between, *after)}
     first, middle, last = ([names[index] for index in side] for side in (before, between, after))

@@ -1,12 +1,12 @@
-"""ONNX: a Transformer of an encoder and a decoder as two graphs, for onnxruntime and all that reads the format.
+"""ONNX: an encoder-decoder Transformer as two graphs, for onnxruntime and other readers of the format.
 
-    encoder.onnx   input_ids (B, S), attention_mask (B, S)  ->  memory.i.key, memory.i.value (B, G, S, D)
-    decoder.onnx   input_ids (B), attention_mask (B, S), past.i.* (B, G, P, D), memory.i.* (B, G, S, D)
-                   ->  logits (B, V), present.i.* (B, G, P + 1, D)
+encoder.onnx   input_ids (B, S), attention_mask (B, S)  ->  memory.i.key, memory.i.value (B, G, S, D) decoder.onnx
+input_ids (B), attention_mask (B, S), past.i.* (B, G, P, D), memory.i.* (B, G, S, D) ->  logits (B, V), present.i.* (B,
+G, P + 1, D)
 
 for each layer i of the decoder. The memory's keys and values are projected once, and the decoder reads one token a
-step. The graphs are made by torch's exporter, of the model's own modules: only the cache, whose tokens are joined here
-in place of written into a buffer, and the positions, which are a table here, are others.
+step. torch's exporter makes the graphs from the model's own modules, with two exceptions: the cache concatenates tokens
+instead of writing into a buffer, and positions come from a table.
 
 B batch, S source tokens, P tokens before, G key heads, D head width, V vocabulary.
 """
@@ -32,12 +32,12 @@ from heedful.errors import InputError, MissingError, pip_install
 from heedful.models.seq2seq import Seq2Seq
 
 OPSET = 18
-MIN_POSITIONS = 4096  # rows, at least, of a table of positions that have no last one
-MOST = 1_900_000_000  # bytes of weights, as one file of the format holds 2 GiB
+MIN_POSITIONS = 4096  # rows, at least, of a table of unlimited positions
+MOST = 1_900_000_000  # bytes of weights: a file of the format holds at most 2 GiB
 
 
 def refuse(model: nn.Module, where: str) -> None:
-    """Raises MissingError without the packages, and InputError for a model that is not exported."""
+    """Raises MissingError where packages are missing, and InputError for a model that cannot be exported."""
     missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
     if missing:
         fix = pip_install("'heedful[onnx]'")
@@ -51,25 +51,25 @@ def refuse(model: nn.Module, where: str) -> None:
 
 
 def graphs(model: Seq2Seq) -> tuple[bytes, bytes]:
-    """The encoder's and the decoder's."""
+    """The encoder's and the decoder's graph."""
     model = with_tables(model)
     config = model.config.decoder.block.attention
     n_layers, n_heads = len(model.decoder.blocks), config.kv_heads or config.n_heads
     width = config.head_dim or model.config.d_model // config.n_heads
-    source, mask = (torch.ones(2, 5, dtype=torch.int64) for _ in range(2))  # one tensor would be one input
+    source, mask = (torch.ones(2, 5, dtype=torch.int64) for _ in range(2))  # the same tensor would be one input
     with torch.no_grad():
-        memory = [*Encoder(model)(source, mask)]
+        memory = [*EncoderGraph(model)(source, mask)]
         past = [torch.zeros(2, n_heads, 3, width) for _ in range(2 * n_layers)]
-        Decoder(model)(source[:, 0], mask, past, memory)  # what is computed once for all is no part of a graph
+        DecoderGraph(model)(source[:, 0], mask, past, memory)  # fills caches, which then are constants of the graph
         names = [f"{i}.{what}" for i in range(n_layers) for what in ("key", "value")]
         rows, columns = {0: "batch"}, {0: "batch", 1: "source"}
         read, told = [f"memory.{name}" for name in names], [f"past.{name}" for name in names]
         encoder = _graph(
-            Encoder(model), (source, mask), ["input_ids", "attention_mask"], read, dynamic=(columns, columns)
+            EncoderGraph(model), (source, mask), ["input_ids", "attention_mask"], read, dynamic=(columns, columns)
         )
         dynamic = (rows, columns, [{0: "batch", 2: "past"}] * len(past), [{0: "batch", 2: "source"}] * len(memory))
         decoder = _graph(
-            Decoder(model),
+            DecoderGraph(model),
             (source[:, 0].clone(), mask, past, memory),
             ["input_ids", "attention_mask", *told, *read],
             ["logits", *(f"present.{name}" for name in names)],
@@ -86,9 +86,9 @@ def _graph(
     *,
     dynamic: tuple[Any, ...],
 ) -> bytes:
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses libraries that are not needed
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it warns about libraries that are not needed
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what the exporter deprecates is its own
+        warnings.simplefilter("ignore")  # deprecations inside the exporter
         program = torch.onnx.export(
             module.eval(),
             given,
@@ -104,16 +104,16 @@ def _graph(
 
 
 def with_tables(model: Seq2Seq) -> Seq2Seq:
-    """The model with a table of positions, where it computes them for as many as it is asked for."""
+    """A copy of the model with tables of position embeddings instead of computed ones."""
     model = deepcopy(model).eval().requires_grad_(False)
     for embed, config in ((model.source, model.config.source), (model.target, model.config.target)):
         size = config.context_length if config.position_embeddings == "learned" else MIN_POSITIONS
         vectors = embed.position_embeddings(torch.arange(max(size, config.context_length))[None])[0]
-        embed.position_embeddings = Positions(vectors.clone())  # type: ignore[assignment]
+        embed.position_embeddings = PositionTable(vectors.clone())  # type: ignore[assignment]
     return model
 
 
-class Positions(nn.Module):
+class PositionTable(nn.Module):
     def __init__(self, vectors: Float[Tensor, "P C"]) -> None:
         super().__init__()
         self.register_buffer("table", vectors)
@@ -123,8 +123,8 @@ class Positions(nn.Module):
 
 
 @dataclass(frozen=True)
-class Joined(Past):
-    """A past whose new tokens are joined to the old ones."""
+class ConcatenatedPast(Past):
+    """A past that concatenates new tokens to the old ones."""
 
     tokens: KV | None = None
 
@@ -144,16 +144,16 @@ class Joined(Past):
     def valid(self, more: int) -> None:
         return None
 
-    def append(self, newer: KV) -> "Joined":
+    def append(self, newer: KV) -> "ConcatenatedPast":
         key, value, positions = self.kv()
         assert positions is not None
         assert newer.positions is not None
         joined = torch.cat([key, newer.key], dim=2), torch.cat([value, newer.value], dim=2)
-        return Joined(tokens=KV(*joined, torch.cat([positions, newer.positions], dim=1)))
+        return ConcatenatedPast(tokens=KV(*joined, torch.cat([positions, newer.positions], dim=1)))
 
 
-class Encoder(nn.Module):
-    """What the decoder is to know of a source."""
+class EncoderGraph(nn.Module):
+    """The encoder, with the keys and values of the decoder's cross-attention."""
 
     def __init__(self, model: Seq2Seq) -> None:
         super().__init__()
@@ -168,8 +168,8 @@ class Encoder(nn.Module):
         return tuple(part for kv in remembered for part in kv[:2])
 
 
-class Decoder(nn.Module):
-    """One step."""
+class DecoderGraph(nn.Module):
+    """One step of the decoder."""
 
     def __init__(self, model: Seq2Seq) -> None:
         super().__init__()
@@ -186,7 +186,9 @@ class Decoder(nn.Module):
         position, earlier = torch.arange(before, before + 1)[None], torch.arange(before)[None]
         positions = torch.arange(attention_mask.shape[1])[None]
         caches = tuple(
-            BlockCache(Joined(tokens=KV(past[i], past[i + 1], earlier)), KV(memory[i], memory[i + 1], positions))
+            BlockCache(
+                ConcatenatedPast(tokens=KV(past[i], past[i + 1], earlier)), KV(memory[i], memory[i + 1], positions)
+            )
             for i in range(0, len(past), 2)
         )
         mask = Mask(valid=attention_mask > 0)

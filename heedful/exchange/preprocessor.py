@@ -1,4 +1,4 @@
-"""What a folder of the Hub says of pictures: how they are prepared, and what a model calls what it finds in them."""
+"""How a folder of the Hub prepares pictures, and the names of its labels."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ PREPROCESSOR = "preprocessor_config.json"
 _HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
 _IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 _EVERY = {"do_resize": True, "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True, "crop_size": None}
-# What a file leaves out is what these say, by the kind of processor. A size that is one number is an `edge`.
+# The defaults of each kind of processor. A size that is a single number is that of `edge`.
 PROCESSORS: dict[str, dict[str, Any]] = {
     "ViT": _EVERY | _HALF | {"resample": 2, "size": 224, "do_center_crop": False, "edge": "height"},
     "DeiT": _EVERY | _HALF | {"resample": 3, "size": 256, "do_center_crop": True, "crop_size": 224, "edge": "height"},
@@ -35,7 +35,7 @@ PROCESSORS["Segformer"] = (
     | _IMAGENET
     | {
         "size": 512,
-        "do_reduce_labels": False,  # the masks that were learnt from number classes from 1, and 0 is not known
+        "do_reduce_labels": False,  # in the training masks classes began at 1, and 0 was unknown
     }
 )
 PROCESSORS["Detr"] = (
@@ -45,14 +45,14 @@ PROCESSORS["Detr"] = (
         "size": 800,
         "max_size": 1333,  # of the longer edge, where `size` is one number
         "edge": "shortest_edge",
-        # of several pictures together, and of boxes to learn from: each picture is seen alone here
+        # for batches of pictures, and for boxes in training: pictures are read one by one here
         "do_convert_annotations": True,
         "do_pad": True,
         "format": "coco_detection",
         "pad_and_return_pixel_mask": True,
     }
 )
-# What library wrote it, and how its tensors are laid out.
+# Keys about the library that wrote the file, and about the layout of its tensors.
 IRRELEVANT = {
     "_processor_class",
     "data_format",
@@ -70,8 +70,8 @@ IRRELEVANT = {
 
 
 def read_preparation(folder: Path, *, channels: int) -> Preparation:
-    """What the folder's preprocessor_config.json means here. Raises InputError for a key that is not known, or a value
-    that we cannot follow; MissingError or StorageError."""
+    """The preparation in the folder's preprocessor_config.json. Raises InputError for an unknown key or an unsupported
+    value; MissingError or StorageError."""
     path = folder / PREPROCESSOR
     theirs = {key: value for key, value in read_object(path).items() if value is not None}
     kind = str(theirs.get("image_processor_type", theirs.get("feature_extractor_type")))
@@ -100,14 +100,14 @@ def read_preparation(folder: Path, *, channels: int) -> Preparation:
         "mean": got["image_mean"] if got["do_normalize"] else [],
         "std": got["image_std"] if got["do_normalize"] else [],
     }
-    made = from_json(Preparation, ours, str(path))  # which looks at the type of every value
+    made = from_json(Preparation, ours, str(path))  # checks the type of every value
     if made.crop and made.resize and min(made.resize) < max(made.crop):
         raise InputError(f"pictures of {made.resize} are cut to {made.crop}", where=str(path))
     return made
 
 
 def _size(value: Any, edge: str, *, longest: Any = None, where: str) -> dict[str, Any]:
-    """`edge` and `longest`: what one number means."""
+    """The fields of a size. `edge` and `longest`: the meaning of a single number."""
     if isinstance(value, int):
         edges = {"shortest_edge": value, "longest_edge": longest}
         value = edges if edge == "shortest_edge" else {"height": value, "width": value}
@@ -120,7 +120,7 @@ def _size(value: Any, edge: str, *, longest: Any = None, where: str) -> dict[str
 
 
 def preprocessor(made: Preparation) -> dict[str, Any]:
-    """What `read_preparation` makes this from."""
+    """The inverse of `read_preparation`."""
     kind = "ViT" if not made.crop else "CLIP" if len(made.resize) == 1 else "DeiT"
     whole = len(made.resize) == 2
     size = {"height": made.resize[0], "width": made.resize[1]} if whole else {"shortest_edge": sum(made.resize)}
@@ -149,19 +149,19 @@ def hub_labels(said: Mapping[str, Any], n_classes: int) -> list[str]:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """ImageNet has two kinds of crane; of COCO's numbers, each that is no class is called N/A."""
+    """Makes repeated names unique: ImageNet has two kinds of crane, and COCO calls every unused number N/A."""
     times = Counter(names)
     return [f"{name} ({i})" if times[name] > 1 else name for i, name in enumerate(names)]
 
 
 def unnumbered(labels: Sequence[str]) -> list[str]:
-    """What `_numbered` makes these from."""
+    """The inverse of `_numbered`."""
     names = [label.removesuffix(f" ({i})") for i, label in enumerate(labels)]
     return names if _numbered(names) == [*labels] else [*labels]
 
 
 def uncropped(made: Preparation, kind: str) -> dict[str, Any]:
-    """Of a kind of processor that cuts nothing out."""
+    """The same as `preprocessor`, for a kind of processor that does not crop."""
     theirs = preprocessor(made) | {"image_processor_type": f"{kind}ImageProcessor"}
     del theirs["do_center_crop"]
     return theirs

@@ -16,7 +16,7 @@ function walk(picture) {
   const key = JSON.stringify(body);
   if (walked.key !== key) {
     walked.key = key;
-    fetch("/api/walk", { method: "POST", headers: { "Content-Type": "application/json" }, body: key })
+    fetch("api/walk", { method: "POST", headers: { "Content-Type": "application/json" }, body: key })
       .then(async (response) => [response.ok, await response.json()])
       .then(([ok, found]) => {
         if (walked.key !== key) return;

@@ -1,1 +1,1 @@
-"""Scores, by their definitions in the field."""
+"""Scores, with their usual definitions."""

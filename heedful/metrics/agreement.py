@@ -1,4 +1,4 @@
-"""How far several who put the same things in order agree."""
+"""How far several rankings of the same things agree."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -10,18 +10,18 @@ Ranks = Sequence[int]  # of the same things, in their order; alike ones share a 
 
 
 def kendall(one: Ranks, other: Ranks) -> float | None:
-    """Kendall's tau-b (1945) of two rankings: 1 where they are the same, -1 where they are opposite; None where one of
-    them tells nothing apart."""
+    """Kendall's tau-b (1945) of two rankings: 1 where they are the same, -1 where they are opposite; None where one
+    of them has only ties."""
     if len(set(one)) < 2 or len(set(other)) < 2:
         return None
     return float(kendalltau(one, other).statistic)
 
 
 def agreement(judged: Mapping[str, Mapping[str, Ranks]]) -> dict[str, float | int]:
-    """Of the rankings by item and by who made them: how many items two or more have ranked, the mean of Kendall's tau
-    over every two who ranked the same item, and the share of pairs of things on whose order two agree, of those that
-    both tell apart. What one of the two did not rank is not compared. The means are left out where there is nothing to
-    compare."""
+    """The agreement of rankings, given by item and by annotator: how many items two or more have ranked, the mean of
+    Kendall's tau over every two who ranked the same item, and the share of pairs of things in the same order, among
+    those that both ranked without a tie. What one of the two did not rank is not compared. The means are left out where
+    there is nothing to compare."""
     taus, same, both, shared = [], 0, 0, 0
     for rankings in judged.values():
         shared += len(rankings) > 1

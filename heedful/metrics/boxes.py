@@ -1,4 +1,4 @@
-"""How well boxes are found, by COCO's own program."""
+"""Scores of detected boxes, by COCO's own program."""
 
 import contextlib
 import io
@@ -19,9 +19,9 @@ def average_precision(
     found: Sequence[Sequence[ScoredBox]], right: Sequence[Things], crowds: Sequence[Things] = ()
 ) -> dict[str, float]:
     """`map`, the mean over labels, and over overlaps (intersection over union) from 0.5 to 0.95, of the average
-    precision of at most 100 boxes a picture; `map50` and `map75` at one overlap; `recall`, the mean of what is found at
-    all (Lin et al. 2014, as pycocotools counts). What is found in the `crowds` of a picture, where it has some, is
-    neither right nor wrong. Raises InputError where there is no box to find.
+    precision of at most 100 boxes per picture; `map50` and `map75` at one overlap; `recall`, the mean share of boxes
+    that are found (Lin et al. 2014, as pycocotools counts). Boxes found in the `crowds` of a picture count neither as
+    right nor as wrong. Raises InputError where there is no box to find.
     """
     from pycocotools.cocoeval import COCOeval
 

@@ -1,7 +1,7 @@
-"""Labelled-bracket precision, recall and F1 of trees, as EVALB (Sekine and Collins 1997) counts by its COLLINS.prm.
+"""Labelled-bracket precision, recall and F1 of trees, as EVALB (Sekine and Collins 1997) counts with its COLLINS.prm.
 
-Words that are punctuation by their tags do not count: a constituent spans the others, and is left out where it has
-none. Nor does a bracket without meaning, such as TOP; ADVP and PRT are one label.
+Words with the tag of a punctuation mark do not count: a constituent spans the other words, and is left out where it has
+none. Brackets without meaning, such as TOP, do not count either; ADVP and PRT are one label.
 """
 
 from collections import Counter
@@ -18,8 +18,8 @@ SHORT = 40  # words, punctuation too: sentences that are no longer are also scor
 
 @dataclass(frozen=True)
 class BracketScores:
-    """From 0 to 1. `complete` is the share of trees that are all right; `valid` that of the sentences that were scored:
-    those whose words are not the right tree's, or are punctuation alone, are left out of all else."""
+    """From 0 to 1. `complete` is the share of trees without an error; `valid` the share of sentences that were scored:
+    those whose words differ from the right tree's, or are only punctuation, are left out of all other scores."""
 
     f1: float
     precision: float
@@ -29,7 +29,7 @@ class BracketScores:
 
 
 class _Counts(NamedTuple):
-    """Of brackets in a sentence."""
+    """Counts of brackets in a sentence."""
 
     matched: int
     right: int
@@ -37,7 +37,7 @@ class _Counts(NamedTuple):
 
 
 def bracket_scores(right: Sequence[Tree], found: Sequence[Tree], *, longest: int | None = None) -> BracketScores:
-    """Of all sentences together, or of those of at most `longest` words. No bracket at all scores 0."""
+    """The scores of all sentences together, or of those of at most `longest` words. Without any bracket they are 0."""
     pairs = list(zip(right, found, strict=True))
     chosen = [pair for pair in pairs if longest is None or len(pair[0].words()) <= longest]
     counted = [counts for pair in chosen if (counts := _compare(*pair)) is not None]

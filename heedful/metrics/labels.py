@@ -1,4 +1,4 @@
-"""Scores of answers, by their definitions in the field."""
+"""Scores of answers, with their usual definitions."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
@@ -10,8 +10,8 @@ def accuracy(found: Sequence[object], right: Sequence[object]) -> float:
 
 
 def f1(found: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> tuple[float, float]:
-    """Macro and micro F1 of the labels of each example: the mean over the labels that occur in either, and that of all
-    decisions together. Of one label an example, micro F1 is the accuracy."""
+    """Macro and micro F1 of the labels of each example: the mean over the labels that occur in either, and the score of
+    all decisions together. With one label per example, micro F1 is the accuracy."""
     hits, said, true = Counter[str](), Counter[str](), Counter[str]()
     for ours, theirs in zip(found, right, strict=True):
         said.update(ours)
@@ -24,13 +24,13 @@ def f1(found: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> tuple[
 
 
 def has_spans(labels: Sequence[str]) -> bool:
-    """Whether labels say where spans begin and continue: B-X, I-X and O (Ramshaw and Marcus 1995)."""
+    """Whether the labels mark where spans begin and continue: B-X, I-X and O (Ramshaw and Marcus 1995)."""
     return any(label != "O" for label in labels) and all(label == "O" or label[:2] in ("B-", "I-") for label in labels)
 
 
 def spans(labels: Sequence[str]) -> set[tuple[int, int, str]]:
-    """Begin, end and kind of each span, by the rules of CoNLL-2000's conlleval, which seqeval keeps: an I- with
-    no span of its kind to continue begins one."""
+    """Start, end and kind of each span, by the rules of CoNLL-2000's conlleval, as in seqeval: an I- with no span of
+    its kind to continue starts one."""
     found, begin, own = set(), 0, ""
     for i, label in enumerate([*labels, "O"]):
         tag, _, kind = label.partition("-")
@@ -78,7 +78,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def entropy(answers: Iterable[Hashable]) -> float:
-    """In nats: the loss of one that knows how often each answer is right, and nothing else; 0 without answers."""
+    """The entropy in nats: the loss of a model that only knows how often each answer is right; 0 without answers."""
     counts = Counter[Hashable](answers)
     total = sum(counts.values())
     return sum((count / total * log(total / count) for count in counts.values()), 0.0)

@@ -1,4 +1,4 @@
-"""What scores are called for people."""
+"""The names of scores in messages."""
 
 from heedful.errors import counted
 

@@ -17,7 +17,7 @@ class Nats:
 
     @property
     def loss(self) -> float:
-        """Nats a token. Raises InputError where there is none."""
+        """Nats per token. Raises InputError without tokens."""
         if not self.tokens:
             raise InputError("a text without a token has no loss", fix="leave it out")
         return self.nats / self.tokens
@@ -28,5 +28,5 @@ class Nats:
 
 
 def perplexity(loss: float) -> float:
-    """Of nats a token, or a word."""
+    """The perplexity from nats per token, or per word."""
     return math.exp(min(loss, MOST))

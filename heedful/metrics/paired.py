@@ -1,4 +1,4 @@
-"""Whether one system is better than another on the same texts, or was lucky with them: sacreBLEU's paired bootstrap
+"""Whether one system is better than another on the same texts, or only lucky: sacreBLEU's paired bootstrap
 (Koehn 2004)."""
 
 from collections.abc import Sequence
@@ -11,22 +11,22 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Compared:
-    """The scores of one system and of another, and by measure how probable such a difference is between equals."""
+    """The scores of two systems, and by measure how probable such a difference is between equal systems."""
 
     one: Scores
     other: Scores
     p: dict[str, float]
 
     def difference(self, name: str) -> float:
-        """By how much the one's score is above the other's."""
+        """By how much the score of the one is above that of the other."""
         return getattr(self.one, name) - getattr(self.other, name)
 
 
 def compare(
     one: Sequence[str], other: Sequence[str], references: References, *, samples: int = 0, ter: bool = False
 ) -> Compared:
-    """`samples`: how many resamples are drawn, the same for both; 0 for RESAMPLES. No p is below that of the sign test
-    where one system is the better on all texts: of few texts all resamples are much alike."""
+    """Compares two systems. `samples`: how many resamples are drawn, the same for both; 0 for RESAMPLES. No p is below
+    that of the sign test where one system is better on all texts: resamples of few texts are much alike."""
     from sacrebleu.significance import PairedTest, Result
 
     own = measures(references, ter=ter)

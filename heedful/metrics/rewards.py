@@ -1,4 +1,4 @@
-"""What a reward is worth, by judgements that it has not learnt from: pairs of a better and a worse answer."""
+"""The quality of a reward model, by judgements that it has not learnt from: pairs of a better and a worse answer."""
 
 from collections.abc import Sequence
 from math import exp
@@ -19,8 +19,8 @@ class RewardedPair(NamedTuple):
 
 
 def calibration_error(chances: Sequence[float], right: Sequence[float | bool]) -> float:
-    """The expected calibration error (Guo et al. 2017, equation 5): how far the chance of being right that is said is
-    from the share that is right, on average over ten bins of equal width. 0.5 is half right."""
+    """The expected calibration error (Guo et al. 2017, equation 5): how far the predicted chance of being right is
+    from the share that is right, on average over ten bins of equal width. A chance of 0.5 counts as half right."""
     bins: list[list[int]] = [[] for _ in range(BINS)]
     for i, chance in enumerate(chances):
         bins[min(BINS - 1, int(chance * BINS))].append(i)
@@ -29,9 +29,10 @@ def calibration_error(chances: Sequence[float], right: Sequence[float | bool]) -
 
 
 def pair_scores(pairs: Sequence[RewardedPair]) -> dict[str, float]:
-    """The share of pairs in their right order (equal rewards count half); how far the chances that the rewards give are
-    from that; and whether length is what is rewarded: the rank correlation of reward and length over all answers, and
-    the share in the right order where the better answer is the shorter one, and where it is the longer one."""
+    """The share of pairs in their right order (equal rewards count half); how far the chances that follow from the
+    rewards are from that; and whether the reward depends on length: the rank correlation of reward and length over all
+    answers, and the share in the right order where the better answer is the shorter one, and where it is the longer
+    one."""
     hits = [0.5 if one.better == one.worse else float(one.better > one.worse) for one in pairs]
     chances = [1 / (1 + exp(-min(700.0, abs(one.better - one.worse)))) for one in pairs]  # of the one rewarded more
     rewards = [reward for one in pairs for reward in (one.better, one.worse)]

@@ -1,4 +1,4 @@
-"""Scores of texts beside their references: of translations by sacreBLEU, with the signatures that make them comparable
+"""Scores of texts against references: of translations by sacreBLEU, with the signatures that make them comparable
 (Post 2018), and of summaries by rouge-score."""
 
 import re
@@ -22,9 +22,9 @@ References = Sequence[Sequence[str]]  # of each text, one or more
 @dataclass(frozen=True)
 class Scores:
     """BLEU (Papineni et al. 2002) and chrF (Popović 2015), cased, of detokenised text, from 0 to 100; `exact` is the
-    share of translations that equal a reference. Where it was asked for, TER (Snover et al. 2006): the edits that make
-    a reference of a translation, per 100 of its words, fewer being better; case does not count. With a bootstrap, each
-    also has its 95 % interval's half. How BLEU finds its words is in its signature (`bleu_tokenizer`)."""
+    share of translations that equal a reference. If requested, TER (Snover et al. 2006): the edits that turn a
+    translation into a reference, per 100 of its words; fewer are better, and case does not count. With a bootstrap,
+    each score also has half of its 95 % interval. How BLEU finds words is in its signature (`bleu_tokenizer`)."""
 
     bleu: float
     chrf: float
@@ -39,7 +39,7 @@ class Scores:
 
     @property
     def figures(self) -> str:
-        """The scores in a line."""
+        """The scores in one line."""
         bleu, chrf, ter = (
             "" if margin is None else f" ± {margin:.1f}"
             for margin in (self.bleu_margin, self.chrf_margin, self.ter_margin)
@@ -49,7 +49,7 @@ class Scores:
 
     @property
     def signatures(self) -> str:
-        """How they were found, a line each."""
+        """The signatures of the scores, one per line."""
         lines = (self.signature, self.chrf_signature, self.ter_signature)
         return "".join(f"\n  {line}" for line in lines if line is not None)
 
@@ -60,7 +60,7 @@ class Scores:
 @dataclass(frozen=True)
 class Rouge:
     """ROUGE-1, -2 and -L (Lin 2004): F1 of words, word pairs and the longest common subsequence, after Porter's
-    stemmer, from 0 to 100; of several references the best counts. It sees letters a to z and digits alone."""
+    stemmer, from 0 to 100; of several references the best counts. It only sees the letters a to z and digits."""
 
     rouge1: float
     rouge2: float
@@ -82,8 +82,8 @@ OTHERS = rf"^\W\d_{KANA}{HAN}{HANGUL}{UNSPACED}"
 
 def bleu_tokenizer(references: References) -> str:
     """The name of sacreBLEU's tokenizer for the script of most letters: "zh" for Chinese; for Japanese and Korean
-    "ja-mecab" and "ko-mecab" where `pip install "sacrebleu[ja]"` or `"sacrebleu[ko]"` has brought what they need, and
-    else "char" and "13a"; "char" for Thai, Lao, Tibetan, Burmese and Khmer; "13a" for all others."""
+    "ja-mecab" and "ko-mecab" where `pip install "sacrebleu[ja]"` or `"sacrebleu[ko]"` has installed their packages,
+    otherwise "char" and "13a"; "char" for Thai, Lao, Tibetan, Burmese and Khmer; "13a" for all others."""
     text = " ".join(each for own in references for each in own)
     kana, han, hangul, unspaced, others = (
         len(re.findall(f"[{script}]", text)) for script in (KANA, HAN, HANGUL, UNSPACED, OTHERS)
@@ -114,8 +114,8 @@ def score_bleu(translations: Sequence[str], references: References, *, bootstrap
 
 
 def _margin(measure: "Measure", translations: Sequence[str], target: list[list[str]], resamples: int) -> float:
-    """Half of the 95 % interval, as sacreBLEU's corpus_score finds it, which fails where some resamples score 0: such a
-    score is of another type there than the others."""
+    """Half of the 95 % interval, as in sacreBLEU's corpus_score. That function fails where some resamples score 0,
+    since such a score has another type there."""
     from sacrebleu.significance import _bootstrap_resample
 
     stats = measure._extract_corpus_statistics(list(translations), target)
@@ -137,7 +137,7 @@ def chrf_of_each(translations: Sequence[str], references: References) -> list[fl
 
 
 class MeasuredScore(NamedTuple):
-    """A score, how it was found, and half of its 95 % interval."""
+    """A score, its signature, and half of its 95 % interval."""
 
     score: float
     signature: str
@@ -145,7 +145,7 @@ class MeasuredScore(NamedTuple):
 
 
 def measures(references: References, *, ter: bool) -> "dict[str, Measure]":
-    """sacreBLEU's measures by the names that they have in `Scores`."""
+    """sacreBLEU's measures by their names in `Scores`."""
     from sacrebleu.metrics.bleu import BLEU  # only who scores waits for it
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
@@ -154,8 +154,8 @@ def measures(references: References, *, ter: bool) -> "dict[str, Measure]":
 
 
 def transposed(references: References) -> list[list[str]]:
-    """The first reference of each text, the second of each and so on; None, which sacreBLEU's types leave out, where a
-    text has fewer than others."""
+    """The first reference of each text, the second of each and so on; None (missing in sacreBLEU's types) where
+    a text has fewer than others."""
     return cast("list[list[str]]", [list(each) for each in zip_longest(*references)])
 
 
@@ -177,7 +177,7 @@ def scores_of(found: Mapping[str, MeasuredScore], translations: Sequence[str], r
 
 
 def score_rouge(summaries: Sequence[str], references: References, *, bootstrap: int = 0, ter: bool = False) -> Rouge:
-    """Raises MissingError without the package rouge-score, and InputError where a bootstrap or TER is asked for."""
+    """Raises MissingError without the package rouge-score, and InputError for a bootstrap or TER."""
     _refuse_none(summaries)
     if bootstrap:
         raise InputError("intervals are drawn for BLEU and chrF alone", fix="leave out --bootstrap")
@@ -204,7 +204,7 @@ def _refuse_none(texts: Sequence[str]) -> None:
 
 
 class Metric(NamedTuple):
-    """What texts are scored by, what a training shows of it, and by which of these it ranks."""
+    """A way to score texts, which of its scores a training shows, and by which it ranks models."""
 
     score: Callable[..., Scores | Rouge]
     names: tuple[str, ...]

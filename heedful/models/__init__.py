@@ -93,16 +93,16 @@ def class_of_config(config: object) -> Any:
 
 
 def make_model(config: object) -> Any:
-    """The model that a configuration describes, or a preset by its name, with weights as at the begin of a training.
+    """The model that a configuration describes, or a preset by its name, with weights as at the start of a training.
 
-    Raises InputError for a name that is no preset's.
+    Raises InputError for a name that is not a preset.
     """
     made = preset(config) if isinstance(config, str) else config
     return class_of_config(made)(made)
 
 
 def config_from(data: dict[str, Any], *, where: str = "config.json") -> Any:
-    """The configuration in the content of a `config.json`. Raises InputError for what it does not know."""
+    """The configuration in the content of a `config.json`. Raises InputError for unknown content."""
     if data.get("kind") not in KINDS:
         raise InputError(f"kind {data.get('kind')!r} is none of {', '.join(KINDS)}", where=where)
     return from_json(KINDS[data["kind"]][0], data.get("model"), where=f"{where}: model")
@@ -111,17 +111,17 @@ def config_from(data: dict[str, Any], *, where: str = "config.json") -> Any:
 def model_from(data: dict[str, Any]) -> Any:
     """The model that the content of a `config.json` describes, on the current device ("meta" allocates nothing).
 
-    Raises InputError for what it does not know.
+    Raises InputError for unknown content.
     """
     return make_model(config_from(data))
 
 
 def kind_of_config(config: object) -> str:
-    """What `config.json` calls models with such a configuration."""
+    """The "kind" in `config.json` of models with such a configuration."""
     return next(name for name, (kind, _) in KINDS.items() if isinstance(config, kind))
 
 
 def config_of(model: nn.Module) -> dict[str, Any]:
-    """What `model_from` makes this model from."""
+    """The content of `config.json` for this model: the inverse of `model_from`."""
     kind = next(name for name, (_, model_kind) in KINDS.items() if isinstance(model, model_kind))
     return {"kind": kind, "model": to_json(model.config)}

@@ -1,5 +1,5 @@
-"""A language model that learns by reinforcement, and beside it how much it expects to be rewarded: a linear map of the
-same hidden states (Schulman et al. 2017, section 5; Ziegler et al. 2019, section 2.2).
+"""A language model that learns by reinforcement, with an estimate of the reward it expects: a linear map of the same
+hidden states (Schulman et al. 2017, section 5; Ziegler et al. 2019, section 2.2).
 
 B answers, T tokens, C model width.
 """
@@ -18,16 +18,16 @@ class ActorCriticConfig:
 
 
 class ActorCritic(nn.Module):
-    """`lm` is the policy, and all that is left of it when it has learnt."""
+    """`lm` is the policy; only it is kept after the training."""
 
     def __init__(self, config: ActorCriticConfig) -> None:
         super().__init__()
         self.config = config
         self.lm = LM(config.lm)
         self.value = nn.Linear(config.lm.d_model, 1)
-        nn.init.zeros_(self.value.weight)  # at first it expects nothing
+        nn.init.zeros_(self.value.weight)  # at first it expects a reward of 0
         nn.init.zeros_(self.value.bias)
 
     def values(self, hidden: Float[Tensor, "*B C"]) -> Float[Tensor, "*B"]:
-        """The reward that is expected from each of the language model's hidden states on, in float32."""
+        """The expected reward from each of the language model's hidden states on, in float32."""
         return self.value(hidden).squeeze(-1).float()

@@ -1,8 +1,8 @@
-"""What is to be said of a text: a body that reads it, and a linear map of what it makes of one position: of a language
-model the last token (Radford et al. 2018, section 3.2 and figure 1), of an encoder the first, through its pooler where
-it has one (Devlin et al. 2019, section 4.1; Liu et al. 2019 begin the same two maps anew).
+"""A classifier of texts: a body that reads the text, and a linear map of its hidden state at one position. That is the
+last token for a language model (Radford et al. 2018, section 3.2 and figure 1), and the first for an encoder, through
+its pooler where it has one (Devlin et al. 2019, section 4.1; Liu et al. 2019 initialize the same two maps anew).
 
-B examples, N sequences an example (of two texts to compare, both orders; of a multiple choice, one a choice),
+B examples, N sequences per example (both orders of two texts to compare; one per choice of a multiple choice),
 T tokens, C model width, L answers.
 """
 
@@ -21,14 +21,14 @@ from heedful.models.lm import LM, LMConfig
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierConfig:
-    """Raises InputError for no body, and for two."""
+    """Raises InputError unless it has exactly one body."""
 
     lm: LMConfig | None = None
     encoder: EncoderConfig | None = None
     answers: int | None  # None: each sequence is a choice
-    dropout: float = 0.1  # of what the linear map is given
+    dropout: float = 0.1  # of the input of the linear map
     bias: bool = True  # of the linear map
-    mean: bool = False  # of an encoder's hidden states, in place of the first
+    mean: bool = False  # of an encoder's hidden states, instead of the first
 
     def __post_init__(self) -> None:
         if (self.lm is None) == (self.encoder is None):
@@ -63,8 +63,8 @@ class Classifier(nn.Module):
         segments: Int[Tensor, "B N T"],
         types: Int[Tensor, "B N T"] | None = None,
     ) -> Float[Tensor, "B L"]:
-        """The logits of the answers. Segment 0 is padding; a sequence that is all padding is no choice (-inf). Types
-        are for an encoder's eyes alone."""
+        """The logits of the answers. Segment 0 is padding; a sequence that is all padding is no choice (-inf). Only
+        an encoder uses types."""
         return self.answer(self.hidden(tokens, segments, types), segments)
 
     def hidden(
@@ -81,7 +81,7 @@ class Classifier(nn.Module):
         return hidden.unflatten(0, tokens.shape[:2])
 
     def answer(self, hidden: Float[Tensor, "B N T C"], segments: Int[Tensor, "B N T"]) -> Float[Tensor, "B L"]:
-        """From one token of each sequence: summed over the sequences, or each the score of its choice."""
+        """The logits from one token of each sequence: summed over the sequences, or one score per choice."""
         lengths = segments.count_nonzero(dim=-1)
         if self.encoder is None:
             last = (lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, hidden.shape[-1])

@@ -1,5 +1,5 @@
-"""CLIP (Radford et al. 2021, figures 1 and 3): a picture and a text, each through its own tower into one space, where
-what belongs together lies close.
+"""CLIP (Radford et al. 2021, figures 1 and 3): a picture and a text are mapped into one space, each by its own
+tower, so that matching ones lie close together.
 
 I pictures of H x W pixels and N channels, B texts of T tokens, D width of the common space.
 """
@@ -24,7 +24,7 @@ class TextConfig:
     d_model: int
     embed: EmbedConfig
     stack: StackConfig
-    end: int  # the token that ends a text, which has seen all of it
+    end: int  # the token that ends a text, and has attended to all of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class CLIPConfig:
     d_common: int
     image: ViTConfig
     text: TextConfig
-    log_scale: float = 2.6592  # the logarithm of 1 / 0.07, the temperature at the begin of a training (section 2.5)
+    log_scale: float = 2.6592  # the logarithm of 1 / 0.07, the temperature at the start of a training (section 2.5)
 
     @property
     def embed(self) -> EmbedConfig:
@@ -40,7 +40,7 @@ class CLIPConfig:
 
 
 class TextTower(nn.Module):
-    """A causal stack that is read where the text ends (section 2.4)."""
+    """A causal stack whose output is taken at the end of the text (section 2.4)."""
 
     def __init__(self, config: TextConfig) -> None:
         super().__init__()
@@ -50,8 +50,8 @@ class TextTower(nn.Module):
         gpt2(self, n_layers=config.stack.n_layers)
 
     def forward(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B C"]:
-        """What the first `end` of each text holds; what follows it is padding that it cannot see. Raises InputError
-        for a text without."""
+        """The vector at the first `end` of each text; what follows is padding that it cannot see. Raises InputError for
+        a text without `end`."""
         ends = tokens == self.end
         if not bool(ends.any(dim=1).all()):
             raise InputError(f"a text without its last token {self.end}", fix="cut long texts before it, not after")
@@ -78,7 +78,7 @@ class CLIP(nn.Module):
         self.log_scale = nn.Parameter(torch.tensor(config.log_scale))
 
     def forward(self, pixels: Float[Tensor, "I N H W"], tokens: Int[Tensor, "B T"]) -> Float[Tensor, "I B"]:
-        """How much each picture is like each text: logits, along both axes."""
+        """The similarity of each picture to each text: logits, along both axes."""
         return self.similarity(self.encode_image(pixels), self.encode_text(tokens))
 
     def encode_image(self, pixels: Float[Tensor, "I N H W"]) -> Float[Tensor, "I D"]:
@@ -90,5 +90,5 @@ class CLIP(nn.Module):
         return F.normalize(self.text_out(self.text(tokens)), dim=-1)
 
     def similarity(self, images: Float[Tensor, "I D"], texts: Float[Tensor, "B D"]) -> Float[Tensor, "I B"]:
-        """Cosines, divided by the temperature, which is learned. The paper keeps it above 1/100 while it trains."""
+        """Cosines divided by the temperature, which is learned. The paper keeps it above 1/100 in training."""
         return self.log_scale.exp() * images @ texts.mT

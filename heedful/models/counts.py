@@ -1,8 +1,8 @@
-"""How many parameters each preset has, so that telling it needs no model: the tests make each and count. Those of norms
-that stand still count too.
+"""How many parameters each preset has, so that no model need be made to print it: the tests make each and count. The
+frozen ones of norms count too.
 
-A translator's are with one vocabulary of 37,000 for both sides, that of Vaswani et al. 2017, and so are
-vectors of words; an encoder's with the head that names tokens.
+Translators and vectors of words are counted with one vocabulary of 37,000 for both sides, that of Vaswani et al. 2017;
+encoders with the head that predicts tokens.
 """
 
 VOCABULARY = 37_000

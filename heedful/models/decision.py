@@ -1,5 +1,5 @@
-"""The Decision Transformer (Chen et al. 2021, figure 1 and algorithm 1): what was done before and what is still to be
-earned are read as one sequence, and the next action is what follows.
+"""The Decision Transformer (Chen et al. 2021, figure 1 and algorithm 1): past states and actions and the reward
+still to be earned are read as one sequence, and the next action is predicted from it.
 
 B batch, T steps of an episode, S numbers of a state, A actions, C model width. Three tokens a step: the return to go
 (the sum of all rewards from here to the end), the state, the action.
@@ -17,7 +17,7 @@ from heedful.core.init import gpt2
 from heedful.core.mask import Mask
 from heedful.errors import InputError
 
-TOKENS = 3  # of a step
+TOKENS = 3  # per step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class DecisionTransformerConfig:
     d_model: int
     d_state: int
     n_actions: int
-    longest: int  # the most steps that an episode has
+    longest: int  # the maximum number of steps of an episode
     stack: StackConfig
 
 
@@ -37,7 +37,7 @@ class DecisionTransformer(nn.Module):
         self.returns = nn.Linear(1, C)
         self.states = nn.Linear(config.d_state, C)
         self.actions = Table(config.n_actions, C)
-        self.steps = Table(config.longest, C)  # one vector a step, which its three tokens share
+        self.steps = Table(config.longest, C)  # one vector per step, shared by its three tokens
         self.norm = nn.LayerNorm(C)
         self.stack = Stack(C, config.stack)
         self.head = nn.Linear(C, config.n_actions)
@@ -51,9 +51,9 @@ class DecisionTransformer(nn.Module):
         steps: Int[Tensor, "B T"] | None = None,
         valid: Bool[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T A"]:
-        """The logits of each step's action, from its state, its return to go and all that came before: not from the
-        action itself. `steps` says which of the episode these are (None: its first); `valid` is False for padding.
-        Raises InputError for a step that the model has not."""
+        """The logits of each step's action, from its state, its return to go and everything before, but not from the
+        action itself. `steps` are their numbers in the episode (None: the first ones); `valid` is False for padding.
+        Raises InputError for a step beyond `longest`."""
         B, T = returns.shape
         if steps is None:
             steps = torch.arange(T, device=returns.device).expand(B, T)
@@ -64,4 +64,4 @@ class DecisionTransformer(nn.Module):
         x = self.norm(torch.stack(tokens, dim=2).flatten(1, 2))  # (B, 3T, C)
         each = None if valid is None else valid.repeat_interleave(TOKENS, dim=1)
         context = Context(mask=Mask(causal=True, valid=each), memory_mask=None)
-        return self.head(self.stack(x, context)[0][:, 1::TOKENS])  # what the state's token holds
+        return self.head(self.stack(x, context)[0][:, 1::TOKENS])  # the hidden states of the states' tokens

@@ -1,8 +1,8 @@
 """A language model that translates: source and target are one sequence (x, δ, y), read by one stack (Liu et al. 2018,
 section 4.2.3).
 
-There is no encoder and nothing looks at a memory, so that at equal width and depth fewer than half of the weights
-remain. δ is what stands between: the end of the source and the begin of the target.
+There is no encoder and no cross-attention, so at equal width and depth fewer than half of the weights remain. δ is what
+separates them: the end of the source and the start of the target.
 
 B batch, S source tokens, T target tokens, V vocabulary, C model width.
 """
@@ -21,7 +21,7 @@ from heedful.models.lm import LM, LMConfig, LMState
 @dataclass(frozen=True, kw_only=True)
 class DecoderOnlyTranslatorConfig:
     lm: LMConfig
-    input_loss: float = 1.0  # how much predicting the source counts in training, beside the target (section 4.2.3)
+    input_loss: float = 1.0  # weight of predicting the source in training, relative to the target (section 4.2.3)
     prefix: bool = False  # the source sees all of itself, as in an encoder (Raffel et al. 2020, section 3.2.1)
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class DecoderOnlyTranslator(nn.Module):
         source_segments: Int[Tensor, "B S"] | None = None,
         target_segments: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """What `head` turns into logits."""
+        """The hidden states that `head` turns into logits."""
         return self.whole(source, target, source_segments, target_segments)[:, source.shape[1] :]
 
     def whole(
@@ -76,10 +76,10 @@ class DecoderOnlyTranslator(nn.Module):
         source_segments: Int[Tensor, "B S"] | None = None,
         target_segments: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B S+T C"]:
-        """As `hidden`, of the source too: `head` turns each into the logits of the token that follows.
+        """As `hidden`, but of the source too: `head` turns each into the logits of the token that follows.
 
-        All sources of a row stand before all of its targets, and a segment is one sequence in two pieces: its positions
-        run on from the one into the other. Raises ValueError if one side alone has segments.
+        All sources of a row come before all of its targets, and a segment is one sequence in two pieces: its positions
+        continue from the one into the other. Raises ValueError if only one side has segments.
         """
         if (source_segments is None) != (target_segments is None):
             raise ValueError("give segments for source and target, or for neither")
@@ -92,7 +92,8 @@ class DecoderOnlyTranslator(nn.Module):
     def start(
         self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None, size: int | None = None
     ) -> LMState:
-        """Reads the source. With `size`, room for that many tokens, source and target; without, the cache grows."""
+        """Reads the source. With `size`, there is room for that many tokens, source and target; without, the cache
+        grows."""
         return self.lm.start(source, segments, size, causal=not self.config.prefix)
 
     def step(self, tokens: Int[Tensor, "B"], state: LMState) -> tuple[Float[Tensor, "B V"], LMState]:

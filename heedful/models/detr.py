@@ -1,7 +1,8 @@
-"""DETR (Carion et al. 2020, figure 2): a set of learned queries asks a picture what is in it and where, all at once.
+"""DETR (Carion et al. 2020, figure 2): a set of learned queries finds the things in a picture and where they are, all
+at once.
 
 B batch, H x W pixels of N channels, h x w positions of the map that is read, P of them in a row, Q queries, L decoder
-layers, C model width, K classes and, as the last, none.
+layers, C model width, K classes and, as the last, "nothing".
 """
 
 import math
@@ -27,7 +28,7 @@ class DETRConfig:
     backbone: ResNetConfig
     encoder: StackConfig
     decoder: StackConfig
-    n_queries: int  # the most things that can be found in a picture
+    n_queries: int  # the maximum number of things found in a picture
     n_classes: int  # without "nothing"
 
 
@@ -39,8 +40,8 @@ class Detections(NamedTuple):
 
 
 def grid_embeddings(valid: Bool[Tensor, "B h w"], d_model: int) -> Float[Tensor, "B P C"]:
-    """Where each position of a map is: sines of its row and column, counted in valid ones from 1 and stretched to 2 pi,
-    so that pictures of all sizes end alike (Carion et al. 2020, appendix A). In double precision."""
+    """The position of each element of a map: sines of its row and column, counted among the valid ones from 1 and
+    scaled to 2 pi, so that pictures of all sizes end alike (Carion et al. 2020, appendix A). In double precision."""
 
     def stretched(dim: int) -> Float[Tensor, "B h w"]:
         counted = valid.cumsum(dim, dtype=torch.float64)
@@ -51,7 +52,7 @@ def grid_embeddings(valid: Bool[Tensor, "B h w"], d_model: int) -> Float[Tensor,
 
 
 class BoxHead(nn.Module):
-    """Three linear maps with ReLU between; the last one's numbers become shares."""
+    """Three linear maps with ReLU between; a sigmoid turns the output into shares of the picture."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -83,17 +84,17 @@ class DETR(nn.Module):
         self.box_head = BoxHead(C)
         for part in (self.input, self.encoder, self.decoder, self.class_head, self.box_head):
             xavier(part)
-        nn.init.normal_(self.queries.weight)  # far apart, for all else is the same for every query
+        nn.init.normal_(self.queries.weight)  # far apart, since everything else is the same for every query
 
     def forward(self, pixels: Float[Tensor, "B N H W"], valid: Bool[Tensor, "B H W"] | None = None) -> Detections:
-        """`valid`: which pixels are a picture's own, where smaller ones were padded at the right and below."""
+        """`valid`: which pixels belong to a picture, where smaller pictures were padded at the right and below."""
         x = self.hidden(pixels, valid)
         return Detections(self.class_head(x), self.box_head(x))
 
     def hidden(
         self, pixels: Float[Tensor, "B N H W"], valid: Bool[Tensor, "B H W"] | None = None
     ) -> Float[Tensor, "L B Q C"]:
-        """What each decoder layer makes of the queries, behind the norm that all share."""
+        """The output of each decoder layer for the queries, after the norm that all layers share."""
         memory, own, where = self.encode(pixels, valid)
         queries = self.queries.weight.expand(len(pixels), -1, -1)
         context = Context(
@@ -108,7 +109,7 @@ class DETR(nn.Module):
     def encode(
         self, pixels: Float[Tensor, "B N H W"], valid: Bool[Tensor, "B H W"] | None = None
     ) -> tuple[Float[Tensor, "B P C"], Bool[Tensor, "B P"], Float[Tensor, "B P C"]]:
-        """What the queries look at, which of it is valid, and where it is."""
+        """The memory that the queries attend to, which of it is valid, and its positions."""
         x = self.input(self.backbone(pixels))
         if valid is None:
             valid = torch.ones_like(pixels[:, 0], dtype=torch.bool)

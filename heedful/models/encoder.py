@@ -23,15 +23,15 @@ class EncoderConfig:
     d_model: int
     embed: EmbedConfig
     stack: StackConfig
-    mlm_head: bool = True  # names the token at each position
+    mlm_head: bool = True  # predicts the token at each position
     tied: bool = True  # its output matrix is the embedding's
-    pooler: bool = False  # sums a text up at its first token
-    pooler_kind: Literal["tanh", "relu", "transform"] = "tanh"  # what follows its map, or that it is a `Transform`
-    nsp_head: bool = False  # tells from that sum whether the second of two texts follows the first
+    pooler: bool = False  # makes one vector of a text from its first token
+    pooler_kind: Literal["tanh", "relu", "transform"] = "tanh"  # what follows its map, or a `Transform`
+    nsp_head: bool = False  # predicts from that vector whether the second of two texts follows the first
 
 
 class UnnormedBlock(Block):
-    """Gives its self-attention what comes in as it is: the first of a pre-norm stack, where the embeddings have just
+    """A block without a norm before its self-attention: the first of a pre-norm stack, where the embeddings have just
     been through a norm (Warner et al. 2024, their code)."""
 
     def __init__(self, d_model: int, config: BlockConfig) -> None:
@@ -39,11 +39,11 @@ class UnnormedBlock(Block):
         self.self_residual.in_norm = nn.Identity()
 
 
-UNNORMED = "unnormed"  # the kind that a configuration names
+UNNORMED = "unnormed"  # its `kind` in a configuration
 
 
 class Transform(nn.Module):
-    """What a hidden state goes through before it is compared with every word (Devlin et al. 2019, their code)."""
+    """The map of a hidden state before it is compared with every word (Devlin et al. 2019, their code)."""
 
     def __init__(self, d_model: int, config: BlockConfig) -> None:
         super().__init__()
@@ -83,10 +83,10 @@ class Encoder(nn.Module):
         segments: Int[Tensor, "B T"] | None = None,
         types: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T V"]:
-        """The logits of the token at each position. Raises InputError without the head for it.
+        """The logits of the token at each position. Raises InputError if it has no head for that.
 
         Segments: 0 is padding, the texts of a row are numbered from 1 and do not see each other; None where each row
-        is one whole. Types tell the first text of a pair (0) from the second (1), to a model that has both.
+        is one text. Types distinguish the first text of a pair (0) from the second (1), in a model that has both.
         """
         return self.predict_tokens(self.hidden(tokens, segments, types))
 
@@ -96,7 +96,7 @@ class Encoder(nn.Module):
         segments: Int[Tensor, "B T"] | None = None,
         types: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """What the stack makes of each token among the others: all heads start here."""
+        """The hidden state of each token, from which all heads start."""
         positions = positions_of(tokens, segments)
         mask = EVERYONE if segments is None else Mask(segments=(segments, segments))
         types = types if self.config.embed.types > 1 else None
@@ -110,7 +110,7 @@ class Encoder(nn.Module):
         return self.head(self.transform(hidden))
 
     def pool(self, first: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]:
-        """A text in one vector, from the hidden state of its first token; or whatever else heads are given of one."""
+        """One vector of a text, from the hidden state of its first token; a "transform" is applied to any token."""
         if self.pooler is None:
             raise InputError("this encoder has no pooler", fix="pooler = true")
         pooled = self.pooler(first)

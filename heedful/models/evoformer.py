@@ -1,7 +1,7 @@
-"""AlphaFold's trunk in small (Jumper et al. 2021, supplement 1.6, algorithm 6): many relatives of one sequence, and
-what each pair of its residues has to do with each other, which tell each other what they know.
+"""AlphaFold's trunk in small (Jumper et al. 2021, supplement 1.6, algorithm 6): many relatives of one
+sequence, and a vector for each pair of its residues; the two exchange information.
 
-All of its attention is the core's, along one axis at a time, with a bias that is made of the pairs and with a gate.
+All of its attention is the core's, along one axis at a time, with a bias computed from the pairs and with a gate.
 Left out: dropout, recycling, templates, and the structure module. The maps out of attention have no biases here.
 
 B batch, N sequences, R residues, I rows of J entries each, M width of a sequence's residue, C width of a pair.
@@ -33,11 +33,11 @@ class EvoformerConfig:
     d_product: int  # of the triangle products (algorithms 11 and 12)
     n_layers: int
     n_kinds: int  # of residues
-    furthest: int = 32  # distances along the sequence beyond share one vector (algorithm 4)
+    furthest: int = 32  # all larger distances along the sequence share one vector (algorithm 4)
 
 
 class RowAttention(nn.Module):
-    """Gated attention within each row of a table that went through its norm, with a bias from pairs where there are
+    """Gated attention within each row of a normed table, with a bias from pairs where there are
     some (algorithms 7 and 8)."""
 
     def __init__(self, d_model: int, config: EvoformerConfig, d_pair: int | None = None) -> None:
@@ -62,8 +62,8 @@ class RowAttention(nn.Module):
 
 class TriangleAttention(nn.Module):
     """Row attention over the pairs themselves. Around the starting node, an edge (i, j) looks at the edges (i, k), and
-    the edge (j, k), which closes the triangle, is the bias (algorithm 13). Around the ending node it is the same of
-    the table turned over: it looks at the edges (k, j), and the bias is the edge (k, i) (algorithm 14)."""
+    the edge (j, k), which closes the triangle, is the bias (algorithm 13). Around the ending node it is the same with
+    the transposed table: it looks at the edges (k, j), and the bias is the edge (k, i) (algorithm 14)."""
 
     def __init__(self, config: EvoformerConfig, around: Literal["start", "end"]) -> None:
         super().__init__()
@@ -82,8 +82,8 @@ class TriangleAttention(nn.Module):
 
 
 class TriangleProduct(nn.Module):
-    """An edge from the two others of each triangle: outgoing, (i, k) and (j, k); incoming, (k, i) and (k, j), summed
-    over k (algorithms 11 and 12)."""
+    """Each edge from the two other edges of each triangle: outgoing, (i, k) and (j, k); incoming, (k, i) and (k, j),
+    summed over k (algorithms 11 and 12)."""
 
     def __init__(self, config: EvoformerConfig, edges: Literal["outgoing", "incoming"]) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class TriangleProduct(nn.Module):
 
 
 class OuterProductMean(nn.Module):
-    """What two residues have to do with each other, from how they vary together over the sequences (algorithm 10)."""
+    """Vectors of pairs of residues, from how both vary together over the sequences (algorithm 10)."""
 
     def __init__(self, config: EvoformerConfig) -> None:
         super().__init__()
@@ -121,12 +121,12 @@ class OuterProductMean(nn.Module):
 
 
 class Transition(nn.Module):
-    """An MLP of each entry alone, behind a norm (algorithms 9 and 15)."""
+    """An MLP of each entry alone, after a norm (algorithms 9 and 15)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(width)
-        # A block's configuration has an attention, of which an MLP makes no use.
+        # A block's configuration has an attention, which the MLP does not use.
         self.mlp = MLP(width, BlockConfig(attention=AttentionConfig(n_heads=1), d_ff=FACTOR * width))
 
     def forward(self, x: Float[Tensor, "B I J D"]) -> Float[Tensor, "B I J D"]:
@@ -134,7 +134,7 @@ class Transition(nn.Module):
 
 
 class EvoformerBlock(nn.Module):
-    """Algorithm 6: each of its branches is added to what it reads."""
+    """Algorithm 6: the output of each branch is added to its input."""
 
     def __init__(self, config: EvoformerConfig) -> None:
         super().__init__()
@@ -165,7 +165,7 @@ class EvoformerBlock(nn.Module):
 
 
 class Evoformer(nn.Module):
-    """Blocks over aligned sequences, and a head that tells which residues touch."""
+    """Blocks over aligned sequences, and a head that predicts which residues touch."""
 
     def __init__(self, config: EvoformerConfig) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """A language model: one causal stack between an embedding and its output (Radford et al. 2018, figure 1).
 
-B batch, T tokens, V vocabulary, C model width, R rows of a generation under way, K of them.
+B batch, T tokens, V vocabulary, C model width, R rows of a running generation, K of them.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,12 +25,12 @@ class LMConfig:
     stack: StackConfig
     tied: bool = True  # the output matrix is the embedding's
     output_bias: bool = False
-    softcap: float | None = None  # what bounds the logits; None: nothing (`heedful.core.attention.soft_capped`)
+    softcap: float | None = None  # the bound of the logits; None: none (`heedful.core.attention.soft_capped`)
 
 
 @dataclass(frozen=True)
 class LMState:
-    """A generation under way: what each block remembers, and how many tokens of each row: the position of its next."""
+    """A running generation: the cache of each block, and the number of tokens of each row, the position of its next."""
 
     caches: tuple[BlockCache, ...]
     lengths: Int[Tensor, "R"]
@@ -39,8 +39,8 @@ class LMState:
         return _state([replace(cache, past=cache.past.pick(rows)) for cache in self.caches], self.lengths[rows])
 
     def put(self, rows: Int[Tensor, "K"], newer: "LMState") -> "LMState":
-        """The rows of another generation by the same model in place of these. Raises ValueError where none of this
-        one's rows has read a token."""
+        """Replaces these rows by those of another generation by the same model. Raises ValueError where no row of this
+        generation has read a token."""
         pairs = zip(self.caches, newer.caches, strict=True)
         caches = [replace(own, past=own.past.put(rows, other.past)) for own, other in pairs]
         return _state(caches, self.lengths.index_copy(0, rows, newer.lengths))
@@ -60,7 +60,7 @@ class LM(nn.Module):
     packs = True  # several documents may share a row: segments keep them apart
 
     def __init__(self, config: LMConfig, init: Callable[[nn.Module], None] | None = None) -> None:
-        """The weights begin as `init` says; without it, as GPT-2's."""
+        """Initializes the weights with `init`; without it, like GPT-2."""
         super().__init__()
         self.config = config
         self.embed = Embed(config.d_model, config.embed)
@@ -75,7 +75,7 @@ class LM(nn.Module):
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens it knows."""
+        """The size of the vocabulary."""
         return self.config.embed.vocab_size
 
     def forward(self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None) -> Float[Tensor, "B T V"]:
@@ -87,7 +87,7 @@ class LM(nn.Module):
         return self.logits(self.hidden(tokens, segments))
 
     def logits(self, hidden: Float[Tensor, "*B C"]) -> Float[Tensor, "*B V"]:
-        """What `hidden` says of the token that follows."""
+        """The logits of the following token, from the output of `hidden`."""
         found = self.head(hidden)
         return found if self.config.softcap is None else soft_capped(found, self.config.softcap)
 
@@ -98,10 +98,10 @@ class LM(nn.Module):
         prefix: int = 0,
         losses: list[Tensor] | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """What `logits` turns into logits: a loss that never builds them all starts here.
+        """The hidden states that `logits` turns into logits. A loss that never builds all logits starts here.
 
-        The first `prefix` tokens of a row are visible to all of their document, those before them too. Blocks that have
-        losses of their own leave them in `losses`.
+        The first `prefix` tokens of a row are visible to all tokens of their document, also to earlier ones. Blocks
+        that have losses of their own leave them in `losses`.
         """
         first = torch.full((len(tokens),), prefix, device=tokens.device) if prefix else None
         positions = positions_of(tokens, segments)
@@ -117,14 +117,14 @@ class LM(nn.Module):
         *,
         causal: bool = True,
     ) -> LMState:
-        """Reads what comes before the first token that `step` gets; rows of unequal length are padded at their end,
-        where `segments` is 0. With `size`, room for so many tokens a row is made at once; without, whenever it is
-        used up. What is not read causally is a prefix, as in `hidden`."""
+        """Reads what comes before the first token of `step`. Rows of unequal length are padded at their end, where
+        `segments` is 0. With `size`, room for that many tokens per row is allocated at once; without, whenever it is
+        used up. If it is not read causally it is a prefix, as in `hidden`."""
         B, S = source.shape
         caches = self.stack.start(Context(mask=EVERYONE, memory_mask=None), size)
         if S:
             positions = torch.arange(S, device=source.device).expand(B, S)
-            # Causally, padding comes after all that matters.
+            # In causal reading, padding comes after all tokens that matter.
             mask = Mask(causal=True) if causal else Mask(valid=None if segments is None else segments > 0)
             context = Context(mask=mask, memory_mask=None, positions=positions)
             _, caches = self.stack(self.embed(source, positions), context, caches)
@@ -140,7 +140,7 @@ class LM(nn.Module):
         return self.logits(x[:, 0]), LMState(caches, state.lengths + 1)
 
     def steps(self, tokens: Int[Tensor, "R T"], state: LMState) -> tuple[Float[Tensor, "R T V"], LMState]:
-        """The logits of what follows each of `tokens`, the newest of rows that are equally long: T steps at once."""
+        """The logits of what follows each of `tokens`, the newest of rows of equal length: T steps at once."""
         positions = state.lengths[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
         context = Context(mask=Mask(causal=True), memory_mask=None, positions=positions)
         x, caches = self.stack(self.embed(tokens, positions), context, state.caches)

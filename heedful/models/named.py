@@ -1,4 +1,4 @@
-"""Presets by their names, for who makes a model without a recipe."""
+"""Presets by name, for making a model without a recipe."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -55,10 +55,10 @@ def preset(
     n_classes: int | None = None,
     changes: Mapping[str, object] = NOTHING,
 ) -> Any:
-    """The configuration of the model that `heed info NAME` tells of, with some fields of the preset's row changed.
+    """The configuration of the model that `heed info NAME` describes, with some fields of the preset's row changed.
 
-    A translator has one vocabulary for both sides. What a family has no use for, such as `n_classes` of a language
-    model, is left alone. Raises InputError for a name or a field that is not known.
+    A translator has one vocabulary for both sides. Arguments that a family does not use, such as `n_classes` for a
+    language model, are ignored. Raises InputError for an unknown name or field.
     """
     if name not in PRESETS:
         raise unknown_key(name, [*PRESETS], where="preset")

@@ -18,7 +18,7 @@ from heedful.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class PatchesConfig:
-    size: tuple[int, ...]  # rows and columns of pixels that the model is made for
+    size: tuple[int, ...]  # rows and columns of pixels for which the model is made
     patch: int  # rows, and columns, of pixels in one patch
     channels: int = 3
     bias: bool = True
@@ -36,15 +36,15 @@ class PatchesConfig:
 
 
 def group_norm(channels: int) -> nn.GroupNorm:
-    """Of a map (B, C, h, w), in groups of about 16 channels (Wu and He 2018, section 4.1). A channel that were a group
-    by itself would forget how bright, or how red, a picture is."""
+    """A norm of a map (B, C, h, w), in groups of about 16 channels (Wu and He 2018, section 4.1). With one channel per
+    group the brightness and the colour of a picture would be lost."""
     return nn.GroupNorm(math.gcd(channels, max(1, channels // 16)), channels)
 
 
 class Patches(nn.Module):
-    """A picture as a row of vectors, one for each square of pixels (Dosovitskiy et al. 2021, section 3.1), perhaps
-    behind a few convolutions (Xiao et al. 2021, section 4). Pixels at the right and the lower edge that fill no square
-    are left out."""
+    """A picture as a row of vectors, one for each square of pixels (Dosovitskiy et al. 2021, section 3.1), optionally
+    after a few convolutions (Xiao et al. 2021, section 4). Pixels at the right and the lower edge that do not fill a
+    square are left out."""
 
     def __init__(self, d_model: int, config: PatchesConfig) -> None:
         super().__init__()
@@ -71,9 +71,9 @@ class Patches(nn.Module):
 
 
 class GridPositionEmbeddings(nn.Module):
-    """Where the patches of a grid lie, row by row, behind `first` tokens that stand before the picture.
+    """The positions of the patches of a grid, row by row, after `first` tokens that come before the picture.
 
-    Of a grid of another size the positions lie between: learned vectors are interpolated, sines taken at fractions.
+    For a grid of another size the positions lie in between: learned vectors are interpolated, sines taken at fractions.
     """
 
     def __init__(self, d_model: int, config: PatchesConfig, *, first: int) -> None:
@@ -95,8 +95,8 @@ class GridPositionEmbeddings(nn.Module):
 def interpolated_positions(
     table: Float[Tensor, "T C"], own: tuple[int, int], grid: tuple[int, int], *, first: int
 ) -> Float[Tensor, "U C"]:
-    """A table of positions for `first` tokens and an `own` grid, row by row, as one for another grid, by bicubic
-    interpolation (Dosovitskiy et al. 2021, section 3.2)."""
+    """Turns a table of positions for `first` tokens and an `own` grid, row by row, into one for another grid, by
+    bicubic interpolation (Dosovitskiy et al. 2021, section 3.2)."""
     if grid == own:
         return table
     picture = F.interpolate(table[first:].mT.unflatten(1, own)[None], size=grid, mode="bicubic")[0]

@@ -1,4 +1,4 @@
-"""How attention is told where tokens stand: by embeddings, which are added to those of the tokens, or by a scheme of
+"""How attention gets positions: by embeddings, which are added to those of the tokens, or by a scheme of
 `heedful.core.position`."""
 
 from dataclasses import replace
@@ -13,13 +13,13 @@ EMBEDDED: tuple[Embedded, ...] = ("none", "sinusoidal", "learned", "binary")
 
 
 def embedded(position: Positions) -> Embedded:
-    """The position embeddings of the scheme; "none" where attention is told."""
+    """The position embeddings of the scheme; "none" for a scheme of attention."""
     return next((kind for kind in EMBEDDED if kind == position), "none")
 
 
 def stack_of(block: BlockConfig, n_layers: int, position: Positions, *, causal: bool = False) -> StackConfig:
-    """Such blocks, whose attention to themselves is told positions by this scheme: by a bias that all blocks share
-    where the scheme can do that. What post-norm blocks give out is normed already."""
+    """A stack of such blocks, whose self-attention gets positions by this scheme: by a bias that all blocks share where
+    the scheme allows it. The output of post-norm blocks is already normed."""
     stack = StackConfig(n_layers=n_layers, block=block, final_norm=block.order != "post")
     match position:
         case "alibi" | "buckets":

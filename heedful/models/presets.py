@@ -1,6 +1,6 @@
-"""Presets are style times size: a style function says what makes a family, a row says how big its member is.
+"""A preset is a style and a size: a function per style defines a family, a row the size of a member.
 
-Each row is guarded by its parameter count (`tests/models/test_presets.py`). A recipe changes a row with
+Each row is checked by its parameter count (`tests/models/test_presets.py`). A recipe changes a row with
 `--set model.KEY=VALUE`, where KEY is a field of the row.
 """
 
@@ -24,7 +24,7 @@ Style = Literal["marian", "bart", "t5", "t5-v1.1"]
 
 @dataclass(frozen=True, kw_only=True)
 class _Layers:
-    """What the layers of the Transformer are made of."""
+    """The layers of the Transformer."""
 
     d_model: int
     n_heads: int
@@ -50,7 +50,7 @@ class TransformerSize(_Layers):
 
 @dataclass(frozen=True, kw_only=True)
 class DecoderOnlySize(_Layers):
-    """One stack for source and target (Liu et al. 2018, section 4.2.3), of the Transformer's own layers."""
+    """One stack for source and target (Liu et al. 2018, section 4.2.3), with the Transformer's own layers."""
 
     n_layers: int
     input_loss: float = 1.0
@@ -59,7 +59,7 @@ class DecoderOnlySize(_Layers):
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqSize:
-    """An encoder and a decoder of a later family: all but its size is its style's."""
+    """An encoder and a decoder of a later family; everything but its size depends on the style."""
 
     style: Style
     d_model: int
@@ -187,8 +187,8 @@ TRANSLATORS: dict[str, TranslatorSize] = {
 def translator_config(
     row: TranslatorSize, *, source_vocab: int, target_vocab: int, joint: bool
 ) -> Seq2SeqConfig | DecoderOnlyTranslatorConfig | RNNConfig:
-    """The configuration of a translator of this size. `joint`: both sides share one vocabulary, and its matrix; raises
-    InputError where it is False and one stack is to read both."""
+    """The configuration of a translator of this size. `joint`: both sides share one vocabulary and its matrix. Raises
+    InputError where it is False and one stack reads both sides."""
     if isinstance(row, TransformerSize):
         return transformer_config(row, source_vocab=source_vocab, target_vocab=target_vocab, joint=joint)
     if isinstance(row, DecoderOnlySize):
@@ -291,8 +291,8 @@ def bart_config(row: Seq2SeqSize, *, source_vocab: int, target_vocab: int, joint
 
 def t5_config(row: Seq2SeqSize, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
     """Pre-norm with RMSNorm, no biases, no scale of the scores, relative positions that all layers share (Raffel et al.
-    2020). "t5": the output matrix is the embeddings', and what goes into it is scaled; "t5-v1.1": it is another, and
-    the MLP is gated, with GELU (Shazeer 2020)."""
+    2020). "t5": the output matrix is that of the embeddings, and its input is scaled; "t5-v1.1": it is a separate
+    one, and the MLP is gated, with GELU (Shazeer 2020)."""
     newer = row.style == "t5-v1.1"
     attention = AttentionConfig(n_heads=row.n_heads, head_dim=row.head_dim, scale=1.0, bias=False, dropout=row.dropout)
     block = BlockConfig(
@@ -323,7 +323,7 @@ def t5_config(row: Seq2SeqSize, *, source_vocab: int, target_vocab: int, joint: 
 
 
 def gpt3_size(n_layers: int, d_model: int, n_heads: int) -> LMSize:
-    """A row of table 2.1 of Brown et al. 2020. (Their every second layer is sparse; here all are dense.)"""
+    """A row of table 2.1 of Brown et al. 2020. (Every second layer of theirs is sparse; here all are dense.)"""
     return LMSize(n_layers=n_layers, d_model=d_model, n_heads=n_heads, context_length=2048)
 
 
@@ -464,9 +464,9 @@ def encoder_config(
 ) -> EncoderConfig:
     """The configuration of an encoder of this size, with these heads.
 
-    "bert": two types of token, for the texts of a pair (Devlin et al. 2019); "roberta": one, since its rows are no
+    "bert": two types of token, for the texts of a pair (Devlin et al. 2019); "roberta": one, since its rows are not
     pairs (Liu et al. 2019). Their norms differ in epsilon, and their GELU is the exact one. "modern": rotary positions,
-    a gated MLP, and no biases (Warner et al. 2024, section 2.1.1), which learns to use its context much sooner.
+    a gated MLP, and no biases (Warner et al. 2024, section 2.1.1), which learns to use its context much earlier.
     """
     modern = row.style == "modern"
     eps = 1e-12 if row.style == "bert" else 1e-5

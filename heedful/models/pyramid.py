@@ -1,5 +1,5 @@
 """SegFormer (Xie et al. 2021, figure 2): a pyramid of stages, each with fewer positions and more features than the
-one before, and a head that tells the class of every position from all of them.
+one before, and a head that predicts the class of every position from all stages.
 
 B batch, H x W pixels of N channels, h x w positions of a map, P of them in a row, C width of a stage, K classes.
 """
@@ -57,7 +57,8 @@ def as_row(x: Float[Tensor, "B C h w"]) -> Float[Tensor, "B P C"]:
 
 
 class Shorten(nn.Module):
-    """One position for each square of them: so attention costs less by their number (section 3.1, equation 2)."""
+    """One position for each square of positions, which makes attention cheaper by their number (section 3.1, equation
+    2)."""
 
     def __init__(self, d_model: int, ratio: int) -> None:
         super().__init__()
@@ -74,7 +75,7 @@ class Shorten(nn.Module):
 
 
 class MixMLP(nn.Module):
-    """An MLP that looks at the positions around, and at zeros beyond the edge: they alone tell a position where it
+    """An MLP that also sees the neighbouring positions, and zeros beyond the edge: only these tell a position where it
     is (section 3.1, equation 3)."""
 
     def __init__(self, d_model: int, config: BlockConfig) -> None:
@@ -138,7 +139,7 @@ class Stage(nn.Module):
 
 
 class MLPHead(nn.Module):
-    """All stages brought to one width and the first one's size, side by side, the last one first (equation 4)."""
+    """All stages brought to one width and to the size of the first, concatenated from last to first (equation 4)."""
 
     def __init__(self, config: PyramidConfig) -> None:
         super().__init__()

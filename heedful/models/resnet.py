@@ -36,9 +36,9 @@ class ResNetConfig:
 
 class BatchNorm(nn.Module):
     """Batch normalization (Ioffe and Szegedy 2015, algorithm 2) by fixed statistics: those of the training that the
-    weights come from. So no picture's output depends on those beside it, and many small batches equal a large one.
+    weights come from. So the output for a picture does not depend on the others, and small batches equal a large one.
 
-    Where nothing was learned before, the statistics do nothing. `learned` says whether scale and shift keep learning;
+    In a new model the statistics change nothing. `learned` says whether scale and shift keep learning;
     DETR's do not (Carion et al. 2020, appendix A).
     """
 
@@ -55,7 +55,7 @@ class BatchNorm(nn.Module):
 
 
 def make_map_norm(kind: Norm, channels: int) -> nn.Module:
-    """Of a map (B, C, h, w)."""
+    """A norm of a map (B, C, h, w)."""
     return group_norm(channels) if kind == "group" else BatchNorm(channels, learned=kind == "affine")
 
 
@@ -70,7 +70,7 @@ class ConvNorm(nn.Module):
 
 
 class ResNetBlock(nn.Module):
-    """Figure 5. The stride is that of a map of 3 x 3, as in the weights that torchvision publishes."""
+    """Figure 5. The stride is in the 3 x 3 convolution, as in the weights that torchvision publishes."""
 
     def __init__(self, config: ResNetConfig, inputs: int, width: int, *, stride: int) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """The recurrent translator that attention was invented for (Bahdanau, Cho and Bengio 2015): a bidirectional GRU
-encoder, and a GRU decoder that looks back at it before each word; and the one before it, whose decoder is given the
-encoder's last state alone (Cho et al. 2014).
+encoder, and a GRU decoder that looks back at it before each word; and its predecessor, whose decoder gets only the
+encoder's last state (Cho et al. 2014).
 
-B batch, S source tokens, T target tokens, E embedding width, N hidden width, M width of what is looked at,
+B batch, S source tokens, T target tokens, E embedding width, N hidden width, M width of the memory,
 V target vocabulary.
 """
 
@@ -36,7 +36,8 @@ class RNNConfig:
 
 
 class Keys(NamedTuple):
-    """What the decoder may look at: the encoder's states, their projection (made once), and where they are real."""
+    """What the decoder attends to: the encoder's states, their projection (computed once), and which are not
+    padding."""
 
     states: Float[Tensor, "B S M"]
     projected: Float[Tensor, "B S A"]
@@ -74,13 +75,13 @@ class AdditiveAttention(nn.Module):
         heads: Sequence[int] | None = None,
         queries: Sequence[int] | None = None,
     ) -> Float[Tensor, "B 1 1 S"]:
-        """What the context is made with; there is nothing to choose among."""
+        """The weights of the context; there is only one vector to choose."""
         scores = self.score(torch.tanh(self.query(query)[:, None] + keys.projected)).mT  # (B, 1, S)
         return masked_softmax(scores, keys.valid[:, None])[:, None]
 
 
 class ThoughtVector(nn.Module):
-    """In place of attention: the same vector at every step, the encoder's state after the last word (Cho et al. 2014,
+    """Instead of attention, the same vector at every step: the encoder's state after the last word (Cho et al. 2014,
     section 2.2; Sutskever et al. 2014, section 2). The keys of a sentence are this one vector."""
 
     def keys(self, states: Float[Tensor, "B S N"], valid: Bool[Tensor, "B S"]) -> Keys:
@@ -150,7 +151,7 @@ class RNN(nn.Module):
         source_segments: Int[Tensor, "B S"] | None = None,
         target_segments: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T R"]:
-        """What `head` turns into logits."""
+        """The hidden states that `head` turns into logits."""
         state = self.start(source, source_segments)
         words = self.dropout(self.target(target))
         hidden, contexts = [], []

@@ -34,9 +34,9 @@ class Seq2SeqConfig:
 
 @dataclass(frozen=True)
 class Seq2SeqState:
-    """A decoding under way: what each block remembers, who may look at the memory, and the position of the next token.
+    """A running decoding: the cache of each block, the mask of the memory, and the position of the next token.
 
-    The rows of a beam have one memory: it is there once for `shared` rows side by side.
+    The rows of a beam share one memory: it is stored once for `shared` adjacent rows.
     """
 
     caches: tuple[BlockCache, ...]
@@ -104,7 +104,7 @@ class Seq2Seq(nn.Module):
         source_segments: Int[Tensor, "B S"] | None = None,
         target_segments: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T C"]:
-        """What `head` turns into logits: a loss that never builds them all starts here."""
+        """The hidden states that `head` turns into logits. A loss that never builds all logits starts here."""
         memory = self.encode(source, source_segments)
         positions = positions_of(target, target_segments)
         context = Context(
@@ -124,8 +124,8 @@ class Seq2Seq(nn.Module):
     def start(
         self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None, size: int | None = None
     ) -> Seq2SeqState:
-        """Encodes once, and projects the memory once for every block. With `size`, room for that many tokens is made
-        at the first step; without, whenever it is used up."""
+        """Encodes once, and projects the memory once for every block. With `size`, room for that many tokens is
+        allocated at the first step; without, whenever it is used up."""
         memory_mask = EVERYONE if segments is None else Mask(valid=segments > 0)
         context = Context(
             mask=EVERYONE,

@@ -1,5 +1,5 @@
-"""What is to be said of each token of a text: an encoder, and a linear map of each hidden state (Devlin et al. 2019,
-figure 4 c and d), or of what a transform makes of it (Warner et al. 2024, their code).
+"""A classifier of each token of a text: an encoder, and a linear map of each hidden state (Devlin et al. 2019,
+figure 4 c and d), or of its transform (Warner et al. 2024, their code).
 
 B rows, T tokens, L answers.
 """
@@ -22,7 +22,7 @@ class TokenClassifierConfig:
 
     @property
     def pools(self) -> bool:
-        """Whether its map is given what the encoder's pooler makes of a token, which is none that sums texts up."""
+        """Whether the linear map takes the output of the encoder's pooler, a transform of each token."""
         return self.encoder.pooler and self.encoder.pooler_kind == "transform"
 
     @property
@@ -46,6 +46,6 @@ class TokenClassifier(nn.Module):
         segments: Int[Tensor, "B T"] | None = None,
         types: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T L"]:
-        """The logits of the answers at each token; segments and types as `Encoder` takes them."""
+        """The logits of the answers at each token; segments and types as in `Encoder`."""
         hidden = self.encoder.hidden(tokens, segments, types)
         return self.out(self.dropout(self.encoder.pool(hidden) if self.config.pools else hidden))

@@ -1,5 +1,5 @@
-"""Vectors of words: a row a word, and another for the word as what stands near (Mikolov et al. 2013; Pennington et al.
-2014, where both have a bias too). The losses are the task's.
+"""Vectors of words: one row per word, and another for the word as a neighbour (Mikolov et al. 2013; Pennington et al.
+2014, where both have a bias too). The losses are in the task.
 
 B words, D width.
 """
@@ -25,7 +25,7 @@ class VectorsConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class VectorsSize:
-    """How wide vectors are, and how they are learnt."""
+    """The width of the vectors, and how they are learnt."""
 
     d_model: int
     method: Method = "skipgram"
@@ -42,7 +42,8 @@ def vectors_config(row: VectorsSize, *, vocab_size: int) -> VectorsConfig:
 
 
 class Vectors(nn.Module):
-    """As word2vec begins: words small and uniform, contexts zero, so that every score is 0; GloVe's both small."""
+    """Initialized like word2vec: words small and uniform, contexts zero, so that every score is 0; for GloVe both
+    small."""
 
     def __init__(self, config: VectorsConfig) -> None:
         super().__init__()
@@ -59,6 +60,6 @@ class Vectors(nn.Module):
             nn.init.zeros_(self.contexts.weight)
 
     def forward(self, words: Int[Tensor, "*B"]) -> Float[Tensor, "*B D"]:
-        """What a word is known by: its row; of GloVe both rows' sum (Pennington et al. 2014, section 4.2)."""
+        """The vector of a word: its row; for GloVe the sum of both rows (Pennington et al. 2014, section 4.2)."""
         found = self.words(words)
         return found if self.word_biases is None else found + self.contexts(words)

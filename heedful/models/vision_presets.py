@@ -1,4 +1,4 @@
-"""Presets of the models that see, style times size as in `heedful.models.presets`: each row is guarded by its
+"""Presets of the vision models, a style and a size each, as in `heedful.models.presets`. Each row is checked by its
 parameter count (`tests/models/test_vision_presets.py`)."""
 
 from dataclasses import dataclass, replace
@@ -59,7 +59,7 @@ VISION_TRANSFORMERS: dict[str, ViTSize] = {
 
 
 def vit_config(row: ViTSize, *, n_classes: int | None = None, size: tuple[int, ...] | None = None) -> ViTConfig:
-    """The configuration of a Vision Transformer of this size, for so many classes, and rows and columns of pixels."""
+    """The configuration of a Vision Transformer of this size, for this many classes, and rows and columns of pixels."""
     block = BlockConfig(
         attention=AttentionConfig(n_heads=row.n_heads, dropout=row.dropout),
         d_ff=row.d_ff or 4 * row.d_model,

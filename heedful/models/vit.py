@@ -1,4 +1,4 @@
-"""The Vision Transformer (Dosovitskiy et al. 2021, figure 1): a picture cut into squares, read like a sentence.
+"""The Vision Transformer (Dosovitskiy et al. 2021, figure 1): a picture is cut into squares and read like a sentence.
 
 B batch, H x W pixels of N channels, P patches, T tokens (those before the picture, then the patches), C model width,
 K classes, R read-outs.
@@ -56,7 +56,8 @@ class ViT(nn.Module):
         he(self.patches.stem)
 
     def forward(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B K"]:
-        """The logits of each class: the mean of both heads' where there is a teacher's. Without heads, the read-out."""
+        """The logits of each class: the mean of both heads where there is one for a teacher. Without heads, the
+        read-out."""
         return self.each(pixels).mean(dim=1)
 
     def each(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B R K"]:
@@ -66,15 +67,15 @@ class ViT(nn.Module):
         return torch.stack([head(read[:, i]) for i, head in enumerate(heads)], dim=1) if heads else read
 
     def hidden(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B T C"]:
-        """What the stack makes of all tokens. Pictures of any size: positions are interpolated. Raises InputError for
-        one that is smaller than a patch."""
+        """The hidden states of all tokens, for pictures of any size: positions are interpolated. Raises InputError for
+        a picture smaller than a patch."""
         x, grid = self.patches(pixels)
         first = [token.expand(x.shape[0], 1, -1) for token in (self.cls, self.teacher) if token is not None]
         x = self.dropout(self.position_embeddings(torch.cat([*first, x], dim=1), grid))
         return self.stack(self.input_norm(x), Context(mask=EVERYONE, memory_mask=None, grid=grid))[0]
 
     def read_out(self, hidden: Float[Tensor, "B T C"]) -> Float[Tensor, "B R C"]:
-        """What the heads look at."""
+        """The input of the heads."""
         if self.cls is None:
             return hidden.mean(dim=1, keepdim=True)
         return hidden[:, : 1 if self.teacher is None else 2]

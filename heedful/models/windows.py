@@ -1,5 +1,5 @@
-"""Attention in windows (Liu et al. 2021, Swin Transformer, section 3.2): a patch looks at its own square alone. It is
-no other attention: windows are rows of the batch while it looks.
+"""Attention in windows (Liu et al. 2021, Swin Transformer, section 3.2): a patch attends only to its own
+square. The attention is the same as elsewhere: windows become rows of the batch for it.
 
 B batch, h x w patches of a grid, P of them in a row, W windows of T patches, C model width, H heads.
 """
@@ -18,7 +18,7 @@ Grid = tuple[int, int]
 
 
 def fold(x: Float[Tensor, "B h w C"], side: int) -> Float[Tensor, "BW T C"]:
-    """Each square of `side` rows and columns as a row of the batch."""
+    """Makes each square of `side` rows and columns a row of the batch."""
     B, h, w, C = x.shape
     return x.reshape(B, h // side, side, w // side, side, C).transpose(2, 3).reshape(-1, side * side, C)
 
@@ -33,9 +33,9 @@ class WindowBlock(nn.Module):
     """A block whose attention stays in windows of config.window rows and columns, with a learned number for each head
     and offset inside one (equation 4).
 
-    Of the kind "shifted_windows", they lie half a window later than the grid begins, so that blocks by turns pass on
-    what the windows of the one before kept apart. What was cut off at one edge shares a window with what was cut off at
-    the other, but they do not see each other. Raises InputError without a window.
+    With the kind "shifted_windows" they are shifted by half a window, so that alternating blocks connect what the
+    windows of the previous block separated. Parts cut off at opposite edges share a window, but they do not see each
+    other. Raises InputError without a window.
     """
 
     def __init__(self, d_model: int, config: BlockConfig) -> None:
@@ -51,7 +51,7 @@ class WindowBlock(nn.Module):
         self.offsets = Table((2 * self.side - 1) ** 2, config.attention.n_heads)
 
     def forward(self, x: Float[Tensor, "B P C"], context: Context, cache: None = None) -> tuple[Tensor, None]:
-        """Raises InputError for a grid that windows do not fill."""
+        """Raises InputError for a grid that is not a multiple of the window."""
         grid = context.grid
         if grid is None:
             raise ValueError("windows need the grid of what they part")

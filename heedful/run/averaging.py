@@ -15,23 +15,23 @@ from heedful.training.loop import TrainState
 
 
 def planned_steps(out: Path, every: int | None) -> list[int]:
-    """Of the run's checkpoints, the newest first. One that was saved because a signal came is not among them, so that
-    the mean does not depend on how often a training was interrupted."""
+    """The steps of the run's planned checkpoints, the newest first. A checkpoint that was saved because of a signal is
+    not among them, so that the mean does not depend on how often a training was interrupted."""
     return [step for step in steps_of(out) if _is_planned(place_of(out, step), step, every)]
 
 
 def _is_planned(checkpoint: Path, step: int, every: int | None) -> bool:
     if every is not None:
         return step % every == 0
-    with suppress(HeedError, KeyError):  # one that is damaged is in no mean
+    with suppress(HeedError, KeyError):  # a damaged checkpoint is left out of the mean
         return bool(files.read_json(checkpoint / "state.json")["progress"].get("due_step", step) == step)
     return False
 
 
 @torch.no_grad()
 def mean_of_last(out: Path, state: TrainState, count: int, every: int | None) -> tuple[nn.Module, int]:
-    """A model with the plain mean of the weights of now and of the sound checkpoints before that were planned, `every`
-    so many steps, `count` in all where there are so many, and how many there are."""
+    """A model with the mean of the current weights and those of the sound checkpoints that were planned before, every
+    `every` steps; `count` weights in all, or as many as there are. Also returns their number."""
     total = {name: master.detach().clone() for name, master in state.optimizer.named_masters().items()}
     before = load_first(out, [step for step in planned_steps(out, every) if step < state.step], count - 1)
     for checkpoint in before:

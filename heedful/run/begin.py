@@ -1,4 +1,4 @@
-"""What stands before the first step of a training: a folder that can be used, a job, its newest checkpoint."""
+"""What a training needs before its first step: a folder that it can use, a job, and the newest checkpoint."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -16,7 +16,7 @@ from heedful.run.job import Job
 from heedful.run.learnt import write_learnt
 from heedful.run.log import check_tensorboard
 from heedful.run.recipe import AUTO, Recipe, to_yaml
-from heedful.run.resume import same_recipe
+from heedful.run.resume import changed_since, same_recipe
 from heedful.run.sizing import sized_job, with_begun_preset
 from heedful.run.state import precision_of
 from heedful.run.task import Task
@@ -32,16 +32,16 @@ LARGE = 1 << 25  # bytes of data whose reading takes a while
 class Begun:
     """A training that can take its next step, on one rank."""
 
-    recipe: Recipe  # its preset chosen
+    recipe: Recipe  # with the preset that was chosen
     job: Job[Any, Any, Any]
-    newest: Checkpoint | None  # to continue from; None: from the start
+    newest: Checkpoint | None  # to continue from; None: begin anew
     precision: Precision
     notes: list[str]
 
 
 def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
-    """The recipe with the preset that the run in `out` was begun with, and whether there is such a run. Raises
-    InputError, MissingError or StorageError where `out` cannot be used."""
+    """The recipe, with the preset of the run in `out` if one has begun there, and whether one has. Raises InputError,
+    MissingError or StorageError where `out` cannot be used."""
     recipe = with_begun_preset(recipe, out)
     if recipe.train.tensorboard:
         check_tensorboard()
@@ -57,27 +57,22 @@ def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
 
 
 def reading(recipe: Recipe) -> str:
-    """What is told before the data are read; "" where that is soon done."""
+    """A note to print before the data are read; "" where reading is quick."""
     if recipe.train.minutes is not None:
         return "reading the data, which is not part of the minutes"
     given: str | tuple[str, ...] = recipe.data.path
     size = 0
     for path in [given] if isinstance(given, str) else given:
-        with suppress(OSError, ValueError):  # of a pattern, or what is no file
+        with suppress(OSError, ValueError):  # a pattern, or no file
             size += Path(path).stat().st_size
     return f"reading {size / 1e6:,.0f} MB of data: the first step may be minutes away" if size >= LARGE else ""
-
-
-def first_look(task: Task, recipe: Recipe) -> tuple[Parts[Any] | None, list[str]]:
-    """The data, where they are read before the job is made, and what is told of them then."""
-    return (None, []) if task.job is None else task.job().first_look(recipe)
 
 
 def make_job(
     task: Task, recipe: Recipe, corpus: Parts[Any] | None, begun: Path | None, device: torch.device
 ) -> Job[Any, Any, Any]:
-    """A task's job by a recipe, whose preset it chooses where the recipe leaves it open. `begun`: the folder of a run
-    that is continued."""
+    """The task's job. Chooses a preset where the recipe leaves it open. `begun`: the folder of the run that is
+    continued."""
     if task.job is None:
         raise InputError(f"models for {task.name!r} are imported, and not trained here", fix="train another task")
     if recipe.preset != AUTO:
@@ -97,13 +92,14 @@ def begin(
     device: torch.device,
     told: Collection[str] = (),
 ) -> Begun:
-    """Writes the first files of a training that begins: on the first rank, which has made its `job`, and `told` some of
-    its notes. The others make theirs when that is done. Raises NonFiniteError where there are checkpoints, but of
-    broken weights alone."""
+    """Prepares a training. The first rank has made its `job` already, and writes the first files of a new run; the
+    other ranks make theirs after that. `told` are notes that were printed before. Raises NonFiniteError where all
+    checkpoints have weights that are not finite."""
     notes: list[str] = []
     if job is not None:
         notes += [note for note in job.notes if note not in told]
         newest = _newest(out, notes)
+        notes += [] if newest is None else changed_since(newest, job.recipe, out)
         precision, why = precision_of(job.recipe, newest, device)
         threads = torch.get_num_threads()
         notes.append(f"training in {precision} on {device.type} with {counted(threads, 'thread')}: {why}")
@@ -111,14 +107,14 @@ def begin(
             _write_first_files(out, job, environment(device, precision))
         ranks.share(precision)
         return Begun(job.recipe, job, newest, precision, notes)
-    precision = ranks.share()  # the first rank has found no fault with anything, and the run is begun
+    precision = ranks.share()  # by now the first rank has checked everything and begun the run
     recipe = with_begun_preset(recipe, out)
     job = make_job(task, recipe, corpus, out, device)
     return Begun(recipe, job, _newest(out, notes), precision, notes)
 
 
 def _newest(out: Path, notes: list[str]) -> Checkpoint | None:
-    """The newest good checkpoint. Raises NonFiniteError where there are some, but of broken weights alone."""
+    """The newest good checkpoint. Raises NonFiniteError where all of them have weights that are not finite."""
     newest = load_newest(out, notes.append, finite=True)
     broken = load_newest(out, lambda line: None)
     if broken is not None and (newest is None or newest.step < broken.step):
@@ -130,8 +126,9 @@ def _newest(out: Path, notes: list[str]) -> Checkpoint | None:
 
 
 def _write_first_files(out: Path, job: Job[Any, Any, Any], machine: dict[str, object]) -> None:
-    """Writes what a run's folder holds from its first moment, the recipe first: with it, the run can be continued."""
-    facts = job.facts()  # which reads the data once more: nothing is written until all is known
+    """Writes the files that a run's folder has from the start. The recipe comes first: with it, the run can be
+    continued."""
+    facts = job.facts()  # reads the data once more, so before anything is written
     files.write_text(out / "recipe.yaml", to_yaml(job.recipe))
     files.write_json(out / "environment.json", machine)
     files.write_json(out / "data.json", facts)

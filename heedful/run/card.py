@@ -1,4 +1,4 @@
-"""What a run says of itself: the machine that it ran on, and a model card made from facts alone."""
+"""What a run records about itself: the machine that it ran on, and a model card that is made from facts."""
 
 import platform
 import re
@@ -28,7 +28,7 @@ LIBRARIES = ("heedful", "torch", "tokenizers", "safetensors", "sacrebleu", "nump
 
 
 def environment(device: torch.device, precision: str) -> dict[str, Any]:
-    """The machine, the libraries, and all else that the numbers of a run depend on."""
+    """The machine, the libraries, and whatever else a run's results depend on."""
     return {
         "python": sys.version.split()[0],
         "platform": platform.platform(),
@@ -40,27 +40,27 @@ def environment(device: torch.device, precision: str) -> dict[str, Any]:
     }
 
 
-_version = cache(metadata.version)  # which reads and parses a file each time
+_version = cache(metadata.version)  # reads and parses a file each time
 
 
 @dataclass(frozen=True, kw_only=True)
 class CardText:
-    """What a task says in a model card."""
+    """A task's parts of a model card."""
 
-    what: str  # the model does, and whatever else is known of it
+    what: str  # what the model does
     learnt_on: str  # "1,000 pairs, from `x.tsv`"
-    after: str = ""  # what follows the sentence on the training
+    after: str = ""  # follows the sentence about the training
     table: Sequence[str]  # of scores, in Markdown
-    how: str  # they were made
-    kept: str  # which step
+    how: str  # how the scores were made
+    kept: str  # which step was kept
     use: Sequence[str]  # commands
     limits: str
 
 
 def data_facts(data: Parts[Any], unit: str) -> dict[str, Any]:
-    """Of data.json: the files, whether they were learnt from, and how many examples of this unit each part has."""
+    """For data.json: the files, whether they were trained on, and how many examples (named `unit`) each part has."""
     counts = {"train": len(data.train), "valid": len(data.valid)} | {name: len(own) for name, own in data.tests.items()}
-    plain = (path for path in data.files if path.is_file())  # and no folder
+    plain = (path for path in data.files if path.is_file())
     read: list[dict[str, object]] = [{"path": str(path), "sha256": files.size_and_sha256(path)[1]} for path in plain]
     if data.apart is not None:
         apart = {*map(str, data.apart)}
@@ -69,7 +69,7 @@ def data_facts(data: Parts[Any], unit: str) -> dict[str, Any]:
 
 
 def fingerprint(texts: Iterable[str], *, end: str = "\0") -> str:
-    """Of all the texts in their order, each with this behind it, in hexadecimal."""
+    """A hexadecimal hash of all texts in their order, each followed by `end`."""
     digest = sha256()
     for text in texts:
         digest.update((text + end).encode())
@@ -77,7 +77,7 @@ def fingerprint(texts: Iterable[str], *, end: str = "\0") -> str:
 
 
 def score_table(unit: str, scores: Scores) -> list[str]:
-    """A row a test set, of texts or another unit; a score that one of them does not have is a dash there."""
+    """A Markdown table with a row for each test set; a missing score is a dash. `unit` heads the first column."""
     names = list(dict.fromkeys(name for each in scores.values() for name in each))
     header = f"| {unit} | {' | '.join(name.replace('_', ' ') for name in names)} |"
     rows = [
@@ -92,7 +92,7 @@ def _number(score: int | float | str) -> str:
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Texts as they are, in rows of Markdown: each on one line, cut where it is long, and nothing in it Markdown."""
+    """A Markdown table of texts: each on one line, shortened if it is long, with Markdown escaped."""
     lines = [[_cell(text) for text in row] for row in (header, *rows)]
     return [f"| {' | '.join(row)} |" for row in (lines[0], ["---"] * len(header), *lines[1:])]
 
@@ -104,7 +104,7 @@ def _cell(text: str) -> str:
 
 
 def model_card(folder: Path, told: CardText, *, start: str, minutes: float, notes: Sequence[str]) -> str:
-    """README.md of a run's folder, from what its task says. `start`: what it was trained from."""
+    """README.md of a run's folder, from the task's text. `start`: what the training began with, in words."""
     lines = [
         f"# {folder.name}",
         "",
@@ -133,9 +133,21 @@ def model_card(folder: Path, told: CardText, *, start: str, minutes: float, note
     return "\n".join(lines) + "\n"
 
 
-def card_with(run: Path, use: str) -> bytes:
-    """The card of a run as what is made of it has it: without what stands beside it there alone, and with its use."""
+def card_with(run: Path, use: str, notes: Iterable[str] = ()) -> bytes:
+    """The run's card for an exported folder: with the run's present name, without the files that only the run's folder
+    has, and with `use` and the `notes` on the export."""
     told = files.read_bytes(run / CARD, limit=files.JSON_LIMIT) if (run / CARD).is_file() else b"# A model"
+    text = _renamed(told.decode(errors="surrogateescape"), run)
     for absent in (f"{CURVE}\n\n", BESIDE):
-        told = told.replace(absent.encode(), b"")
-    return told.rstrip() + b"\n" + use.encode()
+        text = text.replace(absent, "")
+    whole = text.rstrip() + "\n" + use + "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in notes)
+    return whole.encode(errors="surrogateescape")
+
+
+def _renamed(card: str, run: Path) -> str:
+    """The card of a run that was moved since, of whose old name its title and its commands are."""
+    title = card.partition("\n")[0].removeprefix("# ")
+    commands = re.compile(rf"^(heed \S+) (?:\S*/)?{re.escape(title)}(?=\s|$)", re.MULTILINE)
+    if title == run.resolve().name or not commands.search(card):
+        return card
+    return commands.sub(lambda found: f"{found[1]} {run}", card.replace(title, run.resolve().name, 1))

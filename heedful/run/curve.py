@@ -1,4 +1,4 @@
-"""How a training went, as a picture."""
+"""The course of a training, as a picture."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which device a model works on: here alone it is decided."""
+"""Which device a model is put on. Only this module decides it."""
 
 import re
 
@@ -6,7 +6,7 @@ import torch
 
 from heedful.errors import InputError
 
-Device = str | torch.device  # as a person gives it in Python
+Device = str | torch.device  # as it is given from Python
 
 
 def best_device() -> torch.device:
@@ -15,10 +15,11 @@ def best_device() -> torch.device:
 
 
 def chosen_device(word: str, *, weights: str = "float32", engine: str | None = None, cpu_only: str = "") -> str:
-    """What "auto", "cpu", "cuda" or "cuda:1" means here, as `load_model` takes it. "auto" is the best device, and the
-    CPU where what a CPU alone can do is asked for: weights in fewer bits, CTranslate2, or what `cpu_only` names.
+    """The device that "auto", "cpu", "cuda" or "cuda:1" means here, as `load_model` takes it. "auto" is the best
+    device, or the CPU where something is asked for that only a CPU can do: weights in fewer bits, CTranslate2, or what
+    `cpu_only` names.
 
-    Raises InputError for another word, a device that is not here, and what a CPU alone can do away from it.
+    Raises InputError for another word, for a device that is not here, and for such a request on another device.
     """
     cpu_only = f"--weights {weights}" if weights != "float32" else cpu_only
     cpu_only = "--engine ctranslate2" if engine == "ctranslate2" else cpu_only
@@ -40,8 +41,8 @@ def chosen_device(word: str, *, weights: str = "float32", engine: str | None = N
 
 
 def known_device(device: object, *, weights: str = "float32", engine: str | None = None) -> str:
-    """The name of the device that a model in Python is put on: one that `chosen_device` takes, or any other that torch
-    has here. Raises InputError."""
+    """The name of a device that was given from Python: one that `chosen_device` takes, or any other that torch has
+    here. Raises InputError."""
     name = str(device)
     if name in ("auto", "cpu") or name.startswith("cuda"):
         return chosen_device(name, weights=weights, engine=engine)

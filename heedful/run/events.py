@@ -1,4 +1,4 @@
-"""What a training tells on its way: a generator of these is all that its callers see of it."""
+"""The events of a training: its callers see nothing else of it."""
 
 from dataclasses import dataclass, field
 
@@ -8,43 +8,43 @@ from heedful.training.loop import Step
 
 @dataclass(frozen=True)
 class Note:
-    """A line that a person should see."""
+    """A line for the user."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Trained:
-    """One optimizer step, and how fast things go."""
+    """One optimizer step, and the speed."""
 
     step: Step
     lr: float
-    rate: float  # a second, of what its loss is a mean over
-    counted: str  # what that is
-    seconds_left: float | None  # until the budget is used up; None until there is an estimate
+    rate: float  # how many tokens, or whatever the loss is a mean over, a second
+    counted: str  # what the loss is a mean over: "tokens"
+    seconds_left: float | None  # until the budget is used up; None: not known yet
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The averaged weights on the validation data; `best` so far, by what the task ranks by."""
+    """The averaged weights, measured on the validation data. `best`: the best so far, by the task's ranking."""
 
     step: int
     valid_loss: float
     scores: dict[str, float]
     best: bool
-    sample: str | bytes = field(default="", repr=False)  # of what the model says, as text or a PNG
+    sample: str | bytes = field(default="", repr=False)  # of the model's output, as text or a PNG
 
 
 @dataclass(frozen=True)
 class Checkpointed:
-    """A checkpoint that no crash can lose any more."""
+    """A checkpoint that is safely on disk."""
 
     step: int
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The best model's scores on each test set, by the recipe's search."""
+    """The best model's scores on each test set, with the recipe's search."""
 
     steps: int
     minutes: float

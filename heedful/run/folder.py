@@ -1,4 +1,4 @@
-"""A run's folder as a model: what `config.json`, `model.safetensors`, the tokenizers and `task.json` say together."""
+"""The model in a run's folder: `config.json`, `model.safetensors`, the tokenizers and `task.json`."""
 
 import json
 from collections.abc import Iterator
@@ -25,27 +25,27 @@ from heedful.store.model import CONFIG, read_config, read_model, read_small, sav
 from heedful.store.tensors import read_tensors, save_tensors
 
 SPECIAL_TOKENS = "special_tokens.json"  # of a vocabulary that was not trained here
-ADAPTERS = "adapters.safetensors"  # of a training that learnt them
-METRICS = "metrics.jsonl"  # a line for each time that the training told something
-NUMBERS = "vocab.json"  # the ids of its pieces, where they are not those of tokenizer.json
+ADAPTERS = "adapters.safetensors"  # low-rank adapters, where they were trained
+METRICS = "metrics.jsonl"  # the losses and scores of the training, a line for each time
+NUMBERS = "vocab.json"  # the ids of the pieces, where they are not those of tokenizer.json
 ONE_RUN = "config.json and the weights must come from one run"
 
 
 def write_model(folder: Path, model: nn.Module, tensors: dict[str, Tensor], beside: dict[str, Any]) -> None:
-    """Saves `tensors` as the weights of `model`, and beside them files (bytes or a JSON value) by their names."""
+    """Saves `tensors` as the weights of `model`, and the files of `beside` (name: bytes or a JSON value)."""
     config = _config_in(folder, model)
     kept = {name: _value_in(folder / name, value) for name, value in beside.items()}
     save_model(folder, config, named_before(tensors, config["format"]), kept)
 
 
 def write_adapters(folder: Path, adapters: dict[str, Tensor], config: LoRAConfig) -> None:
-    """Saves what a training has learnt beside the matrices of its start."""
+    """Saves the low-rank adapters that a training has learnt."""
     files.make_folder(folder)
     save_tensors(folder / ADAPTERS, adapters, {"config": json.dumps(to_json(config))})
 
 
 def read_adapters(folder: Path) -> tuple[dict[str, Tensor], LoRAConfig]:
-    """What `write_adapters` has saved. Raises MissingError or StorageError."""
+    """Reads what `write_adapters` saved. Raises MissingError or StorageError."""
     path = folder / ADAPTERS
     if not path.is_file():
         raise MissingError("no adapters were trained here", where=str(folder), fix="heed train ... --from RUN --lora 8")
@@ -55,8 +55,8 @@ def read_adapters(folder: Path) -> tuple[dict[str, Tensor], LoRAConfig]:
 
 
 def _config_in(folder: Path, model: nn.Module) -> dict[str, Any]:
-    """The model's configuration, in the words of an older heedful where the folder has them already: a run that is
-    continued keeps its files, whatever keys have been added or renamed since."""
+    """The model's configuration; in an older format where the folder already has it so: a run that is continued keeps
+    its files, whatever keys were added or renamed since."""
     if (folder / CONFIG).is_file():
         older = read_config(folder)
         if config_from(in_todays_format(older)) == model.config:
@@ -65,7 +65,7 @@ def _config_in(folder: Path, model: nn.Module) -> dict[str, Any]:
 
 
 def _value_in(path: Path, value: Any) -> Any:
-    """What an older heedful wrote there in place of this JSON value, where that has but more keys since."""
+    """The JSON value, or the one that an older version wrote there, if the new one only has more keys."""
     older = read_json(path) if isinstance(value, dict) and path.is_file() else value
     return older if _says_no_other(older, value) else value
 
@@ -77,7 +77,7 @@ def _says_no_other(older: Any, value: Any) -> bool:
 
 
 def tokenizer_files(source: Tokenizer, target: Tokenizer) -> dict[str, bytes]:
-    """What a run's folder holds of its tokenizers: a file's content by its name."""
+    """The files of a run's tokenizers: their contents by their names."""
     made = {}
     if not source.ours:
         made[SPECIAL_TOKENS] = json_bytes(asdict(source.special), where=SPECIAL_TOKENS)
@@ -88,7 +88,7 @@ def tokenizer_files(source: Tokenizer, target: Tokenizer) -> dict[str, bytes]:
 
 
 def read_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer] | None:
-    """The source's and the target's tokenizer of a run, one object where they are one; None where it has none yet."""
+    """The source's and the target's tokenizer of a run (one object if they are the same); None if it has none yet."""
     joint, sides = folder / "tokenizer.json", [folder / f"tokenizer.{side}.json" for side in ("source", "target")]
     if not joint.is_file() and not all(side.is_file() for side in sides):
         return None
@@ -105,7 +105,7 @@ def read_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer] | None:
 
 
 def read_piece_ids(path: Path) -> dict[str, int]:
-    """The ids of pieces, the lowest first. Raises MissingError or StorageError."""
+    """The ids of the pieces, in ascending order. Raises MissingError or StorageError."""
     found = read_json(path)
     if not isinstance(found, dict) or not all(type(index) is int and index >= 0 for index in found.values()):
         raise StorageError("does not number its pieces", where=str(path), fix="get the whole folder from its source")
@@ -113,7 +113,7 @@ def read_piece_ids(path: Path) -> dict[str, int]:
 
 
 def read_run(folder: Path) -> tuple[Any, Tokenizer, Tokenizer, dict[str, Any]]:
-    """The model, the source's and the target's tokenizer (one object where they are one), and task.json."""
+    """The model, the source's and the target's tokenizer (one object if they are the same), and task.json."""
     model, about = read_textless_run(folder)
     tokenizers = read_tokenizers(folder)
     if tokenizers is None:
@@ -122,10 +122,10 @@ def read_run(folder: Path) -> tuple[Any, Tokenizer, Tokenizer, dict[str, Any]]:
 
 
 def read_textless_run(folder: Path) -> tuple[Any, dict[str, Any]]:
-    """The model, and task.json, of a run that has no tokenizer, or whose tokenizer is not asked for."""
+    """The model and task.json of a run, without its tokenizers."""
     config, tensors = read_model(folder)
     where = str(folder / "model.safetensors")
-    with uninitialised(), torch.device("meta"):  # a config may ask for any size: it is not allocated before the weights
+    with uninitialised(), torch.device("meta"):  # a config may name any size: compare it with the weights first
         check_weights(model_from(config), tensors, where=where)
     with uninitialised():
         model = model_from(config)
@@ -134,7 +134,7 @@ def read_textless_run(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def read_saved(folder: Path) -> Saved:
-    """What the folder says of its model, which is not made. Raises as `read_run`."""
+    """What the folder says about its model, without making it. Raises as `read_run`."""
     config, tensors = read_model(folder)
     size = sum(tensor.numel() for tensor in tensors.values())
     about = read_json(folder / "task.json")
@@ -142,12 +142,12 @@ def read_saved(folder: Path) -> Saved:
 
 
 def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
-    """What the model in a folder is for, and the rest of task.json. Raises MissingError or InputError where it is no
-    model's folder."""
+    """The task of the model in a folder, and all of task.json. Raises MissingError or InputError where the folder holds
+    no model."""
     files.need_folder(folder)
     if not (folder / "task.json").is_file():
         if (folder / CONFIG).is_file():
-            read_config(folder)  # which tells whose it is
+            read_config(folder)  # raises for a folder of another library
         if runs := sorted(folder.glob("*/task.json")):
             fix = f"name one: {runs[0].parent}"
             raise MissingError("a folder of runs, and none itself", where=str(folder), fix=fix)
@@ -158,9 +158,8 @@ def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def need_empty(out: Path) -> None:
-    """Raises InputError where something is in `out` already, or it is the current folder, StorageError where it cannot
-    be made."""
-    there = out.resolve()  # also x/.. where no x is
+    """Raises InputError where `out` is not empty or is the current folder, StorageError where it cannot be made."""
+    there = out.resolve()  # also x/.. where x does not exist
     if there.is_file() or files.children(there):
         raise InputError("is not empty", where=str(out), fix="choose another --out")
     if there == Path.cwd():
@@ -169,8 +168,8 @@ def need_empty(out: Path) -> None:
 
 
 def need_no_other(out: Path) -> None:
-    """Raises InputError where a run that is not there yet cannot be in `out`, as something else is."""
-    there = out.resolve()  # also x/.. where no x is
+    """Raises InputError where `out` holds something else than a run, so that none can begin there."""
+    there = out.resolve()  # also x/.. where x does not exist
     if there.exists() and not there.is_dir():
         raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
     if any(path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in files.children(there)):
@@ -179,8 +178,8 @@ def need_no_other(out: Path) -> None:
 
 @contextmanager
 def filled_then_renamed(out: Path) -> Iterator[Path]:
-    """A folder to fill, which becomes `out` in one rename. Raises as `need_empty`, and InputError where another command
-    fills it."""
+    """A temporary folder to fill, which becomes `out` by one rename. Raises as `need_empty`, and InputError where
+    another command is filling it."""
     need_empty(out)
     out = out.resolve()
     growing = out.with_name(f"{files.TEMPORARY}{out.name}")
@@ -192,7 +191,7 @@ def filled_then_renamed(out: Path) -> Iterator[Path]:
         raise
     with held_alone(growing):
         try:
-            for left in files.children(growing):  # by one that was killed
+            for left in files.children(growing):  # by a command that was killed
                 files.remove_tree(left)
             yield growing
             files.rename_folder(growing, out)
@@ -203,13 +202,13 @@ def filled_then_renamed(out: Path) -> Iterator[Path]:
 
 
 def parameters(model: nn.Module) -> dict[str, Tensor]:
-    """Every parameter once, by name: matrices that are tied have one name. Also of a model that was loaded for use,
-    whose weights may lie in another order."""
+    """Every parameter once, by name: tied matrices have one name. Works on models that were loaded for use too, whose
+    weights may be stored in another order."""
     return {name: parameter.detach().to_dense() for name, parameter in model.named_parameters()}
 
 
 def check_weights(model: nn.Module, tensors: dict[str, Tensor], *, where: str) -> None:
-    """Raises InputError where a name or a shape is not the model's."""
+    """Raises InputError where names or shapes differ from the model's."""
     own = dict(model.named_parameters())
     for name in sorted(own.keys() ^ tensors.keys()):
         what = "is missing" if name in own else "belongs to no parameter of this model"

@@ -1,4 +1,4 @@
-"""What a training run needs of the thing that is trained: a job, which each task fills in."""
+"""What a training needs of a task: a job."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,40 +28,40 @@ M = TypeVar("M", bound=nn.Module)  # the model
 
 @dataclass(frozen=True)
 class Measurement:
-    """A model on the validation data: its loss in nats a token, its scores by name, and some of what it says, as text
+    """A model on the validation data: its loss in nats a token, its scores by name, and a sample of its output, as text
     or a PNG."""
 
     loss: float
     scores: dict[str, float]
-    rank: float  # the larger the better: what "best" means
+    rank: float  # the model with the largest is the best
     sample: str | bytes
 
 
 class Job(ABC, Generic[R, C, M]):
-    """A recipe and its data, read and found right before anything is written.
+    """A recipe and its data, read and checked before anything is written.
 
-    `corpus` stands in for the recipe's data; `begun`, a run's folder, has the tokenizers and knows what it was started
-    from. Raises InputError or MissingError for whatever is wrong with either.
+    `corpus` replaces the recipe's data; `begun` is the folder of a run that is continued, whose tokenizers and start
+    are used again. Raises InputError or MissingError for whatever is wrong with the recipe or the data.
 
-    A task's own job says all that has no value here: what it is of the class, what its `__init__` finds, and the
-    abstract methods. What has one it may say otherwise.
+    A subclass sets the attributes that have no value here, in the class or in `__init__`, and implements the abstract
+    methods. It may override the others.
     """
 
     unit: ClassVar[str]  # what data.json counts: "pairs", "texts"
-    kinds: ClassVar[str]  # of data, for who gave none
-    served: ClassVar[Any]  # has `load(folder, device=...)`: the model to be scored at the end
+    kinds: ClassVar[str]  # the kinds of data that it reads, for the error where none are given
+    served: ClassVar[Any]  # has `load(folder, device=...)`: the finished model, which is scored at the end
 
     config: Any  # of the model
-    answers: object  # what task.json says of the model's answers, where `spec` does not
+    answers: object  # what task.json says about the model's answers, unless `spec` is overridden
     fingerprint: str  # of the training data
-    score_names: tuple[str, ...]  # of those that `measure` gives: what is plotted
+    score_names: tuple[str, ...]  # the scores of `measure` that are plotted
 
     tokenizer: Tokenizer | None = None  # of both sides, where there are two
-    counted: str = ""  # what its loss is a mean over, where that is not what the task's row says
-    halves: bool = True  # whether two halves of a batch may be computed apart: its loss is a sum over rows
-    fewest_steps: int = 0  # that are made where no budget is given
-    saved: str = ""  # which part of the model is the one that is saved, by its name; "": the whole
-    # What is plotted, in a panel each by its heading: the keys of metrics.jsonl; without any, losses and scores.
+    counted: str = ""  # what its loss is a mean over, where the task's row says something else
+    halves: bool = True  # whether two halves of a batch may be computed separately: its loss is a sum over rows
+    fewest_steps: int = 0  # the fewest steps of a training without a budget
+    saved: str = ""  # the name of the submodule that is saved; "": the whole model
+    # The panels of the plot, by their headings: keys of metrics.jsonl. Empty: losses and scores.
     panels: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     def __init__(self, recipe: R, corpus: C | None = None, begun: Path | None = None) -> None:
@@ -73,14 +73,15 @@ class Job(ABC, Generic[R, C, M]):
             raise InputError(what, fix="--from RUN and --set train.optimizer=adam, or leave out --lora")
         self.start: Any = self.read_start()
         self.corpus: C = self.read() if corpus is None else corpus
-        self.valid: Any = self.corpus.valid  # what `measure` looks at: as a subclass keeps it, or some of it
-        self.notes = list(self.corpus.notes)  # that a person should see
-        self.companions: dict[str, nn.Module] = {}  # models that its loss needs, which do not learn
+        self.valid: Any = self.corpus.valid  # the validation data of `measure`, or a share of them
+        self.notes = list(self.corpus.notes)  # for the user
+        self.companions: dict[str, nn.Module] = {}  # frozen models that the loss needs
 
     @classmethod
-    def first_look(cls, recipe: R) -> tuple[C | None, list[str]]:
-        """The data, and what a person should see of them before the job is made of them, where that takes long with
-        many: these lines are among its `notes`. None where it is soon made, and reads them itself."""
+    def first_look(cls, recipe: R, begun: Path | None) -> tuple[C | None, list[str]]:
+        """The data, and notes to print before the job is made, for tasks whose job takes long to make; these notes are
+        among its `notes` too. None where making the job is quick: it then reads the data itself. `begun`: the folder of
+        a run that is continued."""
         return None, []
 
     @abstractmethod
@@ -89,11 +90,11 @@ class Job(ABC, Generic[R, C, M]):
 
     @abstractmethod
     def describe(self) -> str:
-        """How much there is to learn from, in a few words."""
+        """The amount of training data, in a few words."""
 
     @abstractmethod
     def own_facts(self) -> dict[str, object]:
-        """What data.json says beside the files, how many examples there are, and the notes."""
+        """What data.json says besides the files, the numbers of examples and the notes."""
 
     @abstractmethod
     def task(self, model: M) -> Trainable:
@@ -101,73 +102,73 @@ class Job(ABC, Generic[R, C, M]):
 
     @abstractmethod
     def measure(self, model: M) -> Measurement:
-        """The averaged model, on `valid`."""
+        """Measures the averaged model on `valid`."""
 
     @abstractmethod
     def tells(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
-        """The model card. `best` is the row of metrics.jsonl of the step that was kept."""
+        """The task's parts of the model card. `best` is the row of metrics.jsonl of the model that was kept."""
 
     def read_start(self) -> Any:
-        """What the training begins with, which has `facts()` for data.json; None where it begins from nothing."""
+        """What the training begins with; it has `facts()` for data.json. None: the model is new."""
         return None
 
     def kept_tokenizer(self, train: Callable[[], Tokenizer]) -> Tokenizer:
-        """That of the run that is continued, or a new one."""
+        """The tokenizer of the run that is continued, or a new one from `train`."""
         known = None if self.begun is None else read_tokenizers(self.begun)
         return known[0] if known else train()
 
     @cached_property
     def tokenizer_hash(self) -> str:
-        """Of what turns examples into ids: a training is continued with the same."""
+        """A hash of what turns examples into ids: a training continues with the same."""
         return "" if self.tokenizer is None else self.tokenizer.fingerprint
 
     def spec(self) -> dict[str, Any]:
-        """task.json: what the model is for, and what its answers mean."""
+        """The content of task.json: the model's task, and what its answers mean."""
         return {"task": self.recipe.task, **to_json(self.answers)}
 
     def score(self, best: Any, part: Any) -> Mapping[str, Any]:
-        """What the finished model is worth on a test set."""
+        """The scores of the finished model on a test set."""
         return best.measure(part)
 
     def portion(self, valid: Any, share: float) -> Any:
-        """A share of what `valid` holds, evenly spread over it, and enough to measure on."""
+        """A share of `valid`, evenly spread over it, and enough to measure on."""
         return [valid[i] for i in spread(len(valid), share)]
 
     def chance(self) -> float | None:
-        """The validation loss of a model that knows how often each answer is right and nothing of what is asked, about;
-        None where that says little."""
+        """About the validation loss of a model that knows how frequent each answer is, but does not look at the input;
+        None where that is not informative."""
         return None
 
     def tokenizers(self) -> dict[str, bytes]:
-        """The files of the tokenizers, by name."""
+        """The tokenizers' files, by name."""
         return {} if self.tokenizer is None else tokenizer_files(self.tokenizer, self.tokenizer)
 
     def tensors(self, model: M) -> dict[str, Tensor]:
-        """The weights that are saved of the model."""
+        """The weights of the model that are saved."""
         return parameters(model.get_submodule(self.saved))
 
     def remembered(self) -> dict[str, Tensor]:
-        """What batches are made of that came of the model as it was when their epoch began: a checkpoint holds it."""
+        """What the model made when the epoch began and batches are made from: a checkpoint holds it."""
         return {}
 
     def remember(self, tensors: dict[str, Tensor]) -> None:
-        """Takes back what `remembered` gave."""
+        """Restores what `remembered` gave."""
 
     def begin(self, model: M) -> None:
-        """Gives a new model, as it was initialised, the weights that its training starts from, if any; new heads stay
-        as they are."""
+        """Copies the weights that the training starts from, if any, into a new model; new heads stay as they were
+        initialised."""
         if self.start:
             stacks = [stack for key, stack in self.recipe.STACKS.items() if key in self.recipe.model]
             new = tuple(f"{name}." for name in self.new_heads())
             copy_weights(model, self.recipe.start_from, without=new, new=new, stacks=stacks)
 
     def new_heads(self) -> Collection[str]:
-        """The parts of the model that the one it starts from does not have, or not so."""
+        """The parts of the model that the model it starts from lacks, or has in another shape."""
         return ()
 
     @property
     def lora(self) -> LoRAConfig | None:
-        """The adapters that are learnt in place of all weights."""
+        """The low-rank adapters that are trained instead of all weights; None: all weights are."""
         plan = self.recipe.train
         if not plan.lora:
             return None
@@ -175,22 +176,22 @@ class Job(ABC, Generic[R, C, M]):
         return LoRAConfig(rank=plan.lora, alpha=alpha, targets=plan.lora_targets)
 
     def trained_on(self) -> Iterable[str]:
-        """What is trained on, as `Scored.examples` tells what is scored."""
+        """A string for each training example, in the form of `Scored.examples`."""
         return map(repr, self.corpus.train)
 
     @cached_property
     def valid_fingerprint(self) -> str:
-        """Of what is validated on: the models of a training that is continued are measured on the same."""
+        """A hash of the validation data: a training that is continued measures on the same."""
         return fingerprint(map(repr, self.corpus.valid))
 
     def facts(self) -> dict[str, object]:
-        """What data.json says."""
+        """The content of data.json."""
         own = {"fingerprint": self.fingerprint, "notes": self.notes}
         started = {} if self.start is None else self.start.facts()
         return data_facts(self.corpus, self.unit) | self.own_facts() | own | started
 
     def write(self, folder: Path, model: M) -> None:
-        """Saves the model as one to be used: adapters are added to its weights, and kept, with the new heads, in a file
+        """Saves the model for use. Adapters are added to its weights; with the new heads they are also saved in a file
         of their own."""
         tensors = self.tensors(model)
         if self.lora is not None:
@@ -199,13 +200,13 @@ class Job(ABC, Generic[R, C, M]):
         write_model(folder, model.get_submodule(self.saved), tensors, self.tokenizers() | {"task.json": self.spec()})
 
     def finish(self, folder: Path, device: str) -> Scores:
-        """The scores of the model in `folder`, loaded on `device`, on each test set, or on the validation data where
-        there is none."""
+        """The scores of the model in `folder`, loaded on `device`, on each test set, or on the validation data if there
+        is none."""
         best = self.served.load(folder, device=device)
         return {name: self.score(best, part) for name, part in self.tests()}
 
     def doubts(self, scores: Scores) -> Iterable[str]:
-        """What a person should be told of these scores, a line each."""
+        """Warnings about these scores, a line each."""
         return ()
 
     def tests(self) -> Iterator[tuple[str, Any]]:
@@ -224,5 +225,5 @@ class Job(ABC, Generic[R, C, M]):
         return model_card(folder, told, start=how, minutes=minutes, notes=self.notes_on_data())
 
     def notes_on_data(self) -> Sequence[str]:
-        """Those that the model card repeats."""
+        """The notes that the model card repeats."""
         return self.corpus.notes

@@ -1,4 +1,4 @@
-"""What a run has learnt from: its scores on that say little of what it can do with others."""
+"""Which data a run was trained on: its scores on these say little about other data."""
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
@@ -10,33 +10,33 @@ from heedful.errors import StorageError
 from heedful.run.resume import plain_recipe
 from heedful.store import files
 
-LEARNT = "learnt.hashes"  # of a run's folder: a sorted fingerprint of each example that it was trained on
-BYTES, MOST = 8, 1 << 20  # of each, and how many are kept
+LEARNT = "learnt.hashes"  # in a run's folder: sorted fingerprints of the examples that it was trained on
+BYTES, MOST = 8, 1 << 20  # of a fingerprint, and the number of fingerprints
 TOLD = "has learnt from"
 
 
 def learnt_from(run: Path | None, paths: Iterable[Path]) -> list[Path]:
-    """Those of the files that hold what the run was trained on, or the runs that it began with, by their content,
-    whatever they are called now; not what it was validated and tested on, where these had files of their own. None of
-    a run that does not say it."""
+    """The files that the run, or the runs that it began with, were trained on. Compares contents, so a file may have
+    been renamed. Files that were only validated or tested on do not count. Empty where the run does not record it."""
     said = [one for facts in _facts(run) for one in facts.get("files", ())]
     known = {one["sha256"] for one in said if one.get("learnt", part_of(Path(one["path"])) == "train")}
     return [path for path in paths if known and path.is_file() and _sha256(path) in known]
 
 
 def has_held_out(run: Path | None, fingerprint: str) -> bool:
-    """Whether what has this fingerprint is what the run, or one that it began with, held out of its data."""
+    """Whether the run, or one that it began with, held out the data with this fingerprint."""
     return any(facts.get("held_out") == fingerprint for facts in _facts(run))
 
 
 def write_learnt(run: Path, examples: Iterable[str]) -> None:
-    """Keeps what tells one of the examples again, and nothing else of them; of very many, those with the smallest
-    fingerprints. Raises StorageError."""
+    """Saves the fingerprints of the examples, but no text; of very many examples the smallest fingerprints. Raises
+    StorageError."""
     files.write_bytes(run / LEARNT, b"".join(sorted({*map(_fingerprint, examples)})[:MOST]))
 
 
 def known_examples(run: Path | None, examples: Iterable[str]) -> tuple[int, int]:
-    """How many of the examples the run was trained on, or the runs that it began with, and of how many it is known."""
+    """How many of the examples the run, or the runs that it began with, were trained on; and for how many that is
+    known."""
     kept = [path for one in _runs(run) if (path := one / LEARNT).is_file()]
     asked = [*map(_fingerprint, examples)] if kept else []
     learnt, told = set[bytes](), set[bytes]()
@@ -53,12 +53,13 @@ def _fingerprint(example: str) -> bytes:
 
 
 def warning(path: Path, run: object) -> str:
-    """What is told of scores on a file that the run has learnt from."""
+    """The warning about scores on a file that the run was trained on."""
     return f"{path}: {run} {TOLD} it: its scores on other data may be much lower"
 
 
 def _facts(run: Path | None) -> Iterator[dict[str, Any]]:
-    """What data.json says of the data and of each that was mixed in; and of those of the runs that it began with."""
+    """The facts of data.json, and those of each data set that was mixed in; then those of the runs that it began
+    with."""
     for one in _runs(run):
         facts: Any = files.read_json(one / "data.json")
         if isinstance(facts, dict):
@@ -67,7 +68,7 @@ def _facts(run: Path | None) -> Iterator[dict[str, Any]]:
 
 
 def _runs(run: Path | None) -> Iterator[Path]:
-    """The run, and those that it began with, as long as they are there."""
+    """The run, and those that it began with, as far as they still exist."""
     seen = list[Path]()
     while run is not None and run not in seen and (run / "data.json").is_file():
         seen.append(run)
@@ -77,7 +78,7 @@ def _runs(run: Path | None) -> Iterator[Path]:
 
 
 def scored_whole(path: Path) -> list[Path]:
-    """The file that is named, or those of a folder of which none is called a part to validate on or a test."""
+    """The file, or the files of a folder in which none is named as a validation or test part."""
     found = [file for file in path.iterdir() if file.is_file()] if path.is_dir() else [path]
     return [] if path.is_dir() and any(part_of(file) != "train" for file in found) else found
 
@@ -85,5 +86,5 @@ def scored_whole(path: Path) -> list[Path]:
 def _sha256(path: Path) -> str | None:
     try:
         return files.size_and_sha256(path)[1]
-    except StorageError:  # no plain file
+    except StorageError:  # not a regular file
         return None

@@ -1,4 +1,4 @@
-"""What a training tells on its way: a line of metrics.jsonl each time, samples, and curves for TensorBoard."""
+"""The records of a training: metrics.jsonl, samples, and curves for TensorBoard."""
 
 import json
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from heedful.store import files
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-WHEN = ("step", "epoch", "seconds", "averaged")  # what a row has beside what was measured
+WHEN = ("step", "epoch", "seconds", "averaged")  # the keys of a row that are no measurements
 
 
 class Log:
-    """Of the run in `out`, as it begins or is continued after `step`."""
+    """The log of the run in `out`, which begins or continues after `step`."""
 
     def __init__(self, out: Path, *, step: int, tensorboard: bool) -> None:
         self.out = out
         self.board = _board(out, step) if tensorboard else None
 
     def add(self, row: Mapping[str, int | float]) -> None:
-        """One more line, about the step that it names."""
+        """Appends a line; `row` has a "step"."""
         files.append_line(self.out / METRICS, json.dumps(row, allow_nan=False))
         if self.board is not None:
             for name in row.keys() - set(WHEN):
@@ -33,12 +33,12 @@ class Log:
             self.board.flush()
 
     def keep(self) -> None:
-        """No power cut loses the lines so far: a checkpoint is of no use without them."""
+        """Flushes the lines to disk: a checkpoint is of no use without them."""
         if (self.out / METRICS).is_file():
             files.fsync_file(self.out / METRICS)
 
     def measured(self, step: int, found: Measurement, *, averaged: int = 0) -> None:
-        """What was measured at a step, or of the mean of so many checkpoints, and the sample that shows it."""
+        """Logs a measurement at a step, or of the mean of `averaged` checkpoints, and writes its sample."""
         mean = {"averaged": averaged} if averaged else {}
         self.add({"step": step, "valid_loss": found.loss, **found.scores, **mean})
         files.make_folder(self.out / "samples")
@@ -54,7 +54,7 @@ class Log:
 
 
 def check_tensorboard() -> None:
-    """Raises MissingError where it is not installed."""
+    """Raises MissingError where TensorBoard is not installed."""
     if find_spec("tensorboard") is None:
         what = "TensorBoard is not installed"
         raise MissingError(what, where="train.tensorboard", fix=pip_install("tensorboard"))

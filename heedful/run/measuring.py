@@ -1,8 +1,8 @@
-"""Measuring a model on the validation data as it is trained, and keeping the best one; how much of it a training for
-so many minutes can afford, and whether it was long enough to mean something.
+"""Measuring a model on the validation data while it is trained, and keeping the best one; how much of the data a
+training of so many minutes can afford to measure on, and whether it was long enough for its scores to mean something.
 
-Where minutes are given, the model may be measured for a fifth as long as it trains. So it is measured on as large a
-share of the validation data as lets it be measured several times within that, and then as often as that allows, up to
+With a budget of minutes, measuring may take a fifth of the training's time. So the model is measured on the largest
+share of the validation data that can be measured several times within that, and then as often as the time allows, up to
 ten times.
 """
 
@@ -21,26 +21,26 @@ from heedful.run.resume import Progress
 from heedful.training.loop import NON_FINITE_FIX, TrainState
 from heedful.training.signals import Signals
 
-SHARE = 0.2  # seconds of measuring for each of training
-TIMES = 5  # that the model should be measured, at least
+SHARE = 0.2  # seconds of measuring for each second of training
+TIMES = 5  # how often the model should be measured, at least
 SMALLEST = 1 / 64  # share of the validation data
-FEWEST, FEW = 100, 500  # steps below which a model has learnt little, and that are few for less than one pass
-LEARNT = 0.25  # of the loss by chance: one below has learnt, in however few steps
+FEWEST, FEW = 100, 500  # steps below which a model has learnt little; and below which, in less than one epoch
+LEARNT = 0.25  # a loss below this share of chance's means that the model has learnt, however few the steps
 
 
 class Validation:
-    """Measures the models of the run in `out`, and keeps the best of them there.
+    """Measures the models of the run in `out`, and saves the best of them there.
 
-    A signal ends a measurement by `Leave`, and nothing is then changed: it is made up for when the run continues.
+    A signal ends a measurement by `Leave` and changes nothing: the measurement is made when the run continues.
     """
 
     def __init__(self, job: Job[Any, Any, Any], out: Path, log: Log, signals: Signals) -> None:
         self.job, self.out, self.log, self.signals = job, out, log, signals
 
     def choose_share(self, state: TrainState, progress: Progress, minutes: float) -> None:
-        """From here on it is measured on as much of the validation data as a training for so many minutes can afford;
-        in a run that has begun, on as much as before."""
-        if progress.best is not None:  # a run of before shares were chosen measured on all
+        """Chooses the share of the validation data that a training of so many minutes can afford to measure on; a run
+        that is continued keeps its share."""
+        if progress.best is not None:  # older runs, which have no share, measured on all
             progress.share = progress.share or 1.0
         if not progress.share:
             with self.signals.giving_up():
@@ -49,28 +49,28 @@ class Validation:
         self.take_share(progress.share)
 
     def take_share(self, share: float) -> None:
-        """From here on it is measured on so much of the validation data."""
+        """Measures on this share of the validation data from now on."""
         if share < 1:
             self.job.valid = self.job.portion(self.job.valid, share)
 
     def measure(self, state: TrainState, progress: Progress) -> Measured:
-        """The average of the weights: the best model so far where none was better."""
+        """Measures the average of the weights, and saves it if it is the best so far."""
         found = self._measured(state.average.model, state, progress)
         better = progress.best is None or found.rank > progress.best
-        nothing = found.rank == progress.best == 0  # BLEU at first: no model is better, and none could be told
+        nothing = found.rank == progress.best == 0  # BLEU at first: two models with a score of 0 cannot be ranked
         progress.worse = 0 if better or nothing else progress.worse + 1
         return self._recorded(found, state.average.model, state, progress, best=better or found.rank == progress.best)
 
     def measure_mean(self, state: TrainState, progress: Progress, last: int, every: int | None) -> tuple[Measured, int]:
-        """The mean of so many of the last checkpoints, or of as many as there are, of those `every` so many steps, and
-        their number: the best model where it is better than any."""
+        """Measures the mean of the last `last` planned checkpoints, and saves it if it is better than any model before.
+        Also returns their number."""
         model, count = mean_of_last(self.out, state, last, every)
         found = self._measured(model, state, progress)
         best = progress.best is None or found.rank > progress.best
         return self._recorded(found, model, state, progress, best=best, averaged=count), count
 
     def _measured(self, model: nn.Module, state: TrainState, progress: Progress) -> Measurement:
-        """And how long it took."""
+        """The measurement, whose time is added to `progress`."""
         begin = time.perf_counter()
         try:
             with self.signals.giving_up():
@@ -91,7 +91,7 @@ class Validation:
         best: bool,
         averaged: int = 0,
     ) -> Measured:
-        """In the log; and the model in the run's folder, where it is the best."""
+        """Logs a measurement, and saves the model if it is the best."""
         self.log.measured(state.step, found, averaged=averaged)
         if best:
             progress.best, progress.best_step, progress.best_averaged = found.rank, state.step, averaged > 0
@@ -101,7 +101,7 @@ class Validation:
 
 @runtime_checkable
 class Measurable(Protocol):
-    """What is needed of a job: what it measures on, a share of that, and the measurement."""
+    """What `affordable_share` needs of a job."""
 
     valid: Any
 
@@ -111,13 +111,13 @@ class Measurable(Protocol):
 
 class Affordable(NamedTuple):
     share: float  # of the validation data
-    cost: float  # seconds of a measurement on it, about
-    spent: float  # seconds that it took to find that out
+    cost: float  # seconds that a measurement on it takes, about
+    spent: float  # seconds that finding this out took
 
 
 def affordable_share(job: Measurable, model: nn.Module, minutes: float) -> Affordable:
-    """What measuring a training of so many minutes can be: `model` is measured on larger and larger shares of the
-    validation data. Leaves `job.valid` as it was."""
+    """The share of the validation data that a training of so many minutes can afford to measure on, found by measuring
+    `model` on larger and larger shares. Leaves `job.valid` as it was."""
     whole, room = job.valid, SHARE * 60 * minutes / TIMES
     share, begin = SMALLEST, time.perf_counter()
     try:
@@ -136,7 +136,7 @@ def affordable_share(job: Measurable, model: nn.Module, minutes: float) -> Affor
 
 
 def beside(minutes: float, share: float) -> str:
-    """What a training for so many minutes takes beside them, measured on this share of the validation data."""
+    """A note on the time that measuring on this share adds to a training of so many minutes."""
     part = "all" if share == 1 else f"{share:.1%}"
     return (
         f"{minutes:g} minutes of training; measuring on the way, on {part} of the validation data, takes at most a "
@@ -145,8 +145,9 @@ def beside(minutes: float, share: float) -> str:
 
 
 def too_little(steps: int, epochs: float, loss: float, chance: float | None, *, started: bool) -> str:
-    """Why scores mean little after so many steps and passes over the data; "" where nothing says so. `loss` is of the
-    best model on the validation data, `chance` as `Job.chance`; `started`: with another run's model."""
+    """Why the scores mean little after so many steps and epochs; "" where there is no reason to think so. `loss` is
+    that of the best model on the validation data, `chance` that of `Job.chance`; `started`: from another run's model.
+    """
     if chance is not None and loss >= chance:
         return f"a loss of {loss:.2f} is no better than {chance:.2f}, that of knowing only how frequent each answer is"
     learnt = started or (chance is not None and loss < LEARNT * chance)

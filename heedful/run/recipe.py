@@ -1,7 +1,7 @@
-"""A recipe is all that a training run needs to know, and is kept in the run's folder.
+"""A recipe is the whole configuration of a training, and is saved in the run's folder.
 
-It is written as options, as YAML, or as a Python file that defines `recipe`. Each task has its own class of recipes
-with the sections and keys that it reads; any other key is an error that names the nearest right one.
+It is given as options, as YAML, or as a Python file that defines `recipe`. Each task has its own class of recipes, with
+the sections and keys that it reads; any other key is an error that names the nearest right one.
 """
 
 import re
@@ -40,7 +40,7 @@ class Section(BaseModel):
     @field_validator("*", mode="wrap")
     @classmethod
     def _no_number_for_a_truth_value(cls, value: object, handler: Callable[[object], object]) -> object:
-        """Nor the other way round."""
+        """And no truth value for a number."""
         found = handler(value)
         if isinstance(value, int | float) and isinstance(value, bool) != isinstance(found, bool):
             expected = "true or false" if isinstance(found, bool) else "a number"
@@ -174,7 +174,7 @@ class Recipe(Section):
 
     @property
     def given(self) -> frozenset[str]:
-        """The keys that were said, such as "preset" and "train.lr": all others are defaults."""
+        """The keys that were given, such as "preset" and "train.lr": all others are defaults."""
         return self._given
 
     @model_validator(mode="wrap")
@@ -197,8 +197,9 @@ class Recipe(Section):
         return made
 
 
-def validated(kind: type[R], data: object, *, where: str) -> R:
-    """A recipe of a task from plain data, with errors in one line."""
+def validated(kind: type[R], data: object, *, where: str, preset_given: str = "") -> R:
+    """A task's recipe from plain data. Raises InputError. `preset_given`: the option that gave the preset, if it is not
+    `where`."""
     try:
         recipe = kind.model_validate(data)
     except ValidationError as error:
@@ -219,19 +220,19 @@ def validated(kind: type[R], data: object, *, where: str) -> R:
             what = "preset = auto is for a new model and a budget of minutes"
             raise InputError(what, where=where, fix="name a preset, or --set train.minutes=10")
     elif recipe.preset not in presets:
-        raise unknown_key(recipe.preset, list(presets), where=f"{where}: preset")
+        raise unknown_key(recipe.preset, list(presets), where=preset_given or f"{where}: preset")
     return recipe
 
 
 def place_in(kind: type[BaseModel], parts: Sequence[str | int]) -> str:
-    """Where in a recipe a fault is, without the types that were tried there, of which pydantic tells as well."""
+    """Where in a recipe an error is: pydantic's path, without the types that it tried there."""
     names = keys_in(kind, [])
     keys = {*names, *(key for name in names for key in keys_in(kind, [name]))}
     return ".".join(str(part) for part in parts if isinstance(part, int) or part in keys)
 
 
 def keys_in(kind: type[BaseModel], sections: Sequence[str]) -> list[str]:
-    """The keys of a section of a recipe, or, without any, its own."""
+    """The keys of a section of a recipe; without `sections`, the recipe's own."""
     for section in sections:
         inner = kind.model_fields[section].annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
@@ -240,7 +241,7 @@ def keys_in(kind: type[BaseModel], sections: Sequence[str]) -> list[str]:
 
 
 def overridden(data: dict[str, Any], settings: Sequence[str] | Mapping[str, object]) -> dict[str, Any]:
-    """A recipe as plain data with settings applied: `key=value`, such as `train.lr=3e-4`, or values by their keys."""
+    """A recipe as plain data, with settings applied: `key=value`, such as `train.lr=3e-4`, or a mapping."""
     values = settings.items() if isinstance(settings, Mapping) else map(_key_and_value, settings)
     for key, value in values:
         *sections, last = key.split(".")
@@ -261,17 +262,19 @@ def _key_and_value(setting: str) -> tuple[str, Any]:
 
 
 def override(recipe: R, settings: Sequence[str] | Mapping[str, object]) -> R:
-    """The recipe with settings applied: `key=value`, or values by their keys. Raises InputError."""
-    return validated(type(recipe), overridden(recipe.model_dump(mode="json"), settings), where="--set")
+    """The recipe with settings applied: `key=value`, or a mapping. Raises InputError."""
+    option = "--preset" if isinstance(settings, Mapping) and "preset" in settings else ""
+    data = overridden(recipe.model_dump(mode="json"), settings)
+    return validated(type(recipe), data, where="--set", preset_given=option)
 
 
 def to_yaml(recipe: Recipe) -> str:
-    """The recipe as YAML, every key of it."""
+    """The recipe as YAML, with every key."""
     return FORMAT + yaml.dump(recipe.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 def row_of(presets: Mapping[str, Row], recipe: Recipe) -> Row:
-    """The recipe's preset, with what the recipe says of the model. Raises InputError."""
+    """The recipe's preset, with the fields that the recipe replaces. Raises InputError."""
     row = presets[recipe.preset]
     return from_json(type(row), to_json(row) | recipe.model, where=f"model (preset {recipe.preset})")
 
@@ -283,13 +286,13 @@ def read_yaml(text: str, *, where: str) -> Any:
         raise InputError(f"not YAML: {' '.join(str(error).split())}", where=where) from None
 
 
-# What PyYAML raises for a value that is not what its tag says (`!!bool x`), and for one that is nested too deeply.
+# What PyYAML raises for a value that does not fit its tag (`!!bool x`), and for one that is nested too deeply.
 _ODD = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as its readers expect: `no` is Norwegian, `1e-4` is a number, `1:30` and a date are none, and a key that is
-    there twice is an error."""
+    """YAML as people expect it: `no` is a string, `1e-4` is a number, `1:30` and dates are strings, and a repeated key
+    is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = set[str]()
@@ -301,7 +304,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes in quotes whatever of a text the loader would take for something else."""
+    """Quotes the strings that the loader would take for something else."""
 
 
 _PLAIN = {
@@ -321,7 +324,7 @@ for _name, (_pattern, _first) in _PLAIN.items():
     for _kind in (_Loader, _Dumper):
         _kind.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", _pattern, list(_first))
 
-# What every recipe held, whatever its task, before tasks had sections of their own (format 1, which does not say so).
+# Format 1, which has no header: every recipe held all of these, before tasks had sections of their own.
 _FORMAT_1 = {
     "data": "path source target tokenizer joint vocab_size longest scores cut objective across whole_words pairs",
     "train": "steps epochs minutes seed tokens row accumulate optimizer lr muon_lr weight_decay schedule warmup clip "
@@ -331,13 +334,13 @@ _FORMAT_1 = {
     "images": "size channels batch augment flip colours mixup mirrored",
     "answer": "longest",
 }
-_FORMAT_1_MODEL = {"context": "context_length", "places": "position_embeddings"}  # fields of presets, by other names
-# Those that the first version wrote into `train`: who gives fewer has written the file by hand.
+_FORMAT_1_MODEL = {"context": "context_length", "places": "position_embeddings"}  # renamed fields of presets
+# The keys that format 1 wrote into `train`: a file with fewer was written by hand.
 _FIRST = set(_FORMAT_1["train"].split()) - {"compile"}
 
 
 def from_format_1(kind: type[Recipe], data: object, text: str) -> object:
-    """The data of a recipe that an older heedful wrote into a run, without the keys that its task never read."""
+    """The data of a recipe that an older version wrote into a run, without the keys that its task never read."""
     if text.startswith(FORMAT[:26]) or not isinstance(data, dict):
         return data
     train = data.get("train")

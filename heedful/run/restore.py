@@ -1,8 +1,8 @@
-"""A run whose saved model is damaged, or gone, gets one again from its newest sound checkpoint."""
+"""A run whose saved model or configuration is damaged, or gone, gets it again from its newest sound checkpoint."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
@@ -23,10 +23,9 @@ from heedful.run.folder import (
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, load_newest
 from heedful.store.lock import run_lock
-from heedful.store.migrations import in_todays_format, migrated, renamed
+from heedful.store.migrations import FORMAT, in_todays_format, migrated, renamed
 from heedful.store.model import CONFIG, MODEL, read_config, read_model
 
-ASIDE = "model.safetensors.damaged"
 FIX = "get the whole folder from a copy, or train it again"
 
 
@@ -34,7 +33,8 @@ FIX = "get the whole folder from a copy, or train it again"
 class Restored:
     """The checkpoint that the model is now of, and the step at which the one that was saved had been measured best, if
     that is known. `same`: whether the weights are those that had been saved. `aside`: where the damaged file was put;
-    `removed`: files that were fitted to other weights."""
+    `removed`: files that were fitted to other weights. `weights`, `config`: whether the checkpoint's were written;
+    `config_aside`: where the damaged configuration was put."""
 
     out: str
     step: int
@@ -42,25 +42,66 @@ class Restored:
     same: bool
     aside: str | None
     removed: tuple[str, ...] = ()
+    weights: bool = True
+    config: bool = False
+    config_aside: str | None = None
 
 
 def restore_model(run: Path, warn: Callable[[str], None], *, fitted: Sequence[str] = ()) -> Restored:
-    """Writes the averaged weights of the newest sound checkpoint as the run's model. What is damaged is put aside; each
-    checkpoint that is left out is told to `warn`. Files of the run that are `fitted` to its weights are removed where
-    these are others now. Raises InputError where the model is sound, MissingError where no checkpoint is left,
-    StorageError where other files of the run are damaged."""
+    """Writes what is damaged of a run, its configuration or its model: this has the averaged weights of the newest
+    sound checkpoint. What was there is put aside; each checkpoint that is left out is told to `warn`. Files of the run
+    that are `fitted` to its weights are removed where these are others now. Raises InputError where the model is sound,
+    MissingError where no checkpoint is left, StorageError where other files of the run are damaged."""
     files.need_folder(run)
     with run_lock(run):
-        try:
-            read_model(run)
-        except (StorageError, MissingError):
-            pass
-        else:
+        if _sound(run):
             raise InputError("its model is sound", where=str(run), fix=f"use it as it is; heed check {run} says more")
         newest = load_newest(run, warn, finite=True)
         if newest is None:
             raise MissingError("there is no checkpoint to make the model of", where=str(run), fix=FIX)
+        try:
+            read_config(run)
+        except (StorageError, MissingError):
+            aside = _write_config(run, newest)
+            if _sound(run):
+                best = newest.json("state.json")["progress"].get("best_step")
+                made = Restored(str(run), newest.step, best, same=True, aside=None, weights=False)
+            else:
+                made = _written(run, newest, fitted)
+            return replace(made, config=True, config_aside=aside)
         return _written(run, newest, fitted)
+
+
+def _sound(run: Path) -> bool:
+    try:
+        read_model(run)
+    except (StorageError, MissingError):
+        return False
+    return True
+
+
+def _write_config(run: Path, newest: Checkpoint) -> str | None:
+    """Writes the run's configuration as the checkpoint has it, and returns where the damaged one was put. Raises
+    StorageError where the checkpoint does not say the kind of its model."""
+    facts = newest.json("state.json")
+    if "kind" not in facts:
+        what = "damaged, and checkpoints of this age do not say what kind of model it was"
+        raise StorageError(what, where=str(run / CONFIG), fix=FIX)
+    model, saved = migrated(facts["model"], facts["format"]), facts.get("saved", "")
+    config = {"format": FORMAT, "kind": facts["kind"], "model": model[saved] if saved else model}
+    aside = _put_aside(run / CONFIG)
+    files.write_json(run / CONFIG, config)
+    return aside
+
+
+def _put_aside(path: Path) -> str | None:
+    """Gives a damaged file, where there is one, a name of its own: each restoring keeps one more."""
+    if not os.path.lexists(path):
+        return None
+    names = (path.with_name(f"{path.name}.damaged{'' if n == 1 else f'-{n}'}") for n in count(1))
+    free = next(name for name in names if not os.path.lexists(name))
+    files.rename_folder(path, free)
+    return str(free)
 
 
 def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
@@ -90,11 +131,7 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
         learnt = {name: weights[name] for name in learnt}
         weights = merged(weights, low_rank)
     load_weights(model, weights, where=str(newest.path))
-    aside = None
-    if os.path.lexists(run / MODEL):
-        free = next(name for name in _names() if not os.path.lexists(run / name))
-        files.rename_folder(run / MODEL, run / free)
-        aside = str(run / free)
+    aside = _put_aside(run / MODEL)
     progress = facts["progress"]
     best = progress.get("best_step")
     same = best == newest.step and not progress.get("best_averaged") and not _measured_after(run, newest.step)
@@ -106,11 +143,6 @@ def _written(run: Path, newest: Checkpoint, fitted: Sequence[str]) -> Restored:
     beside = {} if tokenizers is None else tokenizer_files(*tokenizers)
     write_model(run, model, parameters(model), beside | {"task.json": about})
     return Restored(str(run), newest.step, best, same, aside, tuple(removed))
-
-
-def _names() -> Iterator[str]:
-    """What a damaged file may be called: each restoring keeps one more."""
-    return (ASIDE if number == 1 else f"{ASIDE}-{number}" for number in count(1))
 
 
 def _measured_after(run: Path, step: int) -> bool:

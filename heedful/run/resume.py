@@ -1,7 +1,7 @@
-"""What a checkpoint of a training holds, and continuing from one.
+"""What a checkpoint of a training holds, and how a training continues from one.
 
-Everything that a step depends on is in it: float32 weights, optimizer, average, the place in the data, what was
-measured so far. Random numbers need no state: they come from counters (`training/loop.py`).
+It holds everything that a step depends on: float32 weights, optimizer, average, the position in the data, the
+measurements so far. Random numbers need no state: they come from counters (`training/loop.py`).
 """
 
 import json
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, MissingError, StorageError
+from heedful.models import kind_of_config
 from heedful.run.folder import METRICS, load_weights, parameters
 from heedful.run.job import Job
 from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, to_yaml, validated
@@ -32,6 +33,9 @@ FREE = {"steps", "epochs", "minutes", "eval_every", "patience", "save_every", "k
 FREE |= {"average_last", "tensorboard"}
 # Keys of paths, which may have moved: what is learnt from and validated on is held to what it was by its content.
 PATHS = {"data.path", "data.valid", "data.test", "data.mix", "data.synthetic", "start_from"}
+# Keys that are in what a checkpoint holds.
+FIXED = {"train.seed", "train.optimizer", "train.precision"}
+BRING_BACK = "bring back the recipe.yaml that this run was begun with, or choose another --out"
 POSITION = ("seed", "step", "epoch", "batch", "tokens", "seconds", "left_out")
 REMEMBERED = "remembered.safetensors"  # of a job whose batches come of the model
 MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
@@ -39,32 +43,32 @@ MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
 
 @dataclass
 class Progress:
-    """What is remembered between steps beside the training's own state."""
+    """What a run remembers between steps, besides the training's own state."""
 
-    best: float | None = None  # the rank of the model that was kept, and its step
+    best: float | None = None  # the rank of the model that is kept, and its step
     best_step: int = 0
-    best_averaged: bool = False  # whether it is the mean of the last checkpoints
+    best_averaged: bool = False  # whether that model is the mean of the last checkpoints
     averaged: int = 0  # the step at which that mean was last measured
-    worse: int = 0  # measurements since then, none of them better
-    tenth: int = 0  # of the training, as of the last step
-    due_step: int = 0  # the last one after which a measurement was due, made or not
-    measured: int = 0  # the step after which was last measured
-    saved: int = 0
-    due: bool = False  # a measurement that a signal cut off, to be made up for
+    worse: int = 0  # measurements since the best one
+    tenth: int = 0  # of the training, at the last step
+    due_step: int = 0  # the last step at which a measurement was due, made or not
+    measured: int = 0  # the step of the last measurement
+    saved: int = 0  # the step of the last checkpoint
+    due: bool = False  # a measurement that a signal interrupted, still to be made
     share: float = 0.0  # of the validation data that is measured on; 0: not chosen yet
-    measuring: float = 0.0  # seconds spent so far, and the last time
-    cost: float = 0.0
+    measuring: float = 0.0  # seconds of all measurements so far
+    cost: float = 0.0  # seconds of the last one
     loss: float = 0.0  # summed since the last line of metrics.jsonl
     count: int = 0
-    beside: dict[str, Sum] = field(default_factory=dict)  # the same of what a loss tells beside itself
+    beside: dict[str, Sum] = field(default_factory=dict)  # the same for `Loss.beside`
 
     def add(self, step: Step) -> None:
-        """A step's loss, and what it tells beside that, for the next line of metrics.jsonl."""
+        """Adds a step's loss and further sums, for the next line of metrics.jsonl."""
         self.loss, self.count = self.loss + step.loss * step.count, self.count + step.count
         self.beside = added(self.beside, step.beside)
 
     def means(self) -> dict[str, float]:
-        """Of all that was added since this was last asked."""
+        """The means of what was added since the last call."""
         found = {
             "train_loss": self.loss / max(1, self.count),
             **{name: own.mean for name, own in sorted(self.beside.items())},
@@ -73,7 +77,7 @@ class Progress:
         return found
 
     def measures(self, step: Step, every: int | None) -> bool:
-        """Whether a measurement is due now: every so many steps, or ten times in all."""
+        """Whether a measurement is due now: every `every` steps, or ten times in all."""
         if every is not None:
             due = step.step % every == 0
         else:
@@ -83,12 +87,12 @@ class Progress:
         return due
 
     def saves(self, step: int, every: int | None) -> bool:
-        """Whether to save at this step, the last one: every so many, or as often as a measurement is due."""
+        """Whether to save after this step: every `every` steps, or whenever a measurement is due."""
         return step % every == 0 if every is not None else self.due_step == step
 
 
 def recipe_text(out: Path) -> str:
-    """What recipe.yaml of the run in `out` says. Raises MissingError or StorageError."""
+    """The text of recipe.yaml of the run in `out`. Raises MissingError or StorageError."""
     path = out / "recipe.yaml"
     if not path.is_file():
         raise MissingError("there is no run to continue", where=str(out), fix="check --out")
@@ -96,7 +100,7 @@ def recipe_text(out: Path) -> str:
 
 
 def plain_recipe(out: Path) -> dict[str, Any]:
-    """What recipe.yaml of the run in `out` says, as it stands there; {} of a model without one."""
+    """The content of recipe.yaml of the run in `out`, unchecked; {} where there is none."""
     if not (out / "recipe.yaml").is_file():
         return {}
     said = read_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
@@ -104,7 +108,7 @@ def plain_recipe(out: Path) -> dict[str, Any]:
 
 
 def begun_recipe(kind: type[R], out: Path) -> R:
-    """The recipe of the run in `out`, which is of this kind."""
+    """The recipe of the run in `out`, of this class."""
     where, text = str(out / "recipe.yaml"), recipe_text(out)
     return _begun(kind, read_yaml(text, where=where), text, where)
 
@@ -114,24 +118,43 @@ def _begun(kind: type[R], data: Any, text: str, where: str) -> R:
 
 
 def same_recipe(recipe: Recipe, out: Path) -> None:
-    """Raises InputError where continuing would be another training than the one that was begun."""
+    """Raises InputError where the recipe is not that of the run in `out`, apart from what may change."""
     where, text = str(out / "recipe.yaml"), recipe_text(out)
     data = read_yaml(text, where=where)
     task = data.get("task") if isinstance(data, dict) else None
     same_task = task == recipe.task
     saved = _begun(type(recipe), data, text, where).model_dump(mode="json") if same_task else {"task": task}
-    free = {f"train.{key}" for key in FREE}
-    found = differences(saved, recipe.model_dump(mode="json"))
-    changed = {key: both for key, both in found.items() if key not in free and not (key in PATHS and _moved(*both))}
-    if changed:
+    if changed := _changed(saved, recipe):
         key = "task" if "task" in changed else next(iter(changed))
         old, new = changed[key]
         what = f"this run was begun with {key} = {old!r}, not {new!r}"
         raise InputError(what, where=str(out), fix="choose another --out, or the same recipe to continue")
 
 
+def _changed(saved: dict[str, Any], recipe: Recipe) -> dict[str, tuple[object, object]]:
+    """What differs of what may not, by its key: what was saved, and what this recipe says."""
+    free = {f"train.{key}" for key in FREE}
+    found = differences(saved, recipe.model_dump(mode="json"))
+    return {key: both for key, both in found.items() if key not in free and not (key in PATHS and _moved(*both))}
+
+
+def changed_since(checkpoint: Checkpoint, recipe: Recipe, out: Path) -> list[str]:
+    """What recipe.yaml says otherwise than at this checkpoint, where somebody has written into it, in a line. Raises
+    InputError for a key that cannot change under way."""
+    saved = checkpoint.json("state.json").get("recipe")  # older ones do not say
+    if saved is None:
+        return []
+    both_have = flat(saved).keys() & flat(recipe.model_dump(mode="json")).keys()  # recipes gain and lose keys
+    changed = {key: both for key, both in _changed(saved, recipe).items() if key in both_have}
+    for key in changed.keys() & FIXED:
+        old, new = changed[key]
+        raise InputError(f"this run was begun with {key} = {old!r}, not {new!r}", where=str(out), fix=BRING_BACK)
+    said = ", ".join(f"{key} = {new!r} (was {old!r})" for key, (old, new) in changed.items())
+    return [f"recipe.yaml was changed since step {checkpoint.step:,}: from here on {said}"] if said else []
+
+
 def _moved(old: object, new: object) -> bool:
-    """Whether paths are called the same, and lie in other folders alone."""
+    """Whether paths differ only in their folders."""
     return _names(old) == _names(new)
 
 
@@ -140,7 +163,7 @@ def _names(paths: Any) -> list[str]:
 
 
 def keep_recipe(recipe: Recipe, out: Path) -> None:
-    """Writes recipe.yaml again where this one says another budget, or other folders, than the one that is there."""
+    """Writes recipe.yaml again if the budget or the folders of the data have changed."""
     if begun_recipe(type(recipe), out) != recipe:
         files.write_text(out / "recipe.yaml", to_yaml(recipe))
 
@@ -157,7 +180,7 @@ def flat(data: dict, prefix: str = "") -> dict[str, object]:
 
 
 def differences(old: dict, new: dict) -> dict[str, tuple[object, object]]:
-    """By the nested keys joined by dots, in their order, what differs: what each has, None where it has nothing."""
+    """What differs between two nested dicts: by dotted keys, sorted, both values, None for a missing one."""
     one, other = flat(old), flat(new)
     both = {key: (one.get(key), other.get(key)) for key in sorted(one.keys() | other.keys())}
     return {key: (was, now) for key, (was, now) in both.items() if was != now}
@@ -182,6 +205,8 @@ def save_state(
         "valid": job.valid_fingerprint,
         "tokenizers": job.tokenizer_hash,
         "format": FORMAT,
+        "recipe": job.recipe.model_dump(mode="json"),
+        "kind": kind_of_config(getattr(job.config, job.saved) if job.saved else job.config),
         "model": to_json(job.config),
         **({"saved": job.saved} if job.saved else {}),
         "position": {key: getattr(state, key) for key in POSITION},
@@ -191,7 +216,7 @@ def save_state(
 
 
 def _all_finite(tensors: Sequence[Tensor]) -> bool:
-    """Whether all numbers are, which the largest of each tensor tells."""
+    """Whether all numbers are finite, by the largest of each tensor."""
     by_device: dict[torch.device, list[Tensor]] = {}
     for tensor in tensors:
         if tensor.is_floating_point() and tensor.numel():
@@ -201,8 +226,8 @@ def _all_finite(tensors: Sequence[Tensor]) -> bool:
 
 
 def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], out: Path) -> Progress:
-    """Sets everything back to where the checkpoint was. Raises InputError for other data than it was trained on, and
-    for a preset that has come to mean another model since."""
+    """Restores `state` from the checkpoint, and returns its progress. Raises InputError where the data or the tokenizer
+    are others than then, and where the preset now means another model."""
     facts = checkpoint.json("state.json")
     number = facts.get("format", 1)
     if "model" in facts:
@@ -237,20 +262,20 @@ def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], 
 
 
 def _need_same_spec(out: Path, job: Job[Any, Any, Any]) -> None:
-    """Raises InputError where a better model would be told of otherwise than the one that is kept, which no key of a
-    recipe changes but by hand."""
+    """Raises InputError where task.json differs from the one that the job would write, as after an edit of recipe.yaml:
+    the next best model would be described differently from the one that is kept."""
     path = out / "task.json"
     if path.is_file():
         spec = json.loads(json.dumps(job.spec()))
         for key, (old, new) in differences(files.read_json(path), spec).items():
             if old is not None:  # older files do not say all
-                fix = "bring back the recipe.yaml that this run was begun with, or choose another --out"
-                raise InputError(f"this run was begun with {key} = {old!r}, not {new!r}", where=str(path), fix=fix)
+                what = f"this run was begun with {key} = {old!r}, not {new!r}"
+                raise InputError(what, where=str(path), fix=BRING_BACK)
 
 
 @torch.no_grad()
 def copy_frozen(state: TrainState) -> None:
-    """What does not learn stands in the average alone."""
+    """Copies the frozen parameters, which only the average holds, into the model."""
     kept = dict(state.average.model.named_parameters())
     for name, parameter in state.model.named_parameters():
         if not parameter.requires_grad:
@@ -258,10 +283,10 @@ def copy_frozen(state: TrainState) -> None:
 
 
 def forget_after(out: Path, step: int, *, measured: bool, averaged: bool) -> None:
-    """Takes the lines of later steps out of metrics.jsonl, which are about to come again.
+    """Removes the lines of later steps from metrics.jsonl: they will be written again.
 
-    `measured`: whether the measurement after this very step is already made; `averaged`: that of the mean of the last
-    checkpoints too.
+    `measured`: whether the measurement at this step has been made; `averaged`: whether that of the mean of the last
+    checkpoints has.
     """
     path = out / METRICS
     if not path.is_file():
@@ -279,7 +304,7 @@ def forget_after(out: Path, step: int, *, measured: bool, averaged: bool) -> Non
 
 
 def best_row(out: Path, progress: Progress) -> dict[str, Any]:
-    """The line of metrics.jsonl that tells of the model that is kept. Raises StorageError where it is not there."""
+    """The line of metrics.jsonl about the model that is kept. Raises StorageError where it is missing."""
     for row in files.read_json_lines(out / METRICS):
         if row["step"] == progress.best_step and "valid_loss" in row and ("averaged" in row) == progress.best_averaged:
             return row
@@ -288,7 +313,7 @@ def best_row(out: Path, progress: Progress) -> dict[str, Any]:
 
 
 def check_space(out: Path, state: TrainState, keep: int) -> None:
-    """Raises StorageError where the disk cannot hold what this training will write."""
+    """Raises StorageError where the disk has no room for what this training will write."""
     weights = sum(parameter.numel() for parameter in state.average.model.parameters()) * 4
     learning = sum(master.numel() for master in state.optimizer.masters) * 4
     checkpoint = weights + 3 * learning  # the average, the weights that learn, and two moments of each

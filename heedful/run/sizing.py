@@ -1,7 +1,7 @@
-"""Which preset a training for so many minutes takes, where none is named: timed on this machine, with the data itself.
+"""Chooses a preset for a budget of minutes, where none is named, by timing them on this machine with the actual data.
 
-The usual one of a task, or a smaller one where it would make too few steps or has too many parameters for so little
-data; a larger one where there is much of both. Each smaller or larger preset reads as long a text as the usual one.
+It is the task's usual preset; a smaller one if that would make too few steps or has too many parameters for the data; a
+larger one if there is enough time and data. Every preset reads texts of the same length as the usual one.
 """
 
 from collections.abc import Sequence
@@ -25,16 +25,16 @@ from heedful.training.loop import Budget, CachingTask, Step, TrainState, fit, st
 from heedful.training.optim import Average, OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, choose_precision
 
-STEPS = 500  # that a model makes at least
+STEPS = 500  # that a model must make, at least
 EACH = 20  # parameters for each token of the data, at most
-SEEN = 1.0  # tokens that a model larger than the usual one sees for each of its parameters, at least
-TRIAL = 4  # steps that are made, of which the quickest counts
-HOPELESS = 8  # times as large as what already makes too few steps: is not tried
+SEEN = 1.0  # tokens that a model larger than the usual one must see for each of its parameters, at least
+TRIAL = 4  # steps of a trial, of which the quickest counts
+HOPELESS = 8  # a model that would make less than STEPS / HOPELESS steps, judging by its size, is not tried
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What a model of a preset does here."""
+    """How a model of a preset performs here."""
 
     preset: str
     parameters: int
@@ -43,7 +43,7 @@ class Trial:
     epoch: int  # steps
 
     def lacks(self, *, usual: bool) -> str:
-        """Why this size is too large; "" where it is not. `usual`: the task's own, or smaller."""
+        """Why this size is too large; "" where it is not. `usual`: it is the usual one, or smaller."""
         seen = None if self.tokens is None else self.tokens * self.steps / self.epoch
         if self.steps < STEPS:
             return f"would make about {self.steps:,.0f} steps"
@@ -55,7 +55,7 @@ class Trial:
 
 
 def with_begun_preset(recipe: Recipe, out: Path) -> Recipe:
-    """The recipe with the preset that was chosen for the run in `out`, if one has begun there."""
+    """The recipe, with the preset that was chosen for the run in `out` if one has begun there."""
     if recipe.preset != AUTO or not (out / "recipe.yaml").is_file():
         return recipe
     begun = begun_recipe(type(recipe), out)
@@ -65,8 +65,8 @@ def with_begun_preset(recipe: Recipe, out: Path) -> Recipe:
 def sized_job(
     task: Task, recipe: Recipe, corpus: Parts[Any] | None, device: torch.device
 ) -> tuple[Job[Any, Any, Any], str]:
-    """A job of the preset that suits the recipe's minutes, and what was chosen and why, in a line. The recipe with that
-    preset is the job's."""
+    """A job with the preset that suits the recipe's minutes, and a line that says what was chosen and why. The job's
+    recipe has that preset."""
     assert task.job is not None
     kind, sizes, minutes = task.job(), recipe.SIZES, recipe.train.minutes
     assert minutes is not None
@@ -98,7 +98,7 @@ def sized_job(
 
 
 def _of_size(recipe: Recipe, preset: str) -> Recipe:
-    """With this preset, which reads as long a text as the usual one."""
+    """The recipe with this preset, and the context length of the usual one."""
     rows = type(recipe).PRESETS()
     usual = type(recipe).model_fields["preset"].default
     longest = [getattr(rows[name], "context_length", None) for name in (usual, preset)]
@@ -107,14 +107,14 @@ def _of_size(recipe: Recipe, preset: str) -> Recipe:
 
 
 def _keep(job: Job[Any, Any, Any], folder: Path) -> None:
-    """What the jobs of other sizes need not learn again."""
+    """Saves what the jobs of other sizes can use again."""
     files.write_json(folder / "data.json", job.facts())
     for name, data in job.tokenizers().items():
         files.write_bytes(folder / name, data)
 
 
 def _trial(job: Job[Any, Any, Any], minutes: float, device: torch.device, smaller: Trial | None = None) -> Trial:
-    """A few steps. One that is far too large, by what a smaller one does, makes none."""
+    """Times a few steps; none if the model is far too large, judging by a smaller one."""
     plan = job.recipe.train
     torch.manual_seed(plan.seed)
     model = make_model(job.config).to(device, DTYPES[choose_precision(device).precision])
@@ -140,6 +140,6 @@ def _trial(job: Job[Any, Any, Any], minutes: float, device: torch.device, smalle
 
 
 def _tokens(batches: Sequence[Any]) -> int | None:
-    """How many tokens there are in all batches, in the first tensor of each; None where they have none."""
+    """How many tokens the first tensors of all batches have; None where a batch has no tensor."""
     first = [next((part.numel() for part in batch if isinstance(part, Tensor)), None) for batch in batches]
     return None if None in first else sum(count for count in first if count is not None)

@@ -1,4 +1,4 @@
-"""Beginning a training with the model of another run: its tokenizer, its configuration, its weights."""
+"""Starting a training from the model of another run: its tokenizers, configuration and weights."""
 
 from collections.abc import Collection, Iterator
 from copy import deepcopy
@@ -18,26 +18,26 @@ from heedful.store.migrations import FORMAT, in_todays_format
 from heedful.store.model import read_model
 from heedful.store.tensors import Tensors
 
-# What task.json says of the tokens around texts, of languages, conversations, and where a model is from: who starts
-# from the run keeps it.
+# The keys of task.json about tokens around texts, languages, conversations and the family of the model: a run that
+# starts from this one keeps them.
 AROUND = ("before", "after", "begin", "end", "forbidden", "languages", "family", "chat", "tags", "tagged")
 
 
 class Start(NamedTuple):
     source: Tokenizer
     target: Tokenizer  # the same object where the run has one for both sides
-    model: dict[str, Any]  # as `models.model_from` takes it
-    around: dict[str, Any]
+    model: dict[str, Any]  # the configuration, as `models.model_from` takes it
+    around: dict[str, Any]  # the keys AROUND of task.json
 
     def facts(self) -> dict[str, Any]:
-        """What `read_start` finds again in a run's data.json."""
+        """For data.json, where `read_start` finds it again."""
         return {"start": {"format": FORMAT} | self.model, "around": self.around}
 
 
 def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
-    """The model of `recipe.start_from`, a run of one of `tasks`; None where it names none.
+    """The model of `recipe.start_from`, a run of one of `tasks`; None where the recipe names none.
 
-    A run that has begun, in the folder `begun`, knows it by itself. Raises InputError or MissingError.
+    A run that has begun, in the folder `begun`, has it in its own files. Raises InputError or MissingError.
     """
     if not recipe.start_from:
         return None
@@ -52,8 +52,8 @@ def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
 
 
 def started_from(recipe: Recipe, *tasks: str) -> tuple[Path, dict[str, Any]]:
-    """The folder of `recipe.start_from`, and its task.json. Raises InputError for a run of none of `tasks`, and where
-    the recipe says what the model is."""
+    """The folder of `recipe.start_from`, and its task.json. Raises InputError for a run of another task than `tasks`,
+    and where the recipe sets fields of the model that the run determines."""
     folder = Path(recipe.start_from)
     name, about = task_name(folder)
     if name not in tasks:
@@ -66,8 +66,8 @@ def started_from(recipe: Recipe, *tasks: str) -> tuple[Path, dict[str, Any]]:
 
 
 def begun_with(recipe: Recipe, folder: Path) -> dict[str, Any]:
-    """The configuration of the model in `folder`, with the recipe's dropout, where it says one, and as few layers as
-    that says. Raises InputError."""
+    """The configuration of the model in `folder`, with the dropout and the numbers of layers that the recipe sets.
+    Raises InputError."""
     model = read_model(folder)[0]
     for key, stack in recipe.STACKS.items():
         if key in recipe.model:
@@ -90,8 +90,8 @@ def with_layers(config: dict[str, Any], stack: str, number: object, *, where: st
 
 
 def with_dropout(config: dict[str, Any], share: object) -> dict[str, Any]:
-    """A configuration with another share of dropout wherever it has some; where it has none, of embeddings and
-    of what comes out of branches. Raises InputError for what is no share."""
+    """A configuration with this dropout wherever it has some; where it has none, at the embeddings and at the ends of
+    residual branches. Raises InputError for a number that is no share."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
         raise InputError(f"model.dropout is {share!r}, expected a number from 0 and below 1", fix="0.1 is usual")
     config = deepcopy(config)
@@ -104,7 +104,7 @@ def with_dropout(config: dict[str, Any], share: object) -> dict[str, Any]:
 
 
 def _dropouts(config: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """The shares of dropout in a configuration: what has each, and its name there."""
+    """The dropout fields in a configuration: the dict that has each, and its key."""
     if isinstance(config, list):
         for one in config:
             yield from _dropouts(one)
@@ -125,9 +125,10 @@ def copy_weights(
     new: tuple[str, ...] = (),
     stacks: Collection[str] = (),
 ) -> None:
-    """Gives `module` the weights of the run in `folder`; of `grown` tensors the first rows, where it has more. Those
-    whose names begin as one of `without` are left there; those as one of `new` the run may lack. Of `stacks` it may
-    have fewer layers, which are taken at equal distances (Shleifer and Rush 2020, section 3.1)."""
+    """Copies the weights of the run in `folder` into `module`. Tensors of `grown` may have more rows in `module`: only
+    the first ones are copied. Names that begin with one of `without` are skipped; those that begin with one of `new`
+    may be missing in the run. The `stacks` of `module` may have fewer layers: these are taken from the run's at equal
+    distances (Shleifer and Rush 2020, section 3.1)."""
     _, tensors = read_model(Path(folder))
     own = parameters(module)
     tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(without)}
@@ -141,7 +142,7 @@ def copy_weights(
 
 
 def _some_layers(tensors: Tensors, own: Collection[str], prefix: str) -> Tensors:
-    """The tensors with as many layers under this prefix as there are among the `own` names."""
+    """The tensors, with as many layers under this prefix as the names in `own` have."""
 
     def layer(name: str) -> int:
         return int(name.removeprefix(prefix).split(".")[0])

@@ -1,4 +1,4 @@
-"""What a training begins with: a model, what is done to it from outside, its optimizer and its average."""
+"""The state at the beginning of a training: the model, prepared as the recipe says, its optimizer and its average."""
 
 from typing import Any
 
@@ -31,8 +31,8 @@ def precision_of(recipe: Recipe, newest: Checkpoint | None, device: torch.device
 def new_state(
     recipe: Recipe, job: Job[Any, Any, Any], device: torch.device, precision: Precision, *, begins: bool
 ) -> TrainState:
-    """The model, its optimizer and its average, as the recipe has them. Where a training `begins`, the model has the
-    weights that it starts from; else those of a checkpoint are still to come."""
+    """The model, its optimizer and its average, as the recipe says. If the training `begins`, the model gets the
+    weights that it starts from; otherwise those of a checkpoint are loaded later."""
     plan = recipe.train
     torch.manual_seed(plan.seed)
     model = make_model(job.config)
@@ -42,7 +42,7 @@ def new_state(
         adapt(model, job.lora, new=job.new_heads())
     model = model.to(device)
     average = Average(model, plan.average)
-    for_inference(average.model, fixed=False)  # measured while it changes
+    for_inference(average.model, fixed=False)  # it is measured, and changes
     optim = OptimConfig(
         optimizer=plan.optimizer,
         lr=plan.lr,

@@ -1,7 +1,7 @@
-"""What a task must offer: a row for `heedful.tasks.TASKS`, and what the parts of the row promise.
+"""What a task must offer: a row for `heedful.tasks.TASKS`, and the interfaces of the row's parts.
 
-A row names its parts, and each is imported when it is asked for: `heed --help` needs no torch, and a translator needs
-nothing of what only detectors do. Whoever uses a row knows these promises and no task.
+A row names its parts, and each is imported when it is first used: `heed --help` needs no torch, and a translator
+nothing that only detectors need. The users of a row know these interfaces, and no task.
 """
 
 import base64
@@ -25,7 +25,7 @@ Part = TypeVar("Part", covariant=True)
 
 @dataclass(frozen=True)
 class Lazy(Generic[Part]):
-    """A part of a row: `Lazy("heedful.tasks.tag.train:TagJob")()` imports the module and hands over what it names."""
+    """A part of a row: `Lazy("heedful.tasks.tag.train:TagJob")()` imports the module and returns the object."""
 
     path: str
 
@@ -36,7 +36,7 @@ class Lazy(Generic[Part]):
 
 @runtime_checkable
 class Served(Protocol):
-    """A finished model in use. `about` is what task.json says of it."""
+    """A finished model in use. `about` is the content of task.json."""
 
     @property
     def model(self) -> "nn.Module": ...
@@ -45,7 +45,7 @@ class Served(Protocol):
 
 
 class Saved(NamedTuple):
-    """What a run's folder says of its model, which is not made. `tokenizers` are the source's and the target's."""
+    """What a run's folder says about its model, without making it. `tokenizers`: the source's and the target's."""
 
     config: Any
     about: Mapping[str, Any]
@@ -55,13 +55,13 @@ class Saved(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """Something that must come to the same, asked in two ways."""
+    """Two ways of computing something that must give the same result."""
 
     name: str
-    figure: float | None  # the largest difference, relative for what is not exact; None: not measured
+    figure: float | None  # the largest difference (relative, unless it must be exactly 0); None: not measured
     limit: float
     notes: tuple[str, ...] = ()  # what is broken, or why nothing was measured, a line each
-    otherwise: str = ""  # what would be wrong, did it not hold
+    otherwise: str = ""  # the consequence where it does not hold
 
     @property
     def holds(self) -> bool:
@@ -69,8 +69,8 @@ class Law:
 
 
 class Scored(NamedTuple):
-    """What a model is worth on one test set, and a line that tells it (None: the scores tell it themselves).
-    `examples` are told as `Job.trained_on` tells them, so that it is known which of them were learnt from."""
+    """The scores on one test set, and a line that reports them (None: one is made from the scores). `examples` have the
+    form of `Job.trained_on`, to find those that the model was trained on."""
 
     name: str
     scores: dict[str, Any]
@@ -79,40 +79,36 @@ class Scored(NamedTuple):
     examples: Iterable[str] = ()
 
 
-def may_be_gathered(options: Any) -> bool:
-    return True
-
-
 class Ask(NamedTuple):
     """A question that a model can be asked. `answers(served, inputs, options)` gives a record for each answer: plain
-    data that a terminal prints, a server sends and Python returns. `options` is a frozen dataclass of what can be
-    chosen, all of which has defaults."""
+    data that a terminal prints, a server sends and Python returns. `options` is a frozen dataclass whose fields all
+    have defaults."""
 
     answers: Callable[[Any, Sequence[str], Any], Iterator[Mapping[str, Any]]]
     options: type[Any]
-    # The records of each input, where it may have another number of them than one.
+    # The list of records of each input, where there may be several or none.
     each: Callable[[Any, Sequence[str], Any], Iterator[Sequence[Mapping[str, Any]]]] | None = None
-    # Whether inputs of several who ask with these options may be asked as one list: not where options are listed by
-    # input, or an answer depends on the number of its input.
-    gathers: Callable[[Any], bool] = may_be_gathered
-    reads: str = "texts"  # what an input is: "texts", or "pictures", the names of their files
-    makes: bool = False  # whether an input may be "", no picture: a new one is made
-    local: bool = False  # options name files or folders of the machine: nothing that others may ask
+    # Whether requests with these options may be answered as one list of inputs: not where the options have an entry for
+    # each input, or an answer depends on the position of its input.
+    gathers: Callable[[Any], bool] = lambda options: True
+    reads: str = "texts"  # what an input is: "texts", or "pictures", given by the names of their files
+    makes: bool = False  # whether an input may be "": then a new picture is made
+    local: bool = False  # options name files or folders of this machine: not offered over HTTP
 
 
 @dataclass(frozen=True)
 class NoOptions:
-    """Of a question of which nothing can be chosen."""
+    """For a question without options."""
 
 
 NOTHING = NoOptions()
 
 
-SVG, PNG = b"<?xml", b"\x89PNG"  # how such a picture begins; any other is a page
+SVG, PNG = b"<?xml", b"\x89PNG"  # the first bytes of such a picture; any other is an html page
 
 
 class Looked(NamedTuple):
-    """A picture of what a model looked at, as the content of a file, what a person reads, and what a machine does."""
+    """A picture of what a model looked at (the content of a file), a text for people, and facts for programs."""
 
     picture: bytes
     told: str
@@ -122,7 +118,7 @@ class Looked(NamedTuple):
         return f"Looked({self.told!r}, a picture of {len(self.picture):,} bytes)"
 
     def _repr_html_(self) -> str:
-        """For a notebook: the picture, and what is told of it."""
+        """For a notebook: the picture, and the text."""
         told = f"<pre>{html.escape(self.told)}</pre>"
         if self.picture.startswith((SVG, PNG)):
             kind = "png" if self.picture.startswith(PNG) else "svg+xml"
@@ -142,8 +138,8 @@ class NamedWeights(NamedTuple):
 
 
 class Feed(NamedTuple):
-    """How a model reads one input, for who watches its forward pass: what goes in, as people read it; the pass, which
-    gives the logits (V) of what is said in the end, or None; and the names of those V answers."""
+    """One input of a model, for watching its forward pass: the input in readable tokens; the pass, which returns the
+    logits (V) of the answer, or None; and the names of the V answers."""
 
     tokens: Sequence[str]
     run: "Callable[[], Tensor | None]"
@@ -152,7 +148,7 @@ class Feed(NamedTuple):
 
 @dataclass(frozen=True)
 class Inside:
-    """How models are looked into: at one input, with options that are a dataclass."""
+    """How to look inside a task's models at one input; the options are a dataclass."""
 
     look: Lazy[Callable[[Any, str, str, Any], Looked]] | None = None
     options: Lazy[type[Any]] = Lazy("heedful.run.task:NoOptions")
@@ -161,8 +157,8 @@ class Inside:
 
 
 class HubFiles(NamedTuple):
-    """What stands beside the weights in a folder of the Hub, the ids and names that its config.json repeats, what it
-    says beside what makes the model, and lines about what is not kept."""
+    """The files beside the weights in a folder of the Hub; the ids and names that its config.json repeats; further keys
+    of config.json; and lines about what is not kept."""
 
     files: dict[str, Any]
     ids: dict[str, Any]
@@ -172,12 +168,12 @@ class HubFiles(NamedTuple):
 
 @dataclass(frozen=True)
 class Hub:
-    """How what stands beside the weights moves from and to a folder of the Hub.
+    """Converts the files beside the weights from and to a folder of the Hub.
 
-    `read` gets their folder, their config.json completed by what it leaves out, and our configuration, and gives a
-    run's small files, task.json among them; `write` gets a run's folder and its model. `recast`: an equal model, as a
-    `heedful.exchange.hf.rules.Recast`, where what stands beside the weights here is part of them there. `told_by`:
-    whether their folder is of this task, where another has models of the same kind.
+    `read` gets their folder, their config.json with its defaults, and our configuration, and returns a run's small
+    files, task.json among them; `write` gets a run's folder and its model. `recast` returns an equal model, as a
+    `heedful.exchange.hf.rules.Recast`, where the Hub has in the weights what a run has in other files. `told_by`:
+    whether their folder is of this task, where another task has models of the same kind.
     """
 
     read: Callable[[Path, dict[str, Any], Any], dict[str, Any]]
@@ -187,33 +183,33 @@ class Hub:
 
 
 class LibraryEngine(NamedTuple):
-    """Another library that serves a run's models: makes a folder of its own of a run, and models that search by it.
+    """Another library that can run a task's models.
 
-    `export(run, served, out, quantize=None)` gives the largest difference of a log-probability, in nats; `laws(run,
-    served, texts)` are what must hold of it.
+    `export(run, served, out, quantize=None)` makes that library's folder, and returns the largest difference of a
+    log-probability, in nats; `laws(run, served, texts)` are the laws that the result must keep.
     """
 
-    load: Callable[[Path], Any] | None
+    load: Callable[[Path], Any] | None  # a model that searches by the library
     export: Callable[..., float]
     laws: Callable[[Path, Any, Sequence[str]], Iterator[Law]]
-    kind: str  # what the library calls such a model
+    kind: str  # the library's class for such a model
     library: str = "CTranslate2"
-    lost: Callable[[Any], Sequence[str]] = lambda served: ()  # lines about what its folder does not keep of a model
+    lost: Callable[[Any], Sequence[str]] = lambda served: ()  # lines about what its folder does not keep
 
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Texts, or pictures, as vectors."""
+    """Turns texts or pictures into vectors."""
 
     def embed(self, inputs: str | Sequence[str]) -> Any: ...
 
     def vectors_of(self, inputs: Sequence[str]) -> tuple[Any, list[str]]:
-        """The vectors of several, and a warning for each that was not read as a whole, or ""."""
+        """The vectors of several inputs, and for each a warning if it was not read as a whole, or ""."""
 
 
 class TrainOption(NamedTuple):
-    """An option of `heed train` that a task has of its own: the key of the recipe that it sets, and what that is.
-    `metavar` is what stands for its value; an option of `several` may be given again."""
+    """A task's own option of `heed train`: the key of the recipe that it sets, and its help. `several`: it may be given
+    more than once."""
 
     key: str
     help: str
@@ -226,47 +222,47 @@ class Task:
     """One row: a task of `heed train`, or a kind of model that is only imported (without a `job`)."""
 
     name: str  # after `heed train`, and in task.json
-    data: str  # what it learns from, in a few words
+    data: str  # what it is trained on, in a few words
     does: str = ""  # what its models do: "this run ..."
-    example: str = ""  # a text that they may be asked, where the run knows none of its own
-    served: "Lazy[type[Any]]"  # has `load(run, device=...)`, and gives a Served
-    facts: Lazy[Callable[[Saved], dict[str, Any]]]  # what `heed info` tells of a run
-    laws: Lazy[Callable[[Any, Sequence[str]], Iterable[Law]]]  # of a Served, and texts to check it on
+    example: str = ""  # an example input, for runs that have none of their own
+    served: "Lazy[type[Any]]"  # has `load(run, device=...)`, which returns a Served
+    facts: Lazy[Callable[[Saved], dict[str, Any]]]  # what `heed info` prints about a run
+    laws: Lazy[Callable[[Any, Sequence[str]], Iterable[Law]]]  # checks a Served on some texts
     # Training.
     job: "Lazy[type[Job[Any, Any, Any]]] | None" = None
     recipe: "Lazy[type[Recipe]] | None" = None
     train_options: Mapping[str, TrainOption] = field(default_factory=dict)  # by their names
     counted: str = "tokens"  # what its loss is a mean over
-    # Fits a model to a budget of minutes, by its recipe, its folder, a device, and the data where they are in memory.
+    # Fits a model to a budget of minutes: gets the recipe, the folder, the device, and the data if they are in memory.
     sized: "Lazy[Callable[[Recipe, Path, torch.device, Any], tuple[Recipe, str]]] | None" = None
-    # What a training is told that begins with a model that has learnt already, by its recipe, and why.
+    # Settings for a training that starts from a trained model, by its recipe, and the reason.
     tuned: "Lazy[Callable[[Any], tuple[dict[str, Any], str]]] | None" = None
-    # And one that begins with nothing, of which no size is chosen; by its data too, where they are in memory.
+    # Settings for a training of a new model whose size is not given, by its recipe and the data if they are in memory.
     suited: "Lazy[Callable[[Any, Any], tuple[dict[str, Any], str]]] | None" = None
-    headline: tuple[str, ...] = ()  # the scores that `heed info` tells
+    headline: tuple[str, ...] = ()  # the scores that `heed info` prints
     # Use. A module's COMMANDS are functions with the annotations of the command line.
     asks: Mapping[str, Lazy[Ask]] = field(default_factory=dict)  # by their verbs
-    streams: str = ""  # the verb whose answers a language model gives piece by piece
-    converses: str = ""  # the verb whose answers are its turns in a conversation, piece by piece too
+    streams: str = ""  # the verb whose answers can be streamed
+    converses: str = ""  # the verb whose answers are turns of a conversation; they can be streamed too
     commands: Lazy[Sequence[Any]] | None = None
     evaluate: Lazy[Callable[[Any, Any], Iterator[Scored]]] | None = None
     eval_options: Lazy[type[Any]] | None = None  # a dataclass of the options that `evaluate` reads; None: `data` alone
     inside: Inside = Inside()
-    # By task.json: what it translates from and to.
+    # From task.json: the languages that it translates from and to.
     languages: Lazy[Callable[[Mapping[str, Any]], tuple[str, str] | None]] | None = None
-    # Likewise all of its directions, where it has several; none where it has one.
+    # From task.json: all directions of a model that has several; empty where it has one.
     directions: Lazy[Callable[[Mapping[str, Any]], list[tuple[str, str]]]] | None = None
-    # Has `load(run, device=...)` and, unless what is served is one, `of(served)`, and gives an Embedder.
+    # Has `load(run, device=...)`, which returns an Embedder, and `of(served)`, unless the Served is an Embedder itself.
     embedder: Lazy[type[Any]] | None = None
     # Other libraries.
     hub: Lazy[Hub] | None = None
-    hub_kind: str = ""  # what config.json calls the models that `hub` moves
-    hub_head: str = ""  # which of their heads, where models of this kind have one of several
+    hub_kind: str = ""  # the kind in config.json of the models that `hub` converts
+    hub_head: str = ""  # their head, where models of this kind may have different ones
     hub_lacks: str = ""  # why there is no `hub`
     engines: Mapping[str, Lazy[LibraryEngine]] = field(default_factory=dict)
-    # Files of a run that are fitted to its weights, and the command that makes each again, of {run}.
+    # Files of a run that are fitted to its weights, and the command that makes each again for {run}.
     fitted: Mapping[str, str] = field(default_factory=dict)
-    # task.json of such a run says this task, where it is not `name`; and holds this key, where others say so too.
+    # The task that task.json names, where it is not `name`; and a key that tells this task from that one.
     saved_as: str = ""
     marked: str = ""
-    uses: tuple[str, ...] = ()  # other tasks that its modules know of
+    uses: tuple[str, ...] = ()  # other tasks that its modules may import

@@ -1,10 +1,10 @@
-"""How the threads that share a product of matrices wait for each other while other programs want the same cores.
+"""How the threads that share a matrix product wait for each other while other programs use the same cores.
 
-libgomp's threads wait by trying again and again for milliseconds before they sleep. On a quiet machine that is the
-fastest way; where the thread that is waited for has lost its core to another program, it is time lost for all. libgomp
-itself waits a three-hundredth as long in a process with more of its threads than there are cores. So while others are
-busy, idle threads are held beside those that work, in a training and in every command. What is computed, and by how
-many threads, stays the same.
+libgomp's threads spin for milliseconds before they sleep. On a quiet machine that is fastest; but if the awaited thread
+has lost its core to another program, spinning wastes the time of all. libgomp spins only a three-hundredth as long in a
+process that has more of its threads than there are cores. So while other programs are busy, this module keeps idle
+threads beside the working ones, in trainings and in every command. What is computed, and by how many threads, stays the
+same.
 """
 
 import os
@@ -16,15 +16,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar
 
-STAT = Path("/proc/stat")  # of Linux; elsewhere threads wait as they do
-CHOSEN = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # in the environment: how they are to wait has been said
+STAT = Path("/proc/stat")  # of Linux; elsewhere nothing is changed
+CHOSEN = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")  # where the environment has one of these, the user has decided
 EVERY = 0.25  # seconds between two looks at the machine
-BUSY = 0.25  # cores that others use
-SHARED = 1 << 17  # numbers in a sum that torch gives to all of its threads
+BUSY = 0.25  # cores used by others, from which the machine counts as busy
+SHARED = 1 << 17  # elements of a sum that torch computes with all its threads
 
 
 class Others:
-    """How many of the cores that this process may use are used by other programs, since it was asked last."""
+    """How many of the cores that this process may use other programs have used since the last call."""
 
     def __init__(self) -> None:
         self.cores = {f"cpu{core}" for core in os.sched_getaffinity(0)}
@@ -36,7 +36,7 @@ class Others:
         return max(0.0, every - mine) / max(seconds, 1e-9)
 
     def _used(self) -> tuple[float, float, float]:
-        """Seconds of all programs (those that give way, being nice, left out), of this one, and of the clock."""
+        """CPU seconds of all programs (except nice ones) and of this one, and the time of the clock."""
         ticks = 0
         for line in STAT.read_text().splitlines():
             name, *words = line.split()
@@ -48,8 +48,8 @@ class Others:
 
 
 class Waits:
-    """Inside a `with`, a thread sees to it that this process waits briefly while others are busy. Does nothing for one
-    thread, inside another such `with`, or where how to wait has been chosen in the environment."""
+    """Inside a `with`, a background thread makes this process wait only briefly while others are busy. Does nothing
+    with one thread, inside another such `with`, or where the environment says how to wait."""
 
     _outer: ClassVar["Waits | None"] = None
 
@@ -65,7 +65,7 @@ class Waits:
         return bool(self._held)
 
     def look(self) -> None:
-        """What others do may have changed."""
+        """Adapts to what other programs do now."""
         if self.others is None or "torch" not in sys.modules:
             return
         busy = self.others.busy() > BUSY
@@ -98,18 +98,18 @@ class Waits:
 
 
 def _needed(cores: int) -> int:
-    """So many idle teams make more threads than there are cores."""
-    import torch  # whoever imports it is waited for
+    """How many idle teams are needed for more threads than there are cores."""
+    import torch  # waits for another thread that is importing it
 
     if sys.modules.get("torch") is not torch:
-        return 0  # that import was interrupted, and left a part of the module
-    with ThreadPoolExecutor(1) as new:  # a thread keeps the number that it began with
+        return 0  # that import was interrupted
+    with ThreadPoolExecutor(1) as new:  # a new thread has the default number of threads
         threads = new.submit(torch.get_num_threads).result()
     return -(-(cores - threads + 1) // (threads - 1)) if threads > 1 else 0
 
 
 class Idle:
-    """As many threads of libgomp's as torch uses, asleep until `end`."""
+    """A team of as many libgomp threads as torch uses, asleep until `end`."""
 
     def __init__(self) -> None:
         self._over, made = threading.Event(), threading.Event()

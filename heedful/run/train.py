@@ -1,8 +1,8 @@
 """A training run: a recipe in, a folder out.
 
-`train` is a generator of events; the command line draws them, a program may ignore them. The folder that it fills
-can be read by a person, used as a model as soon as the first score is there, and be continued at any time: by the
-same command, after whatever ended it.
+`train` is a generator of events; the command line prints them, a program may ignore them. The folder that it fills is
+readable for people, is a usable model after the first measurement, and can be continued by the same command, whatever
+ended the training.
 """
 
 import signal
@@ -18,7 +18,7 @@ from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, RankError, counted
 from heedful.look.draw import curves, panels, to_bytes
 from heedful.run.averaging import planned_steps
-from heedful.run.begin import Begun, begin, checked, first_look, make_job, reading
+from heedful.run.begin import Begun, begin, checked, make_job, reading
 from heedful.run.device import best_device
 from heedful.run.events import Checkpointed, Event, Finished, Note, Trained
 from heedful.run.folder import METRICS
@@ -38,9 +38,9 @@ from heedful.training.ranks import Ranks, join_ranks
 from heedful.training.signals import Leave, Signals
 
 LOG_EVERY = 20  # steps between two lines of metrics.jsonl
-EPOCHS = 10.0  # where no budget is given
-SEEN = 5  # steps before the time that is left is told by them
-PATIENCE = 10  # steps that may be skipped one after another, and times that training may be set back
+EPOCHS = 10.0  # of a training without a budget
+SEEN = 5  # steps before the remaining time is estimated from them
+PATIENCE = 10  # steps that may be skipped in a row, and times that a training may be set back
 AGAIN = "the same command continues from there"
 
 
@@ -55,10 +55,10 @@ def train(
 ) -> Iterator[Event]:
     """Trains a model for a task into the folder `out`, or continues the training that is there.
 
-    Under `torchrun` the ranks train together, and all but the first yield nothing. `corpus` stands in for the
-    recipe's data, and `device` for the best one here. Raises InputError before the first step for whatever is wrong
-    with the recipe or the data, leaving nothing behind; NonFiniteError where training breaks down; Interrupted, when
-    all is saved, after SIGINT, SIGTERM, SIGUSR1 or SIGHUP.
+    Under `torchrun` the ranks train together, and all but the first yield nothing. `corpus` replaces the recipe's data,
+    and `device` the best device here. Raises InputError before the first step for whatever is wrong with the recipe or
+    the data, leaving nothing behind; NonFiniteError where the training diverges; Interrupted after SIGINT, SIGTERM,
+    SIGUSR1 or SIGHUP, once everything is saved.
     """
     if not torch.is_grad_enabled():
         what = "gradients are switched off here, by torch.no_grad or torch.inference_mode"
@@ -71,7 +71,8 @@ def train(
             if corpus is None:
                 if line := reading(recipe):
                     yield Note(line)
-                corpus, told = first_look(task, recipe)
+                if task.job is not None:
+                    corpus, told = task.job().first_look(recipe, out if begun else None)
                 yield from map(Note, told)
             job = make_job(task, recipe, corpus, out if begun else None, where)
             files.make_folder(out)
@@ -101,14 +102,14 @@ class _Run:
             self._go_back(begun.newest)
             self.notes.append(f"continuing from step {self.state.step}")
         elif ranks.first:
-            forget_after(out, 0, measured=False, averaged=False)  # what an attempt told that saved nothing
+            forget_after(out, 0, measured=False, averaged=False)  # lines of an earlier attempt that saved nothing
         self.task = CachingTask(self.job.task(self.state.model))
-        self.set_back = 0  # times, without a checkpoint in between
+        self.set_back = 0  # times in a row, without a checkpoint in between
         if ranks.first:
             check_space(out, self.state, max(self.plan.keep, self.plan.average_last))
             self.log = Log(out, step=self.state.step, tensorboard=self.plan.tensorboard)
             self.validation = Validation(self.job, out, self.log, signals)
-        ranks.gather([float(self.state.step)])  # all have read the checkpoint before one is written
+        ranks.gather([float(self.state.step)])  # waits until all ranks have read the checkpoint
 
     def close(self) -> None:
         if self.ranks.first:
@@ -119,7 +120,7 @@ class _Run:
             for event in self._events():
                 if self.ranks.first:
                     yield event
-        except Leave:  # a signal came while something was under way that can be done again
+        except Leave:  # a signal interrupted something that can be repeated
             if self.progress.saved != self.state.step:
                 yield self._save()
             raise self._interrupted(self.signals.number) from None
@@ -152,7 +153,7 @@ class _Run:
             yield finished
 
     def _continued(self) -> Iterator[Note]:
-        """Says it where nothing is left of the budget of a training that is continued; else its recipe is kept."""
+        """For a training that is continued: a note if its budget is used up; otherwise its recipe is saved."""
         if self.state.step == 0:
             return
         budget, batches = self._budget(), len(self.task.batches(self.state.epoch, self.state.model))
@@ -169,7 +170,7 @@ class _Run:
             keep_recipe(self.recipe, self.out)
 
     def _steps(self) -> Iterator[Event]:
-        """Trains until the budget, or patience, is at its end."""
+        """Trains until the budget or the patience is used up."""
         plan, state = self.plan, self.state
         steps = fit(
             self.task,
@@ -181,7 +182,7 @@ class _Run:
             signal=lambda: self.signals.number,
             halves=self.job.halves and not plan.compile,
         )
-        recent: list[tuple[int, float]] = []  # how much the loss of a step was a mean over, and how long the step took
+        recent: list[tuple[int, float]] = []  # of the last steps: the count of the loss, and the seconds
         before = state.seconds
         skipped = 0
         for step in self._with_ranks(steps):
@@ -214,7 +215,7 @@ class _Run:
                 break
 
     def _described(self) -> str:
-        """The data, the model, and how long an epoch is, in a line."""
+        """The data, the model, and the length of an epoch, in a line."""
         count = sum(parameter.numel() for parameter in self.state.average.model.parameters())
         steps = self._steps_an_epoch()
         together = f", {self.ranks.size} ranks" if self.ranks.size > 1 else ""
@@ -230,7 +231,8 @@ class _Run:
         return steps_in(len(self.task.batches(self.state.epoch, self.state.model)), self.plan.accumulate)
 
     def _too_short(self, loss: float) -> Iterator[Note]:
-        """Says it where a training was too short for its scores to mean much. `loss`: of the best model, measured."""
+        """A note if the training was too short for its scores to mean much. `loss`: the best model's, on validation
+        data."""
         state, chance = self.state, self.job.chance()
         epochs = state.epoch + state.batch / len(self.task.batches(state.epoch, state.model))
         why = too_little(state.step, epochs, loss, chance, started=bool(self.recipe.start_from))
@@ -239,7 +241,7 @@ class _Run:
 
     @property
     def _frugal(self) -> bool:
-        """Whether time is what bounds this training, and how often to measure is not said."""
+        """Whether the training has a budget of minutes, and no interval between measurements is given."""
         return self.plan.minutes is not None and self.plan.eval_every is None
 
     def _choose_share(self) -> Iterator[Note]:
@@ -247,30 +249,30 @@ class _Run:
         if not self.ranks.first:
             return
         if minutes is not None and self._frugal:
-            with suppress(Leave):  # the next step leaves
+            with suppress(Leave):  # the next step will leave
                 self.validation.choose_share(self.state, progress, minutes)
                 yield Note(beside(minutes, progress.share))
-        elif progress.share:  # what was measured before is compared with
+        elif progress.share:  # as in the measurements before
             self.validation.take_share(progress.share)
 
     def _stops(self) -> bool:
-        """Whether `patience` is at its end, on all ranks as on the first."""
+        """Whether `patience` is used up; the first rank decides for all."""
         patience = self.plan.patience
         return patience is not None and bool(self.ranks.share(self.progress.worse >= patience))
 
     def _affords(self, step: Step) -> bool:
-        """Whether a measurement that is due is made: those of a frugal training take a fifth of its time at most."""
+        """Whether there is time for a measurement that is due: in a frugal training they take at most a fifth."""
         return not self._frugal or self.progress.measuring + self.progress.cost <= SHARE * step.seconds
 
     def _left(self, step: Step, seen: int) -> float | None:
-        """Seconds until the budget ends, told from the steps so far once some of this call have been seen."""
+        """Seconds until the budget ends, estimated from the steps of this call once there are enough of them."""
         bounds = [] if self.plan.minutes is None else [60 * self.plan.minutes - step.seconds]
         if seen >= SEEN and step.progress > 0:
             bounds.append(step.seconds * (1 / step.progress - 1))
         return max(0.0, min(bounds)) if bounds else None
 
     def _with_ranks(self, steps: Iterator[Step | Skipped]) -> Iterator[Step | Skipped]:
-        """A rank that was told to leave need not say that the others have left."""
+        """The steps; a rank that got a signal itself reports that, and not that the other ranks are gone."""
         try:
             yield from steps
         except RankError:
@@ -282,11 +284,11 @@ class _Run:
         if self.ranks.first:
             yield self.validation.measure(self.state, self.progress)
         self.progress.due, self.progress.measured = False, self.state.step
-        if self.progress.saved == self.state.step:  # before it was measured, which is to be in that checkpoint too
+        if self.progress.saved == self.state.step:  # saved before the measurement: that belongs in the checkpoint too
             self._save()
 
     def _measure_mean(self) -> Iterator[Event]:
-        """The mean of the last checkpoints, once they are all there: it is kept where it is better."""
+        """Measures the mean of the last checkpoints, and keeps it if it is better."""
         if self.ranks.first:
             plan = self.plan
             measured, count = self.validation.measure_mean(
@@ -297,7 +299,7 @@ class _Run:
             yield Note(f"the mean of the last {mean_of}: validation loss {measured.valid_loss:.4f}; it {how}")
             yield measured
         self.progress.averaged = self.state.step
-        self.progress.saved = -1  # what was measured is to be in the last one
+        self.progress.saved = -1  # the last checkpoint must include this measurement
 
     def _save(self) -> Checkpointed:
         self.progress.saved = self.state.step
@@ -329,7 +331,7 @@ class _Run:
         return Interrupted(what, number=number, where=str(self.out))
 
     def _put_right(self, skipped: Skipped, times: int) -> Iterator[Note]:
-        """Leaves a step out that was not finite, or goes back to the last checkpoint and leaves it out then."""
+        """Skips a step that was not finite, or goes back to the last checkpoint, from where the batch is left out."""
         error = skipped.error
         if self.plan.non_finite == "skip":
             if times >= PATIENCE:
@@ -353,14 +355,14 @@ class _Run:
             averaged = self.progress.averaged == self.state.step
             forget_after(self.out, self.state.step, measured=not self.progress.due, averaged=averaged)
             if self.progress.best_step:
-                best_row(self.out, self.progress)  # without which the training could not be told of at its end
+                best_row(self.out, self.progress)  # raises now where it is missing: it is needed at the end
 
 
 def _finish(
     job: Job[Any, Any, Any], out: Path, state: TrainState, progress: Progress, device: torch.device
 ) -> tuple[Finished, float]:
-    """Scores the best model on the test sets, and writes what a reader of the folder wants to know. The scores, and the
-    best model's loss on the validation data."""
+    """Scores the best model on the test sets, and writes plots, scores and the model card. Returns the scores, and the
+    best model's validation loss."""
     finished = Finished(state.step, state.seconds / 60, job.finish(out, str(device)))
     rows = files.read_json_lines(out / METRICS)
     files.make_folder(out / "plots")

@@ -1,1 +1,1 @@
-"""Models over HTTP: what programs and a page in a browser ask of them, on one's own machine."""
+"""Models over HTTP, for programs and for pages in a browser, on one's own machine."""

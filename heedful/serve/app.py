@@ -1,4 +1,4 @@
-"""The application: every route, in one place. Each module of routes gives a router, made for the models there are."""
+"""The application, with all routes. Each module of routes makes a router for the models that are served."""
 
 import re
 import socket
@@ -27,8 +27,7 @@ NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")  # of a host
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """What routes are made for: the models by their names, the folder in which runs are looked for, and whether who
-    asks must have a key."""
+    """What the routes need: the models by name, the folder with runs, and whether clients must send a key."""
 
     models: Models
     meters: Meters
@@ -36,7 +35,7 @@ class Serving:
     keyed: bool
 
 
-# A line for each module of routes.
+# One line for each module of routes.
 ROUTES: tuple[Callable[[Serving], APIRouter], ...] = (
     lambda serving: own.routes(serving.models, serving.meters),
     lambda serving: chats.routes(serving.models),
@@ -51,8 +50,8 @@ ROUTES: tuple[Callable[[Serving], APIRouter], ...] = (
 
 
 def rules_for(host: str, key: str | None, names: Sequence[str] = ()) -> Rules:
-    """Who may ask a server that listens at this host, and that a proxy hands on what is asked of these names. Raises
-    InputError for one that others reach, without a key, and for what is no name."""
+    """The rules for a server that listens at `host`; `names` are those by which a proxy forwards requests to it. Raises
+    InputError where other machines can reach it and there is no key, and for an invalid name."""
     for name in names:
         if not NAME.fullmatch(name):
             what = f"{name!r} is not the name of a host"
@@ -75,7 +74,7 @@ def open_routes(app: FastAPI) -> list[tuple[str, str]]:
 
 
 def make_app(models: Models, *, rules: Rules | None = None, runs: Path = Path("runs")) -> FastAPI:
-    """All routes, behind the gate. As it ends, so do the threads of the models."""
+    """All routes, behind the gate. The threads of the models end with the application."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -88,7 +87,14 @@ def make_app(models: Models, *, rules: Rules | None = None, runs: Path = Path("r
     for model in models.values():
         if isinstance(model, Engine):
             model.count_in(meters)
-    app = FastAPI(title="heedful", docs_url=None, redoc_url=None, lifespan=lifespan, redirect_slashes=False)
+    app = FastAPI(
+        title="heedful",
+        servers=[{"url": "."}],
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
     rules = rules or Rules()
     serving = Serving(models=models, meters=meters, runs=runs, keyed=rules.key is not None)
     app.state.routers = [routes(serving) for routes in ROUTES]
@@ -100,7 +106,7 @@ def make_app(models: Models, *, rules: Rules | None = None, runs: Path = Path("r
 def behind_gate(
     app: FastAPI, rules: Rules, meters: Meters, direct: Mapping[tuple[str, str], Handler] | None = None
 ) -> FastAPI:
-    """The application, which every request comes to through the gate, and whose errors are answers."""
+    """Puts the gate before an application, and turns its errors into answers."""
     for kind in (Refused, HeedError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _refused)
     app.add_middleware(lambda inner: Gate(inner, rules, meters, direct))
@@ -108,7 +114,7 @@ def behind_gate(
 
 
 def _direct(routers: Iterable[APIRouter]) -> dict[tuple[str, str], Handler]:
-    """What answers at a method and a path, of the routes that read the request themselves."""
+    """The handlers, by method and path, of the routes that read the request themselves."""
     found = [route for router in routers for route in router.routes if isinstance(route, Direct) and route.alone]
     return {(method, route.path): route.get_route_handler() for route in found for method in route.methods or ()}
 

@@ -1,4 +1,4 @@
-"""What is served: a few facts of each model, and its figure 1."""
+"""The models that are served: a few facts about each, and the figure of its architecture."""
 
 import dataclasses
 from typing import Any
@@ -32,7 +32,7 @@ def routes(models: Models) -> APIRouter:
 
 
 def _targets(model: Hosted) -> dict[str, list[str]] | None:
-    """Of a model of several languages: what each is translated to."""
+    """For a model of several languages: the targets of each source language."""
     targets: dict[str, list[str]] = {}
     for source, target in model.row.directions()(model.served.about) if model.row.directions else []:
         targets.setdefault(source, []).append(target)
@@ -40,7 +40,7 @@ def _targets(model: Hosted) -> dict[str, list[str]] | None:
 
 
 def described(model: Hosted) -> dict[str, Any]:
-    """A model's name, what it does, what can be asked of it, and how good it is."""
+    """A model's name, what it does, its verbs, and its scores."""
     row, about = model.row, model.served.about
     asks = {verb: part() for verb, part in row.asks.items()}
     languages = None if row.languages is None else row.languages()(about)

@@ -1,4 +1,4 @@
-"""Turns of a conversation: what chat models answer, one by one in the batch that lives on; and our own route to it."""
+"""Chat models: the answer to a conversation, generated in the running batch; and our own route for it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from heedful.data.text.conversations import messages_of
 from heedful.errors import InputError, counted
 from heedful.serve.hosted import TOGETHER, Hosted, Models, StreamedPiece, Writing
 from heedful.serve.own import MOST_LETTERS, MOST_TOKENS, STRICT, given_json, model_for, openapi_body, request_model, sse
+from heedful.serve.public import EventStream
 from heedful.serve.refusals import Refused
 from heedful.verbs.use import options_of
 
@@ -23,7 +24,7 @@ MOST_MESSAGES = 1024
 
 @runtime_checkable
 class Converses(Protocol):
-    """What is asked of a chat model: what it reads of a conversation, and the blanks that stand before its answers."""
+    """What is needed of a chat model: the prompt that it makes of a conversation, and the blanks before its answers."""
 
     def asked(self, messages: Sequence[Spoken], tokens: int) -> Any: ...
     @property
@@ -31,15 +32,15 @@ class Converses(Protocol):
 
 
 class Reading:
-    """A conversation as one model reads it: the tokens of its prompt, how many an answer may have, and how many of the
-    first turns the context had no room for."""
+    """A conversation as a model reads it: the prompt's tokens, the most tokens of an answer, and how many of the first
+    turns were dropped because the context had no room for them."""
 
     def __init__(self, hosted: Hosted, asked: Any, lead: str) -> None:
         self.hosted, self.ids, self.tokens, self.forgotten = hosted, asked.ids, asked.tokens, asked.forgotten
         self.lead = lead
 
     def begun(self, tokens: Sequence[int]) -> "Reading":
-        """As if the answer began with these tokens. Raises Refused for tokens that are none, or too many."""
+        """Makes the answer begin with these tokens. Raises Refused for invalid or too many tokens."""
         size = self.hosted.served.tokenizer.size  # type: ignore[attr-defined]
         if not all(0 <= token < size for token in tokens):
             raise Refused(400, "tokens that the model does not have", f"they are 0 to {size - 1:,}")
@@ -63,7 +64,7 @@ class Reading:
 
 
 def without(held: str, text: str) -> tuple[str, str]:
-    """A piece without the blanks that are still to be held back, and what of these is left."""
+    """A piece without the blanks that are held back, and those that remain to be held back."""
     if held.startswith(text):
         return "", held[len(text) :]
     return text.removeprefix(held), ""
@@ -104,8 +105,8 @@ def routes(models: Models) -> APIRouter:
         begun: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MOST_TOKENS)] | None = None
 
     async def answer(request: Request) -> Response:
-        """The next turn of a conversation: of its "messages", or of one that begins with a "text". What is answered
-        follows the tokens in "begun"."""
+        """The next turn of a conversation, given as "messages", or as a "text" that begins one. The answer continues
+        the tokens in "begun"."""
         given = await given_json(request, Conversation)
         model = model_for(models, verb, [*able], given["model"])
         text = given["text"] if given["inputs"] is None else given["inputs"]
@@ -120,7 +121,7 @@ def routes(models: Models) -> APIRouter:
         at_once = 1 if given["stream"] else TOGETHER
         pieces = found.answer(tuple(options.stop), options.sampling, at_once=at_once)
         if given["stream"]:
-            return StreamingResponse(sse(await anext(pieces), pieces), media_type="text/event-stream")
+            return EventStream(sse(await anext(pieces), pieces))
         said, tokens = "", list[int | None]()
         async with aclosing(pieces):
             async for piece in pieces:

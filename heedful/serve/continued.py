@@ -1,5 +1,5 @@
-"""Continuations of texts as public protocols tell them: several at once, and each token with its log-probability and
-those of the likeliest others."""
+"""Continuations of texts for public protocols: several at once, with the log-probability of each token and those of the
+likeliest alternatives."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
@@ -12,8 +12,8 @@ from heedful.serve.hosted import StreamedPiece
 from heedful.serve.jobs import given_up
 
 Ids = list[int]
-AT_ONCE = 16  # texts of one request that are being continued
-SPREAD = 7  # tokens back, from which on those that may have begun a character are read
+AT_ONCE = 16  # texts of one request that are continued at the same time
+SPREAD = 7  # how many tokens back a character may have begun
 
 
 @runtime_checkable
@@ -30,8 +30,8 @@ class Vocabulary(Protocol):
 
 @runtime_checkable
 class ContinuesTexts(Protocol):
-    """What is asked of a model that continues texts. `before` is what every prompt begins with, and `context` how many
-    tokens it looks back at."""
+    """What is needed of a model that continues texts. `before` are the tokens that every prompt begins with, and
+    `context` is the number of tokens that it can read."""
 
     tokenizer: Vocabulary
     model: Any
@@ -44,7 +44,7 @@ class ContinuesTexts(Protocol):
 
 @dataclass
 class Continued:
-    """What was added to a prompt so far, and how likely each token was."""
+    """A continuation so far, and the log-probabilities of its tokens."""
 
     text: str = ""
     tokens: Ids = field(default_factory=Ids)
@@ -62,8 +62,8 @@ class Continued:
 
 
 class TokenScore(NamedTuple):
-    """A token: its text, its log-probability (nats), and those of the likeliest tokens and its own; None of the first
-    of a text, which nothing goes before."""
+    """A token: its text, its log-probability (nats), and those of the likeliest tokens and its own; None for the first
+    token of a text."""
 
     text: str
     logprob: float | None
@@ -71,7 +71,7 @@ class TokenScore(NamedTuple):
 
 
 async def together(streams: Sequence[AsyncIterator[StreamedPiece]]) -> AsyncGenerator[tuple[int, StreamedPiece], None]:
-    """The pieces of several continuations as they come, with their numbers. Closing it closes all of them."""
+    """The pieces of several continuations as they arrive, with the continuation's number. Closing it closes all."""
     pieces: asyncio.Queue[tuple[int, StreamedPiece | Exception | None]] = asyncio.Queue(64)
     gate = asyncio.Semaphore(AT_ONCE)
 
@@ -103,7 +103,7 @@ async def together(streams: Sequence[AsyncIterator[StreamedPiece]]) -> AsyncGene
 
 
 def echoed(served: ContinuesTexts, prompt: Ids, top: int) -> list[TokenScore]:
-    """The tokens of a prompt, each given those before it."""
+    """The scores of a prompt's tokens, each given those before it."""
     begun = [*served.before, *prompt[:1]]
     rest = _scored(served, begun, prompt[1:], top)
     return named(served, prompt, [None, *rest]) if prompt else []
@@ -112,9 +112,9 @@ def echoed(served: ContinuesTexts, prompt: Ids, top: int) -> list[TokenScore]:
 def within(
     served: ContinuesTexts, made: Continued, *, first: int, place: int, stops: bool, at: int = 0
 ) -> tuple[list[TokenScore], list[int], int]:
-    """The tokens from the first on, which stands at this `place` of a text that begins `at` a character: those that
-    are in it, where each begins, and the place of what follows. What may still become a stop string, or was one, is
-    not in it."""
+    """The tokens from `first` on that belong to the text, the offset of each, and the place after them. `place` is that
+    of the first token in the text, and `at` the offset of the text itself. Tokens that are part of a stop string, or
+    may become one, do not belong to the text."""
     rows, offsets = list[TokenScore](), list[int]()
     held = made.finish is None or (stops and made.finish == "stop")
     scores = named(served, made.tokens, made.weighed, first)
@@ -128,19 +128,18 @@ def within(
 
 
 def widths(served: ContinuesTexts, ids: Ids, first: int = 0) -> Iterator[int]:
-    """How many characters each token, from the first on, adds to a text: none where it is a part of one that is not
-    complete."""
+    """How many characters each token, from `first` on, adds to the text: 0 for a part of an incomplete character."""
     for number, piece in enumerate(_pieces(served, ids, first), first):
         yield len(piece) if served.tokenizer.settled(ids[max(0, number - SPREAD) : number + 1]) else 0
 
 
-Weighed = tuple[float, Sequence[tuple[int, float]]]  # of a token, and of the likeliest
+Weighed = tuple[float, Sequence[tuple[int, float]]]  # the log-probability of a token, and those of the likeliest
 
 
 @torch.inference_mode()
 def _scored(served: ContinuesTexts, begun: Ids, following: Ids, top: int) -> Iterator[Weighed]:
-    """By reading the text once, in the windows in which it was continued: where it outgrows the context, the last half
-    of that is read anew."""
+    """Scores tokens by reading the text once, in the windows that generation uses: where the text outgrows the context,
+    the last half of it is read again."""
     done, device = 0, next(served.model.parameters()).device
     while done < len(following):
         past = [*begun, *following[:done]]
@@ -157,8 +156,8 @@ def _scored(served: ContinuesTexts, begun: Ids, following: Ids, top: int) -> Ite
 
 
 def named(served: ContinuesTexts, ids: Ids, weighed: Sequence[Weighed | None], first: int = 0) -> list[TokenScore]:
-    """Tokens, from the first on, by their texts; by its number, such as "<token 123>", one that has no text alone or
-    none of its own."""
+    """The scores of tokens, from `first` on, by their texts; a token without a text of its own is called "<token
+    123>"."""
     found = []
     for token, text, each in zip(ids[first:], _texts(served, ids, first), weighed[first:], strict=True):
         if each is None:

@@ -1,7 +1,7 @@
-"""DeepL's protocol (https://developers.deepl.com/docs), as far as it is about texts: what translators' tools speak.
+"""DeepL's protocol (https://developers.deepl.com/docs) for texts, which translators' tools use.
 
-A tag that is inside of a sentence goes where its words go, by what the model looked at; others part two texts. There is
-no quota: 456 is never answered.
+A tag inside a sentence moves with its words, by the model's attention; other tags separate texts. There is no quota:
+456 is never answered.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ from heedful.serve.languages import ServedPair, code, in_english, listed, pair_f
 from heedful.serve.public import Name, RequestBody, body_shown, door, fields_of, is_form, read_body
 from heedful.serve.refusals import Refused
 
-MOST_BYTES = 128 * 1024  # of a request, as theirs
+MOST_BYTES = 128 * 1024  # of a request, as at DeepL
 MOST_TEXTS = 50
-NO_LIMIT = 1_000_000_000_000  # what their unlimited accounts say
-# Their clients do not let one ask for English or Portuguese without a region.
+NO_LIMIT = 1_000_000_000_000  # the limit of DeepL's unlimited accounts
+# DeepL's clients refuse English and Portuguese without a region.
 REGIONS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
 
 Tags = Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=200)]
 
 
 class DeepLRequest(RequestBody):
-    """What `/v2/translate` is asked."""
+    """The body of `/v2/translate`."""
 
     IGNORED: ClassVar = {
         "auth_key": "it is read before the rest",
@@ -93,7 +93,8 @@ def routes(models: Models) -> APIRouter:
         if kind == "source":
             names = unique(listed(pair.source).partition("-")[0] for pair in found)
             return JSONResponse([{"language": name.upper(), "name": in_english(name)} for name in names])
-        names = unique(name for pair in found for name in _as_targets(listed(pair.target)))
+        targets = (listed(pair.target) for pair in found)
+        names = unique(name for target in targets for name in REGIONS.get(target, (target.upper(),)))
         told = [{"language": name, "name": in_english(name.lower()), "supports_formality": False} for name in names]
         return JSONResponse(told)
 
@@ -112,7 +113,7 @@ def routes(models: Models) -> APIRouter:
         found = dict.fromkeys((code(pair.source), code(pair.target)) for pair in pairs(models))
         return {"supported_languages": [{"source_lang": source, "target_lang": target} for source, target in found]}
 
-    router.routes.extend(_glossary_routes(models, kept).routes)  # not included: what lists routes looks into no other
+    router.routes.extend(_glossary_routes(models, kept).routes)  # `open_routes` does not look into included routers
     return router
 
 
@@ -147,7 +148,7 @@ def _glossary_routes(models: Models, kept: Glossaries) -> APIRouter:
 
 
 def _of_this_pair(found: StoredGlossary, pair: ServedPair) -> StoredGlossary:
-    """Raises Refused for a glossary of other languages."""
+    """The glossary. Raises Refused if it is for other languages."""
     if (found.source, found.target) != (code(pair.source), code(pair.target)):
         what = f"glossary_id: its terms are translated from {found.source} to {found.target}"
         raise Refused(400, what, param="glossary_id")
@@ -155,7 +156,7 @@ def _of_this_pair(found: StoredGlossary, pair: ServedPair) -> StoredGlossary:
 
 
 def _settings(asked: DeepLRequest) -> dict[str, Any]:
-    """What the model is asked: how texts are cut, and which tags do it."""
+    """The settings for the model: how texts are split, and by which tags."""
     how = asked.split_sentences or ("nonewlines" if asked.tag_handling == "html" else "1")
     named = {"ignored": asked.ignore_tags, "breaking": asked.splitting_tags, "inline": asked.non_splitting_tags}
     names = {key: [name.strip() for part in own or () for name in part.split(",")] for key, own in named.items()}
@@ -168,7 +169,3 @@ def _refuse_malformed(texts: list[str]) -> None:
             refuse_malformed(text)
         except ValueError as error:
             raise Refused(400, f"tag_handling: text {number} is {error}", param="text") from None
-
-
-def _as_targets(code: str) -> tuple[str, ...]:
-    return REGIONS.get(code, (code.upper(),))

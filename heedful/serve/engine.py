@@ -1,16 +1,16 @@
-"""What computes for many who ask at once: one thread a model, which owns it.
+"""Answers concurrent requests: each model has a thread of its own.
 
-Texts that a language model continues come and go in one batch that lives on, between any two tokens. All else is
-gathered: what came while the thread was at work, asks the same verb and has the same settings, is answered together,
-and each gets its own. Who asks alone never waits for others. One request's error never ends another's: a batch that
-raises is asked again, each by itself.
+Texts that a language model continues share one running batch, which they join and leave between any two tokens. Other
+questions are gathered: those that arrived while the thread was busy, for the same verb with the same settings, are
+answered as one batch. A single request never waits for others. An error of one request does not affect another: a batch
+that raises is repeated one by one.
 
-Where another library answers in place of the model, a second thread gathers too: one reads and writes texts while the
-library computes for the other. Only who holds `_own` asks the model itself.
+Where another library answers in place of the model, there is a second thread, so that one can encode and decode texts
+while the library computes for the other. Only the thread that holds `_own` may use the model itself.
 
-Nothing waits without end: the queue is bounded (BusyError), and so is the time until an answer or the next piece of a
-text (LateError). What was given up before its turn is never computed, and what is given up then is not to its end: the
-model asks before each of its steps whether anybody waits, and another library between parts of many texts.
+Nothing waits forever: the queue is bounded (BusyError), and so is the time until an answer or the next piece of a text
+(LateError). A request that was cancelled in the queue is never computed; one that is cancelled later is stopped: the
+model checks before each step whether anyone still waits, another library between parts of many texts.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, InputError, LateError, TextError
 from heedful.run.task import Served, Task
 from heedful.serve.hosted import TOGETHER, Record, StreamedPiece, TextSide, Writing
-from heedful.serve.jobs import QuestionJob, WorkJob, WritingJob, found_by, gathers, given_up, hand_over, key_of
+from heedful.serve.jobs import QuestionJob, WorkJob, WritingJob, found_by, given_up, hand_over
 from heedful.serve.meters import Meters
 from heedful.store.model import MODEL
 from heedful.tasks.load import row_of_model
@@ -42,25 +42,25 @@ from heedful.verbs.use import ask_each, embedder_in, options_of, question_of
 
 Made = TypeVar("Made")
 ENGINES = ("auto", "own", "ctranslate2")
-KNOWN = 1024  # settings that are read once
-LONG = 4096  # characters of settings that are read each time
-PART = 32  # inputs of one question between which it may be given up
+KNOWN = 1024  # parsed settings that are cached
+LONG = 4096  # characters of settings above which they are not cached
+PART = 32  # inputs of a question that are computed before checking whether it was cancelled
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Of one model that is served."""
+    """The limits of one model."""
 
-    waiting: int = 256  # requests in its queue
-    inputs: int = 64  # answered together
-    rows: int = 32  # texts that are continued at a time
+    waiting: int = 256  # requests in the queue
+    inputs: int = 64  # inputs that are answered together
+    rows: int = 32  # texts that are continued at the same time
     seconds: float = 60.0  # until an answer, or the next piece of a text
-    gather: float = 0.004  # seconds that a batch waits for as many as the one before it had
+    gather: float = 0.004  # seconds that a batch waits to become as large as the one before
 
 
 @runtime_checkable
 class AddedText(Protocol):
-    """What a step adds to the text of a number."""
+    """What a step adds to the text with this number."""
 
     @property
     def text(self) -> int: ...
@@ -78,7 +78,7 @@ class AddedText(Protocol):
 
 @runtime_checkable
 class TextWriter(Protocol):
-    """What continues texts that come and go."""
+    """Continues texts, which may be added and cancelled at any time."""
 
     def __len__(self) -> int: ...
     def add(
@@ -97,8 +97,8 @@ class Writes(Protocol):
 
 
 class Engine:
-    """One model that is served (`heedful.serve.hosted.Hosted`). `fast` is the same model by another library, which is
-    asked first: what it cannot do, the model itself does. `why` there is none, where one was tried."""
+    """One model that is served (`heedful.serve.hosted.Hosted`). `fast` is the same model in another library, which is
+    asked first; the model itself does what that library cannot. `why`: the reason why there is no `fast`."""
 
     def __init__(
         self,
@@ -123,13 +123,13 @@ class Engine:
         self._before = 1  # questions in the last batch
         self._idle = 0  # threads
         self._closed = False
-        self._own = threading.Lock()  # who holds it asks `served`,
-        self._asking: Sequence[QuestionJob | WorkJob] = ()  # for these
+        self._own = threading.Lock()  # held while `served` is used,
+        self._asking: Sequence[QuestionJob | WorkJob] = ()  # for these jobs
         for part in served.model.children():
             part.register_forward_pre_hook(self._refuse_given_up)
-        self._known: dict[str, tuple[Any, bool]] = {}  # options that were read, and whether such questions are gathered
+        self._known: dict[str, tuple[Any, bool]] = {}  # parsed options, and whether such questions are gathered
         self.count_in(Meters())
-        # The first thread's.
+        # Used only by the first thread.
         self._writing: dict[int, WritingJob] = {}
         self._writer: TextWriter | None = None
         loops = [self._run] if fast is None else [self._run, self._gather]
@@ -142,7 +142,7 @@ class Engine:
         return _stamp(self.run) != self._weights
 
     def count_in(self, meters: Meters) -> None:
-        """From now on what is counted goes into these, and how many wait is asked for when they are read."""
+        """Counts in these meters from now on; they read the length of the queue themselves."""
         self.meters = meters
         meters.waiting.labels(self.name).set_function(lambda: self.waiting)
 
@@ -172,7 +172,7 @@ class Engine:
 
     async def write(self, prompt: str | Sequence[int], writing: Writing) -> AsyncGenerator[StreamedPiece, None]:
         how = from_json(Sampling, dict(writing.sampling), where="sampling", largest=None)
-        own = replace(how, seed=counter_seed(how.seed, 0, 0))  # as of one prompt, once
+        own = replace(how, seed=counter_seed(how.seed, 0, 0))  # the same as for one sample of one prompt
         async with aclosing(self._write(prompt, writing, own)) as pieces:
             async for piece in pieces:
                 yield piece
@@ -186,7 +186,7 @@ class Engine:
         return await self.alone(lambda: self._vectors(inputs)) if inputs else ([], [])
 
     def close(self) -> None:
-        """Nothing more is answered; the threads end after what they are at, and with the process."""
+        """Stops answering; the threads end after their current work, or with the process."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -197,10 +197,10 @@ class Engine:
     def waiting(self) -> int:
         return len(self._jobs) + len(self._texts)
 
-    # In the event loop's thread.
+    # These run in the event loop's thread.
 
     def _submit(self, job: QuestionJob | WorkJob | WritingJob) -> None:
-        """Raises BusyError."""
+        """Adds a job to the queue. Raises BusyError."""
         with self._changed:
             if self._closed:
                 raise BusyError(f"{self.name} is no longer served")
@@ -224,7 +224,7 @@ class Engine:
         return LateError(f"{self.name} had no answer within {self.limits.seconds:g} s", fix="ask for less, or later")
 
     async def _write_whole(self, prompts: Sequence[str], options: Any) -> list[list[Record]]:
-        """The records of a verb whose answers are texts: each sample of each prompt."""
+        """The records of a verb that generates texts: those of each sample of each prompt."""
         how, gate = Sampling(**options.sampling), asyncio.Semaphore(self.limits.rows)  # more would only wait
         writing = Writing(tokens=options.tokens, stop=options.stop, sampling=options.sampling, at_once=TOGETHER)
         if writing.tokens < 1 or options.samples < 1:
@@ -277,10 +277,10 @@ class Engine:
                     self._texts.remove(text)
                 self._changed.notify_all()
 
-    # In the model's own threads.
+    # These run in the model's own threads.
 
     def _run(self) -> None:
-        """The first: it does all that there is to do."""
+        """The first thread, which handles all jobs and texts."""
         while not self._closed:
             with self._changed:
                 self._rest_until(lambda: bool(self._jobs or self._texts or self._writing))
@@ -295,11 +295,11 @@ class Engine:
             hand_over([(job, error) for job in (*self._jobs, *self._texts, *self._writing.values())])
 
     def _gather(self) -> None:
-        """The second: it gathers questions."""
+        """The second thread, which handles only questions that can be gathered."""
         while not self._closed:
             with self._changed:
-                self._rest_until(lambda: any(map(gathers, self._jobs)))
-                jobs = self._taken([job for job in self._jobs if gathers(job)])
+                self._rest_until(lambda: any(job.key is not None for job in self._jobs))
+                jobs = self._taken([job for job in self._jobs if job.key is not None])
             self._do(jobs)
 
     def _rest_until(self, ready: Callable[[], bool]) -> None:
@@ -308,17 +308,17 @@ class Engine:
         self._idle -= 1
 
     def _taken(self, jobs: Sequence[QuestionJob | WorkJob]) -> list[QuestionJob | WorkJob]:
-        """The first of these, and what may be asked with it; those who gave up leave. A thread that rests gets its
-        share."""
+        """Takes the first of these jobs, and those that can be answered with it, out of the queue; drops cancelled
+        ones. An idle thread is left its share."""
         first = next((job for job in jobs if not job.future.done()), None)
         if first is None or self._closed:
             self._jobs = [job for job in self._jobs if not job.future.done()]
             return []
         alike = [first]
-        if gathers(first):
-            if self._before > 1 and not self._writing:  # who was answered together will ask together again
+        if first.key is not None:
+            if self._before > 1 and not self._writing:  # clients that were answered together ask again together
                 self._changed.wait_for(lambda: self._closed or len(self._jobs) >= self._before, self.limits.gather)
-            alike = [job for job in self._jobs if key_of(job) == key_of(first) and not job.future.done()]
+            alike = [job for job in self._jobs if job.key == first.key and not job.future.done()]
             alike = alike[: -(-len(alike) // (1 + self._idle))]
         taken, count = list[QuestionJob | WorkJob](), 0
         for job in alike:
@@ -349,8 +349,8 @@ class Engine:
             hand_over([(one, found_by(functools.partial(self._in_parts, one)))])
 
     def _in_parts(self, question: QuestionJob) -> list[list[Record]]:
-        """What is asked with others could be asked by itself; between two parts it may have been given up."""
-        made, size = list[list[Record]](), PART if gathers(question) else max(1, len(question.inputs))
+        """Answers a question in parts, if it can be split, and stops if it is cancelled in between."""
+        made, size = list[list[Record]](), PART if question.key is not None else max(1, len(question.inputs))
         for begin in range(0, len(question.inputs), size):
             if question.future.done():
                 break
@@ -360,14 +360,14 @@ class Engine:
     def _records(
         self, question: QuestionJob, inputs: Sequence[str], asking: Sequence[QuestionJob] = ()
     ) -> list[list[Record]]:
-        """`asking`: all whose inputs these are, where they are several."""
+        """`asking`: the questions whose inputs these are, if there are several."""
         if self._fast is not None:
             try:
                 return ask_each(self._fast, question.verb, inputs, question.settings)
             except TextError:
                 raise
             except InputError:
-                pass  # what the library cannot do
+                pass  # the library cannot do it
         with self._asked_for(asking or [question]):
             return ask_each(self.served, question.verb, inputs, question.settings)
 
@@ -381,12 +381,12 @@ class Engine:
                 self._asking = ()
 
     def _refuse_given_up(self, *_: object) -> None:
-        """Raises LateError where all whom the model computes for have given up."""
+        """Raises LateError if all jobs that the model is computing for were cancelled."""
         if self._asking and all(one.future.done() for one in self._asking):
             raise self._late()
 
     def _enter(self) -> None:
-        """Lets texts in, as far as there are rows."""
+        """Adds waiting texts to the running batch, while there are free rows."""
         while len(self._writing) < self.limits.rows:
             with self._changed:
                 if not self._texts:
@@ -415,7 +415,7 @@ class Engine:
             return
         try:
             pieces = writer.step()
-        except Exception as error:  # whose it is cannot be told
+        except Exception as error:  # it cannot be attributed to one text
             hand_over([(text, error) for text in self._writing.values()])
             self._writing, self._writer = {}, None
             return
@@ -440,7 +440,7 @@ class Engine:
 
 
 def _stamp(run: Path) -> tuple[int, ...]:
-    """What tells the weights in a run's folder from others that are put in their place; () where there are none."""
+    """Identifies the version of the weights in a run's folder; () where there are none."""
     with suppress(OSError):
         found = (run / MODEL).stat()
         return found.st_ino, found.st_size, found.st_mtime_ns
@@ -455,8 +455,8 @@ def open_engine(
     name: str | None = None,
     limits: Limits | None = None,
 ) -> Engine:
-    """The model in a run's folder. By "auto" a model on a CPU is asked by CTranslate2, where that can serve it. Raises
-    MissingError, InputError or StorageError."""
+    """Loads the model in a run's folder. With "auto", CTranslate2 is used for a model on a CPU if it supports it.
+    Raises MissingError, InputError or StorageError."""
     if engine not in ENGINES:
         raise unknown_key(engine, [*ENGINES], where="engine")
     served = open_model(run, device=device)

@@ -1,7 +1,8 @@
-"""What every request passes before it is read by a route: whom it is for, whence it comes, its key, its size, and
-whether its JSON is what JSON may be; and the headers of every answer.
+"""Checks every request before a route sees it: host, origin, key, size, and valid JSON; and sets the headers of every
+answer.
 
-A body is received as a whole, within a time, before a route sees it. Whose client leaves is given up.
+A body is received completely, within a time limit, before a route sees it. A request whose client disconnects is
+cancelled.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ from heedful.serve.public import form_of, media_type, path_of
 from heedful.serve.refusals import DEEPL, LIBRETRANSLATE, Refused, as_refused, refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-HALF = re.compile("[\ud800-\udfff]")  # only an escape can bring one
+HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, possible only by an escape
 OPEN = "/health"  # needs no key
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -52,8 +53,8 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """Who may ask, and how much. `hosts` are the names that a request may call this machine by; `addresses`: any
-    address does as well."""
+    """Who may send requests, and their limits. `hosts` are the host names that a request may use; `addresses`: it may
+    use any IP address too."""
 
     key: str | None = None
     hosts: frozenset[str] = LOOPBACK
@@ -66,7 +67,7 @@ class Rules:
 
 
 class Gate:
-    """`direct` are what answers at a method and a path, without the application's search for its route."""
+    """`direct` are handlers by method and path that are called without the application's routing."""
 
     def __init__(
         self, app: ASGIApp, rules: Rules, meters: Meters, direct: Mapping[tuple[str, str], Handler] | None = None
@@ -81,7 +82,7 @@ class Gate:
             await self.app(scope, receive, send)
             return
         begun, reply, path = time.monotonic(), _Reply(send), path_of(scope)
-        if scope["method"] == "HEAD":  # as GET; the server leaves the body out
+        if scope["method"] == "HEAD":  # like GET; the server drops the body
             scope = {**scope, "method": "GET"}
         try:
             self._refuse_long(scope)
@@ -101,7 +102,7 @@ class Gate:
                 log.exception("%s %s failed", scope["method"], scope["path"])
             if not reply.begun:
                 await refusal(path, told)(scope, receive, reply)
-        except asyncio.CancelledError:  # by a server that has waited for its answers for long enough
+        except asyncio.CancelledError:  # the server is shutting down, and has waited long enough
             if not reply.begun:
                 ended = Refused(503, "the server has ended", "ask again once it is back")
                 await refusal(path, ended)(scope, receive, reply)
@@ -116,7 +117,7 @@ class Gate:
             raise Refused(431, f"a head of more than {self.rules.head_bytes:,} bytes", "send less")
 
     def _admit(self, method: str, path: str, headers: dict[str, str]) -> bool:
-        """Whether the key is right already; it may still come in the body. Raises Refused."""
+        """Whether the headers have the right key; it may still be in the body. Raises Refused."""
         host = headers.get("host", "")
         if not self._is_ours(host):
             raise Refused(
@@ -172,7 +173,7 @@ class Gate:
             raise Refused(408, why, headers={"Connection": "close"}) from None
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive, reply: "_Reply") -> None:
-        """Hands the request on, and gives it up where the client leaves."""
+        """Passes the request on, and cancels it if the client disconnects."""
         given, gone, left = [body], asyncio.Event(), False
         work = asyncio.current_task()
         assert work is not None
@@ -209,7 +210,7 @@ class Gate:
 
 
 class _Reply:
-    """What is sent, with the headers of every answer."""
+    """Sends an answer, with the headers that all answers have."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -227,7 +228,7 @@ class _Reply:
 
 
 def strict_json(data: bytes, depth: int) -> Any:
-    """JSON in UTF-8, of finite numbers and whole characters, nested at most so deep. Raises Refused."""
+    """Parses JSON in UTF-8, with finite numbers and whole characters, nested at most `depth` deep. Raises Refused."""
     try:
         text = data.decode("utf-8")
         value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
@@ -266,7 +267,7 @@ def _walk(value: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _credential(header: str) -> str:
-    """The key in an Authorization header: after Bearer or DeepL-Auth-Key, or the password that a browser asks for."""
+    """The key in an Authorization header: after Bearer or DeepL-Auth-Key, or a browser's Basic password."""
     scheme, _, given = header.strip().partition(" ")
     if scheme.lower() in ("bearer", "deepl-auth-key"):
         return given.strip()
@@ -277,7 +278,7 @@ def _credential(header: str) -> str:
 
 
 def _key_field(path: str) -> str:
-    """The field of a body in which the clients of a protocol give the key; "" where they do not."""
+    """The field of the body in which a protocol's clients send the key; "" where there is none."""
     return "api_key" if path in LIBRETRANSLATE else "auth_key" if path.startswith(DEEPL) else ""
 
 

@@ -1,5 +1,5 @@
-"""Glossaries that programs send to a server and name when they translate, as DeepL's protocol has them: in memory, so
-many of such a size, and gone when the server ends."""
+"""Glossaries that programs send to a server, and name when they translate, as in DeepL's protocol. They are kept in
+memory, limited in number and size, until the server ends."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ Entries = list[tuple[str, str]]
 
 
 class NewGlossary(RequestBody):
-    """What `/v2/glossaries` is sent."""
+    """The body of `/v2/glossaries`."""
 
     IGNORED: ClassVar = {"auth_key": "it is read before the rest"}
 
@@ -36,8 +36,8 @@ class NewGlossary(RequestBody):
 
 @dataclass(frozen=True)
 class StoredGlossary:
-    """A glossary from `source` to `target`, codes of languages. `entries` has a term, a TAB and its translation in each
-    line."""
+    """A glossary from `source` to `target`, which are language codes. Each line of `entries` has a term, a TAB and its
+    translation."""
 
     name: str
     source: str
@@ -48,7 +48,7 @@ class StoredGlossary:
 
     @property
     def record(self) -> dict[str, Any]:
-        """All but the entries, as it is told."""
+        """The answer about a glossary: everything but its entries."""
         return {
             "glossary_id": self.id,
             "name": self.name,
@@ -61,10 +61,10 @@ class StoredGlossary:
 
 
 class Glossaries(dict[str, StoredGlossary]):
-    """By their ids."""
+    """The glossaries by their ids."""
 
     def keep(self, sent: NewGlossary, pair: ServedPair) -> StoredGlossary:
-        """Raises Refused where there is no room, and InputError for entries that make no glossary."""
+        """Stores a glossary. Raises Refused where there is no room, and InputError for invalid entries."""
         if len(self) >= MOST:
             raise Refused(400, f"{MOST} glossaries are kept here, and no more: delete one first")
         source, target = code(pair.source), code(pair.target)
@@ -88,7 +88,7 @@ class Glossaries(dict[str, StoredGlossary]):
 
 
 def _entries_of_csv(text: str, source: str, target: str) -> Entries:
-    """A term and its translation in each line, and maybe their languages. Raises InputError."""
+    """Parses CSV: a term and its translation in each row, optionally their languages. Raises InputError."""
     rows, made = csv.reader(io.StringIO(text), strict=True), Entries()
     try:
         for row in filter(None, rows):

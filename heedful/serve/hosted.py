@@ -1,4 +1,4 @@
-"""A model that is being served: all that is asked of it goes through here, and one thread of its own computes."""
+"""The interface of a model that is served: all requests go through it, and a thread of its own computes."""
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from heedful.run.task import Served, Task
 
 Made = TypeVar("Made")
 Record = Mapping[str, Any]
-TOGETHER = 16  # tokens that come together in an answer that is told as a whole
+TOGETHER = 16  # tokens that arrive together in an answer that is not streamed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Writing:
-    """How a language model is to continue a text; `sampling` are keys of `heedful.decode.settings.Sampling`. `exact`:
-    the prompt is tokens, and nothing is to be put before them. `at_once`: pieces that may come together, which costs
-    less in an answer that is told as a whole. `top`: how many of the likeliest tokens are told with each."""
+    """How a language model continues a text; `sampling` has keys of `heedful.decode.settings.Sampling`. `exact`: the
+    prompt is tokens, and nothing is put before them. `at_once`: pieces that may arrive together, which costs less in an
+    answer that is not streamed. `top`: how many of the likeliest tokens are returned with each token."""
 
     tokens: int = 200
     stop: tuple[str, ...] = ()
@@ -28,9 +28,9 @@ class Writing:
 
 @dataclass(frozen=True)
 class StreamedPiece:
-    """What is added to a text: `text` (maybe nothing yet) by `token`, with its log-probability in nats. The last piece
-    has a `finish`: "stop" (the model ended, or came to a stop string) or "length"; its token may be None. `top`: the
-    likeliest tokens in its place, with theirs. `blanks`: characters before its text that are not told."""
+    """A piece of a continuation: `token` adds `text` (which may be empty), with its log-probability in nats. The last
+    piece has a `finish`: "stop" (the model ended, or reached a stop string) or "length"; its token may be None. `top`:
+    the likeliest tokens at its position, with their log-probabilities. `blanks`: omitted characters before its text."""
 
     text: str
     token: int | None = None
@@ -42,7 +42,7 @@ class StreamedPiece:
 
 @runtime_checkable
 class TextSide(Protocol):
-    """An embedder that reads pictures as well, by the paths of files: who asks a server may name none."""
+    """An embedder that also reads pictures, by file names, which the clients of a server may not send."""
 
     tokenizer: Any
 
@@ -52,7 +52,7 @@ class TextSide(Protocol):
 @runtime_checkable
 class Hosted(Protocol):
     """One model that is served. `name` is its folder's; `engine` is "own" or "ctranslate2"; `scores` are those of the
-    weights that answer, and `outdated` tells whether the folder has others by now."""
+    loaded weights, and `outdated` says whether the folder has others by now."""
 
     name: str
     run: Path
@@ -67,20 +67,20 @@ class Hosted(Protocol):
     async def ask(
         self, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None
     ) -> list[list[Record]]:
-        """The records that the verb gives for each input, as `heed VERB --json` prints them. `settings` are fields of
-        the verb's options. Raises InputError, TextError for a text that cannot be answered, BusyError, LateError."""
+        """The verb's records for each input, as `heed VERB --json` prints them. `settings` are fields of the verb's
+        options. Raises InputError, TextError for a text that cannot be answered, BusyError, LateError."""
 
     def write(self, prompt: str | Sequence[int], writing: Writing) -> AsyncIterator[StreamedPiece]:
         """A language model's continuation of a prompt, piece by piece; closing the iterator cancels it within two
         steps. Raises InputError, BusyError, LateError."""
 
     async def alone(self, work: Callable[[], Made]) -> Made:
-        """What `work` gives, run in the model's own thread between other requests: looking in, vectors, likelihoods.
+        """The result of `work`, run in the model's own thread between other requests: attention, vectors, likelihoods.
         Raises what it raises, BusyError and LateError."""
 
     async def embedded(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
-        """A vector of each text, and a warning for each that was not read as a whole, or "". Raises InputError for a
-        model that makes none, BusyError, LateError."""
+        """A vector for each text, and for each a warning if it was not read completely, or "". Raises InputError for a
+        model without vectors, BusyError, LateError."""
 
 
 Models = Mapping[str, Hosted]  # by their names

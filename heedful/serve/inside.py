@@ -1,4 +1,4 @@
-"""Looking inside the models that are served: their attention weights, and what a page or a picture shows of them."""
+"""Looking inside the models that are served: their attention weights, as numbers, pages or pictures."""
 
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
@@ -30,7 +30,7 @@ from heedful.verbs.walk import walk_through
 
 LOOK = "look"
 MEDIA = {"json": "application/json", "html": "text/html", "svg": "image/svg+xml", "png": "image/png"}
-OWN = ("kind", "query")  # of a request, beside the options of looking
+OWN = ("kind", "query")  # keys of a request that are no options of the model
 MOST_WEIGHTS = 1 << 22  # in one answer of JSON
 
 
@@ -51,7 +51,7 @@ def routes(models: Models) -> APIRouter:
         return JSONResponse({"model": model.name, **found})
 
     async def view(request: Request) -> Response:
-        """What a page draws of them, as JSON; that page as one file; or a picture."""
+        """The attention weights as data for a page (JSON), as a page in one file, or as a picture."""
         able = [name for name, model in models.items() if model.row.inside.look is not None]
         _, (kind, looked) = await _asked(request, viewed, models, able, _picture)
         return Response(looked.picture, media_type=MEDIA[kind])
@@ -75,7 +75,7 @@ async def _asked(
     able: list[str],
     work: Callable[[Hosted, str, Mapping[str, Any], Any], Any],
 ) -> tuple[Hosted, Any]:
-    """The model that is asked, and what `work` makes of it, what was given, and options, in its own thread."""
+    """The requested model, and the result of `work`, which is run in the model's thread on the input and options."""
     sent: Sent = []
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
         given, sent = await sent_pictures(request, shape)
@@ -115,8 +115,8 @@ def _weights(model: Hosted, what: str, given: Mapping[str, Any], options: Any) -
 
 
 def _tokens(found: Mapping[str, NamedWeights]) -> dict[str, list[str]]:
-    """Of the keys that most queries look at, and of the queries: "source" and "target". Patches of a picture, which may
-    stand for keys, have none."""
+    """The tokens of keys and queries: "source" and "target", of the cross-attention if there is one. Patches of a
+    picture have no tokens."""
     labels = [own.labels for own in found.values() if own.labels]
     if not labels:
         return {}

@@ -1,4 +1,4 @@
-"""What waits for a model: questions, work and texts, each with who waits for it in an event loop."""
+"""The jobs in a model's queue: questions, work and texts, each with its waiter in an event loop."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ Made = TypeVar("Made")
 
 
 async def given_up(tasks: Sequence["asyncio.Future[Any]"]) -> None:
-    """Cancels what is not done, and waits until all are over."""
+    """Cancels the tasks that are not done, and waits until all have ended."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -21,8 +21,9 @@ async def given_up(tasks: Sequence["asyncio.Future[Any]"]) -> None:
 
 @dataclass(eq=False, kw_only=True)
 class ModelJob:
-    """What somebody waits for in an event loop."""
+    """A job whose result is awaited in an event loop."""
 
+    key: str | None = None  # jobs with equal keys may be answered together; None: alone
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     future: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
@@ -37,12 +38,11 @@ class ModelJob:
 
 @dataclass(eq=False, kw_only=True)
 class QuestionJob(ModelJob):
-    """Inputs for a verb; questions with equal keys are asked together (None: never)."""
+    """Inputs for a verb."""
 
     verb: str
     inputs: Sequence[str]
     settings: Mapping[str, Any]
-    key: str | None
 
 
 @dataclass(eq=False, kw_only=True)
@@ -52,26 +52,18 @@ class WorkJob(ModelJob):
 
 @dataclass(eq=False, kw_only=True)
 class WritingJob:
-    """A text to continue, whose pieces, or an error, are waited for in an event loop."""
+    """A text to continue; its pieces, or an error, are awaited in an event loop."""
 
     prompt: str | Sequence[int]
     writing: Writing
     sampling: Sampling
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     told: "asyncio.Queue[list[StreamedPiece] | Exception]" = field(default_factory=asyncio.Queue)
-    made: list[StreamedPiece] = field(default_factory=list)  # that are not told yet
-    over: bool = False  # given up, or complete
+    made: list[StreamedPiece] = field(default_factory=list)  # pieces that are not sent yet
+    over: bool = False  # cancelled, or complete
 
     def tell(self, found: Any) -> None:
         self.told.put_nowait(found)
-
-
-def gathers(job: QuestionJob | WorkJob) -> bool:
-    return key_of(job) is not None
-
-
-def key_of(job: QuestionJob | WorkJob) -> str | None:
-    return job.key if isinstance(job, QuestionJob) else None
 
 
 def found_by(work: Callable[[], Made]) -> Made | Exception:
@@ -82,7 +74,7 @@ def found_by(work: Callable[[], Made]) -> Made | Exception:
 
 
 def hand_over(found: Sequence[tuple[ModelJob | WritingJob, Any]]) -> None:
-    """Each gets its own in its event loop, which is woken once for all."""
+    """Gives each job its result in its event loop, waking each loop only once."""
     loops: dict[asyncio.AbstractEventLoop, list[tuple[ModelJob | WritingJob, Any]]] = {}
     for who, what in found:
         loops.setdefault(who.loop, []).append((who, what))

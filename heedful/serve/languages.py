@@ -1,4 +1,4 @@
-"""Pairs of languages: which of the models that are served translates from what to what."""
+"""Language pairs: which of the served models translates from which language to which."""
 
 import functools
 from collections.abc import Iterable, Sequence
@@ -9,23 +9,25 @@ from heedful.serve.hosted import Hosted, Models
 from heedful.serve.public import FRAGMENT, TRANSLATE
 from heedful.serve.refusals import Refused
 
+KEPT = 1024  # names, which clients may invent
+
 
 class ServedPair(NamedTuple):
-    """A translator, and its languages as its task.json names them."""
+    """A translator, with a pair of its languages as in its task.json."""
 
     hosted: Hosted
     source: str
     target: str
-    several: bool = False  # it has others too
+    several: bool = False  # whether it has other pairs too
 
     @property
     def settings(self) -> dict[str, str]:
-        """What its translator is to be asked for."""
+        """The settings that ask the translator for this pair."""
         return {"source": self.source, "target": self.target} if self.several else {}
 
 
 def pairs(models: Models) -> list[ServedPair]:
-    """Of every model that translates, each of its directions, in the order in which they are served."""
+    """All directions of all translators, in the order in which they are served."""
     return [pair for hosted in models.values() for pair in _pairs_of(hosted)]
 
 
@@ -40,24 +42,24 @@ def pair_of(hosted: Hosted) -> ServedPair | None:
     return ServedPair(hosted, *found) if found and TRANSLATE in hosted.row.asks else None
 
 
-@functools.cache
+@functools.lru_cache(KEPT)
 def code(name: str) -> str:
-    """The ISO code of a language, of its names and codes with or without a region; other names stay, in lower case."""
+    """The ISO code for a language's name or code, without its region; other names stay, in lower case."""
     found = meaning(name.lower())
     return name.lower() if found is None or found in SIDES else found
 
 
-@functools.cache
+@functools.lru_cache(KEPT)
 def listed(name: str) -> str:
-    """A language as it is told to clients: its code, with a region where its run says one."""
+    """A language's name for clients: its code, with the region if its run has one."""
     plain, base = name.lower().replace("_", "-"), code(name)
     region = plain.removeprefix(f"{base}-")
     return f"{base}-{region.upper()}" if plain.startswith(f"{base}-") and len(region) == 2 else base
 
 
-@functools.cache
+@functools.lru_cache(KEPT)
 def in_english(listed: str) -> str:
-    """What a language is called in English; a name that is no code stays."""
+    """A language's name in English; a name that is no code stays."""
     from babel import Locale
     from babel.core import UnknownLocaleError
 
@@ -72,14 +74,14 @@ def unique(names: Iterable[str]) -> list[str]:
 
 
 def nearest(name: str, among: list[str]) -> list[str]:
-    """Those names that are the language that was asked for: exactly, or else with another region or none."""
+    """The names of the requested language: exact matches, or else those with another region or none."""
     exact = [each for each in among if listed(each) == listed(name)]
     return exact or [each for each in among if code(each) == code(name)]
 
 
 def pair_for(found: list[ServedPair], source: str | None, target: str, *, keys: tuple[str, str]) -> ServedPair:
-    """The first translator from one language to another. Without a source it is the one language that leads to this
-    target: which language a text is in is not detected. Raises Refused, about one of `keys`."""
+    """The first translator for this pair. Without a source it is the only one that leads to the target: the language of
+    a text is not detected. Raises Refused, which names one of `keys`."""
     targets = unique(pair.target for pair in found)
     near = nearest(target, targets)
     if not near:
@@ -103,5 +105,5 @@ def said(names: Iterable[str]) -> str:
 
 
 async def translated(hosted: Hosted, texts: Sequence[str], **settings: Any) -> list[list[str]]:
-    """The translations of each text, all different, as the options of the verb say."""
+    """The translations of each text, all different, with these options of the verb."""
     return [own[0]["texts"] for own in await hosted.ask(FRAGMENT, texts, settings)]

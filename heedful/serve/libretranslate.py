@@ -1,7 +1,7 @@
 """LibreTranslate's protocol (https://libretranslate.com/docs): texts from one language to another.
 
-Which language a text is in is not detected: the vocabulary of a translator is that of both of its sides, so it does not
-tell them apart. "auto" is answered where only one of the languages that are served leads to the target.
+The language of a text is not detected: a translator's vocabulary is that of both sides, and cannot tell them apart.
+"auto" works where only one of the served languages leads to the target.
 """
 
 from typing import Annotated, Any, ClassVar, Literal
@@ -23,7 +23,7 @@ Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
 
 
 class LibreTranslateRequest(RequestBody):
-    """What `/translate` is asked. `model` names one of several that have the pair of languages: it is ours."""
+    """The body of `/translate`. `model`, our own key, chooses among several models with this pair of languages."""
 
     IGNORED: ClassVar = {"api_key": "it is read before the rest", "secret": "a key of the project's own pages"}
 
@@ -96,7 +96,7 @@ def routes(models: Models, *, keyed: bool = False) -> APIRouter:
 
 
 def _named(found: list[ServedPair], name: str | None) -> list[ServedPair]:
-    """The translators of this name, or all."""
+    """The translators with this name, or all."""
     chosen = [pair for pair in found if name in (None, pair.hosted.name)]
     if not chosen and name is not None:
         names = ", ".join(pair.hosted.name for pair in found)

@@ -1,16 +1,17 @@
-"""What a server counts of itself, as Prometheus reads it."""
+"""The server's metrics, for Prometheus."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Meters:
-    """Of one server, with a registry of its own."""
+    """The metrics of one server, with a registry of its own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)  # its memory, time and open files
         of, own = self.registry, ["model"]
         self.waiting = Gauge("heed_queue_length", "Requests that wait for a model", own, registry=of)
         self.batches = Histogram("heed_batch_size", "Inputs answered together", own, buckets=SIZES, registry=of)

@@ -1,7 +1,7 @@
 """OpenAI's protocol (https://platform.openai.com/docs/api-reference): models, completions, chats and embeddings.
 
-A chat is answered by chat models; and by translators, which translate its last message: many programs know only this
-door. Seeds, and what is drawn by them, are ours: the same request has the same answer.
+Chats are answered by chat models, and by translators, which translate the last message: many programs know only this
+route. Seeds are our own: the same request has the same answer.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ from heedful.serve.public import GENERATE, TRANSLATE, body_shown, door, read_bod
 from heedful.serve.refusals import Refused
 from heedful.verbs.use import embedder_in
 
-LANGUAGES = ("to", "from_language")  # keys of ours, for a translator
+LANGUAGES = ("to", "from_language")  # our own keys, for translators
 MOST_TRANSLATED = 50_000  # characters of a message
 
 
 @runtime_checkable
 class TextVectors(Protocol):
-    """An embedder that reads texts and nothing else."""
+    """An embedder that reads only texts."""
 
     context: int | None
     frame: Any
@@ -48,7 +48,7 @@ class TextVectors(Protocol):
 
 @runtime_checkable
 class WordTable(Protocol):
-    """An embedder of words that have a vector each."""
+    """An embedder with a table of word vectors."""
 
     words: Any
     numbers: Any
@@ -169,7 +169,7 @@ async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
 
 
 def _paced(asked: CompletionRequest | ChatRequest, top: int | None) -> dict[str, Any]:
-    """How pieces come, and with how many of the likeliest tokens."""
+    """How many pieces arrive together, and how many of the likeliest tokens come with each."""
     return {"at_once": 1 if asked.stream else TOGETHER, "top": top or 0}
 
 
@@ -189,13 +189,13 @@ async def _completion_events(
             if piece.text or piece.finish:
                 yield answer.event(choices[number].told(number, asked))
         for number, choice in enumerate(choices):
-            if choice.made.finish is None:  # nothing was asked for
+            if choice.made.finish is None:  # no token was asked for
                 choice.made.finish = "length"
                 yield answer.event(choice.told(number, asked))
 
 
 def _tokens(served: ContinuesTexts, prompts: Sequence[str | list[int]]) -> list[list[int]]:
-    """Of each prompt. Raises Refused for a number that is none of the model's tokens."""
+    """The tokens of each prompt. Raises Refused for a number that is no token of the model."""
     for prompt in prompts:
         if not isinstance(prompt, str) and max(prompt) >= served.tokenizer.size:
             what = f"prompt: {max(prompt)} is no token of this model, which has {served.tokenizer.size:,}"
@@ -208,7 +208,7 @@ def _text_of(served: ContinuesTexts, prompt: str | list[int]) -> str:
 
 
 async def _converse(hosted: Hosted, asked: ChatRequest) -> Response:
-    """The next turn of a conversation, drawn `n` times."""
+    """The next turn of a conversation, sampled `n` times."""
     count = asked.n or 1
     if asked.top_logprobs and not asked.logprobs:
         raise Refused(400, "top_logprobs is for logprobs: true", param="top_logprobs")
@@ -252,7 +252,7 @@ def _chat_response(hosted: Hosted, asked: ChatRequest) -> CompletionResponse:
 
 
 def _turn(number: int, text: str, finish: str | None, scores: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A choice of a whole answer."""
+    """A choice of an answer that is not streamed."""
     message = {"role": "assistant", "content": text, "refusal": None}
     return {"index": number, "message": message, "finish_reason": finish, "logprobs": scores}
 
@@ -260,15 +260,15 @@ def _turn(number: int, text: str, finish: str | None, scores: dict[str, Any] | N
 def _delta(
     number: int, delta: dict[str, Any], finish: str | None = None, scores: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What an event adds to a choice."""
+    """A choice of a streamed event."""
     return {"index": number, "delta": delta, "finish_reason": finish, "logprobs": scores}
 
 
 def _turn_scores(
     served: ContinuesTexts, made: Continued, asked: ChatRequest, first: int = 0, place: int = 0
 ) -> tuple[dict[str, Any] | None, int, int]:
-    """Of the tokens from the first on, which stands at this place, that are in the text; and the first and the place
-    of what follows."""
+    """The scores of the tokens of the text from `first` on, whose place is `place`; and the number and the place of the
+    next token."""
     if not asked.logprobs:
         return None, first, place
 
@@ -312,7 +312,7 @@ async def _turn_events(
 
 
 async def _translate(hosted: Hosted, asked: ChatRequest) -> Response:
-    """The last message of the user, translated: the n best."""
+    """The `n` best translations of the user's last message."""
     if asked.logprobs or asked.top_logprobs:
         raise Refused(400, "logprobs is not served here: leave it out, or send false", param="logprobs")
     for name in ("presence_penalty", "frequency_penalty"):
@@ -326,7 +326,7 @@ async def _translate(hosted: Hosted, asked: ChatRequest) -> Response:
         raise Refused(400, what, param="messages", code="context_length_exceeded")
     served = cast(TranslatorTokenizers, hosted.served)
     languages = {name: value for name in LANGUAGES if (value := getattr(asked, name))}
-    if pair_of(hosted) is None:  # it writes summaries, of whole texts
+    if pair_of(hosted) is None:  # a summariser, which reads whole texts
         settings = {"decoding": {"n_best": asked.n}} if (asked.n or 1) > 1 else {}
         ((best,),) = await hosted.ask(TRANSLATE, [said], settings | languages)
         found = unique(each["text"] for each in best["hypotheses"])
@@ -343,7 +343,7 @@ async def _translate(hosted: Hosted, asked: ChatRequest) -> Response:
 
 
 def _cut(served: TranslatorTokenizers, text: str, most: int, stops: Sequence[str]) -> tuple[str, str, int]:
-    """As much of a translation as has at most so many tokens, and none of `stops`; why it ends, and its tokens."""
+    """A translation cut to `most` tokens and before any of `stops`; why it ends, and its number of tokens."""
     ids, finish = served.target.encode([text])[0], "stop"
     if len(ids) > most:
         ids, finish = ids[:most], "length"
@@ -362,7 +362,7 @@ async def _chat_events(answer: CompletionResponse, made: Sequence[tuple[str, str
 
 
 def _embed(hosted: Hosted, asked: EmbeddingRequest) -> dict[str, Any]:
-    """The vectors of texts, of length 1 as OpenAI's are; texts that are too long to be read as a whole are refused."""
+    """The vectors of texts, with norm 1 as OpenAI's; texts that are too long to be read completely are refused."""
     if hosted.row.embedder is None:
         raise Refused(400, f"this model {hosted.row.does}, and makes no vectors of texts", param="model")
     embedder = embedder_in(hosted.row, hosted.served)
@@ -390,7 +390,7 @@ def _embed(hosted: Hosted, asked: EmbeddingRequest) -> dict[str, Any]:
 
 
 def _vectors(embedder: Embedder, inputs: Sequence[str] | Sequence[list[int]]) -> tuple[Any, list[str], int]:
-    """Vectors, a warning or "" for each, and how many tokens were read: of a table of words, words."""
+    """Vectors, a warning or "" for each, and how many tokens (for a table of word vectors: words) were read."""
     texts = [each for each in inputs if isinstance(each, str)]
     match embedder:
         case TextVectors() if texts:

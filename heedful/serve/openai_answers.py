@@ -1,4 +1,4 @@
-"""What OpenAI's protocol answers: whole, or event by event, and how it tells log-probabilities."""
+"""The answers of OpenAI's protocol, whole or as events, and their log-probabilities."""
 
 import json
 import secrets
@@ -8,17 +8,17 @@ from itertools import accumulate
 from typing import Any
 
 from fastapi import Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse
 
 from heedful.serve.continued import Continued, ContinuesTexts, TokenScore, echoed, widths, within
 from heedful.serve.openai_requests import CompletionRequest
-from heedful.serve.public import in_one_line
+from heedful.serve.public import EventStream, in_one_line
 from heedful.serve.refusals import OPENAI, shaped
 
 
 class CompletionResponse:
-    """What the parts of one answer have in common, and its end: the tokens that were read and made; `tells_usage`: in
-    an event of their own too."""
+    """The common parts of an answer, and its usage: the numbers of tokens that were read and made. `tells_usage`:
+    streamed answers have an event for the usage too."""
 
     def __init__(self, prefix: str, kind: str, model: str, *, tells_usage: bool) -> None:
         self.head = {"id": f"{prefix}-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
@@ -35,7 +35,7 @@ class CompletionResponse:
         }
 
     def event(self, choice: dict[str, Any] | None) -> str:
-        """Without a choice it is the one that tells the usage."""
+        """An event with a choice; without one, the event with the usage."""
         body = self.head | {"object": self.kind, "choices": [] if choice is None else [choice]}
         if self.tells_usage:
             body["usage"] = self.usage() if choice is None else None
@@ -47,8 +47,8 @@ def event_of(body: object) -> str:
 
 
 async def streamed(answer: CompletionResponse, events: AsyncGenerator[str, None]) -> Response:
-    """The events of an answer as they come, and its usage where that is asked for. What goes wrong before the first has
-    a status of its own, and after it is an event."""
+    """Streams the events of an answer, and its usage if that is asked for. An error before the first event has its own
+    HTTP status; a later one becomes an event."""
     first = await anext(events)
 
     async def told() -> AsyncIterator[str]:
@@ -64,28 +64,28 @@ async def streamed(answer: CompletionResponse, events: AsyncGenerator[str, None]
         finally:
             await events.aclose()
 
-    return StreamingResponse(told(), media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
+    return EventStream(told())
 
 
-ScoredTokens = tuple[list[TokenScore], list[int]]  # tokens, and where they begin in the text
+ScoredTokens = tuple[list[TokenScore], list[int]]  # tokens, and their offsets in the text
 
 
 def of_prompt(served: ContinuesTexts, prompt: list[int], top: int) -> tuple[ScoredTokens, int]:
-    """The tokens of a prompt that is echoed, and where what follows begins."""
+    """The scored tokens of an echoed prompt, and the offset after it."""
     ends = [0, *accumulate(widths(served, prompt))]
     return (echoed(served, prompt, top), ends[:-1]), ends[-1]
 
 
 class CompletionChoice:
-    """One of the texts of an answer: what is told of it, once or bit by bit."""
+    """One of the texts of an answer, sent at once or bit by bit."""
 
     def __init__(self, served: ContinuesTexts, head: str, scores: tuple[ScoredTokens, int] | None) -> None:
         self.made, self._served, self._head, self._scores = Continued(), served, head, scores
-        self._read = self._tokens = 0  # characters and tokens that were told
-        self._place = 0  # where the next of these tokens begins
+        self._read = self._tokens = 0  # characters and tokens that were sent
+        self._place = 0  # where the next token begins
 
     def told(self, number: int, asked: CompletionRequest) -> dict[str, Any]:
-        """What is new of it."""
+        """The part that was not sent yet."""
         made, finish = self.made, self.made.finish or (None if asked.stream else "length")
         told = {"index": number, "text": self._head + made.text[self._read :], "finish_reason": finish}
         self._head, self._read = "", len(made.text)

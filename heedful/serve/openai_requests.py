@@ -1,4 +1,4 @@
-"""What OpenAI's protocol asks: the bodies of its requests, and their bounds."""
+"""The requests of OpenAI's protocol, and their bounds."""
 
 from typing import Annotated, Any, ClassVar, Literal, cast
 
@@ -36,7 +36,7 @@ class StreamOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     include_usage: bool = False
-    include_obfuscation: bool = False  # it would only pad their answers
+    include_obfuscation: bool = False  # would only pad the answers
 
 
 class GenerationRequest(RequestBody):
@@ -55,7 +55,7 @@ class GenerationRequest(RequestBody):
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """What is said of drawing, the seed aside."""
+        """The sampling settings that were given, without the seed."""
         said = {name: getattr(self, name) for name in DRAWING}
         return {name: float(value) for name, value in said.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""Our own API: a route for each verb that the served models have, vectors, and how the server is."""
+"""Our own API: a route for each verb of the served models, one for vectors, and the state of the server."""
 
 import dataclasses
 import json
@@ -13,19 +13,20 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from starlette.datastructures import UploadFile
 
+from heedful.core.config import unknown_key
 from heedful.data.images.files import ImageFile, image_header
 from heedful.errors import HeedError
 from heedful.run.task import Ask
 from heedful.serve.gate import strict_json
 from heedful.serve.hosted import Hosted, Models, StreamedPiece, Writing
 from heedful.serve.meters import Meters
-from heedful.serve.public import Direct, form_of, media_type
-from heedful.serve.refusals import Refused, first_fault, refused
+from heedful.serve.public import Direct, EventStream, form_of, media_type
+from heedful.serve.refusals import Refused, fault_by_its_type, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
 
@@ -33,17 +34,17 @@ EMBED = "embed"
 MOST_INPUTS = 128
 MOST_LETTERS = 20_000  # of a text
 MOST_ANSWERS = 256  # of a request
-MOST_CHOSEN = 4096  # choices times texts, each of which is read with its text
+MOST_CHOSEN = 4096  # choices times texts: each is read together with its text
 MOST_TOKENS = 2048  # in a list of them
-MOST_LOOKED = 2000  # characters of a text that is looked into: weights and their pictures grow by its square
-LOOKING = ("align",)  # verbs that do
+MOST_LOOKED = 2000  # characters of a text whose attention is computed: weights and pictures grow with its square
+LOOKING = ("align",)  # verbs that compute it
 MOST_PIXELS = 1 << 24
 MOST_PICTURES = 16
 STRICT = ConfigDict(extra="forbid", strict=True)
 Text = Annotated[str, Field(max_length=MOST_LETTERS)]
 Name = Annotated[str, Field(max_length=200)]
-UNSAFE = re.compile(r"[^\w.-]")  # in the name of a file
-# The least and the most of options, by their names.
+UNSAFE = re.compile(r"[^\w.-]")  # characters in the name of a file
+# The bounds of options, by name.
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "batch": (1, 256),
     "beam": (1, 64),
@@ -103,7 +104,7 @@ def routes(models: Models, meters: Meters) -> APIRouter:
 
 
 def verbs_of(models: Models) -> dict[str, dict[str, Ask]]:
-    """What can be asked over HTTP, and of which models."""
+    """The verbs that can be asked over HTTP, each with its models."""
     found: dict[str, dict[str, Ask]] = {}
     for name, model in models.items():
         for verb, part in model.row.asks.items():
@@ -113,7 +114,7 @@ def verbs_of(models: Models) -> dict[str, dict[str, Ask]]:
 
 
 def model_for(models: Models, verb: str, able: Sequence[str], name: str | None) -> Hosted:
-    """The model of this name, or the only one that has the verb. Raises Refused."""
+    """The model with this name, or the only one that has the verb. Raises Refused."""
     listed = ", ".join(able)
     if name is None:
         if len(able) != 1:
@@ -134,8 +135,8 @@ class EmbedRequest(BaseModel):
 
 
 def request_model(verb: str, kinds: Sequence[type]) -> type[BaseModel]:
-    """What may be asked: inputs, and `options`, which are those of any of these dataclasses. An option that is a text
-    may stand beside the inputs as well."""
+    """The body of a request: inputs, and `options`, with the fields of all of these dataclasses. An option that is a
+    text may also stand beside the inputs."""
     fields: dict[str, Any] = {}
     for kind in kinds:
         for key, hint in typing.get_type_hints(kind).items():
@@ -147,7 +148,7 @@ def request_model(verb: str, kinds: Sequence[type]) -> type[BaseModel]:
 
 
 def _bounded(key: str, hint: Any) -> Any:
-    """A type of an option as one that pydantic checks, with bounds."""
+    """The type of an option with its bounds, for pydantic."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         kinds = [_bounded(key, each) for each in arguments if each is not type(None)]
@@ -203,10 +204,10 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
 
 
 async def given_json(request: Request, shape: type[BaseModel]) -> dict[str, Any]:
-    """The fields of a body of JSON; of its options those that were given. Raises Refused."""
+    """The fields of a JSON body; its options are those that were given. Raises Refused."""
     if media_type(request.headers) != "application/json":
         raise Refused(415, "the body is not JSON", "send Content-Type: application/json")
-    read = "json" in request.scope  # by the gate, as it does all bodies but empty ones
+    read = "json" in request.scope  # the gate has parsed all bodies but empty ones
     return _validated(shape, request.scope["json"] if read else strict_json(await request.body(), depth=32))
 
 
@@ -214,8 +215,27 @@ def _validated(shape: type[BaseModel], value: object) -> dict[str, Any]:
     try:
         given = shape.model_validate(value)
     except ValidationError as error:
-        raise Refused(422, first_fault(error.errors(include_url=False, include_context=False))) from None
+        faults = error.errors(include_url=False, include_context=False)
+        raise Refused(422, first_fault(faults), _other_key(shape, fault_by_its_type(faults))) from None
     return {"stream": False, **dict.fromkeys(shape.model_fields), **given.model_dump(exclude_unset=True)}
+
+
+def _other_key(shape: type[BaseModel], fault: Mapping[str, Any]) -> str | None:
+    """What could stand in place of a key that is not known."""
+    if fault["type"] != "extra_forbidden":
+        return None
+    *above, key = fault["loc"]
+    for part in above:
+        if part in shape.model_fields:
+            shape = next(_shapes_in(shape.model_fields[part].annotation), shape)
+    return unknown_key(key[:100], [*shape.model_fields], where="").fix
+
+
+def _shapes_in(hint: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        yield hint
+    for each in typing.get_args(hint):
+        yield from _shapes_in(each)
 
 
 def _inputs(given: Mapping[str, Any]) -> list[str]:
@@ -226,7 +246,7 @@ def _inputs(given: Mapping[str, Any]) -> list[str]:
 
 
 def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, with those that stand beside the inputs."""
+    """The options, including those that stand beside the inputs."""
     beside = {
         key: value
         for key, value in given.items()
@@ -236,7 +256,7 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_long(texts: Iterable[tuple[str, Any]]) -> None:
-    """Of texts with their names, what is too long to be looked into. Raises Refused."""
+    """Raises Refused for a text (with its name) that is too long to compute its attention."""
     for name, text in texts:
         if isinstance(text, str) and len(text) > MOST_LOOKED:
             what = f"{name}: {len(text):,} characters, at most {MOST_LOOKED:,} are looked into"
@@ -249,7 +269,7 @@ def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, An
     options = options_of(question, verb, settings)
     for key in (field.name for field in dataclasses.fields(options)):
         listed = getattr(options, key)
-        per_input = key in ("pairs", "contexts")  # one for each input
+        per_input = key in ("pairs", "contexts")  # an entry for each input
         if per_input and listed and len(listed) != len(inputs):
             raise Refused(400, f"{len(listed)} {key} for {len(inputs)} inputs", f"give one of {key} for each")
     if (weighed := len(inputs) * len(settings.get("choices") or ())) > MOST_CHOSEN:
@@ -267,7 +287,7 @@ def _answers(model: Hosted, found: Sequence[Sequence[Any]], *, several: bool) ->
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it: what is not finite is null."""
+    """The value for JSON: numbers that are not finite become null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -286,16 +306,16 @@ async def _stream(
     if options.compares:
         raise Refused(400, "a text that is searched for cannot be streamed", "leave out stream")
     pieces = model.write(inputs[0], Writing(tokens=options.tokens, stop=tuple(options.stop), sampling=options.sampling))
-    return StreamingResponse(sse(await anext(pieces), pieces), media_type="text/event-stream")
+    return EventStream(sse(await anext(pieces), pieces))
 
 
 def refuse_stream(verb: str) -> NoReturn:
-    """Raises Refused."""
+    """Raises Refused: the verb has no streamed answer."""
     raise Refused(400, f"{verb} gives its answer as a whole", "leave out stream")
 
 
 async def sse(first: StreamedPiece, pieces: AsyncIterator[StreamedPiece]) -> AsyncIterator[str]:
-    """Server-sent events, each a piece."""
+    """Server-sent events, one for each piece."""
     async with aclosing(typing.cast("typing.AsyncGenerator[StreamedPiece, None]", pieces)) as rest:
         try:
             yield _event(first)
@@ -335,7 +355,7 @@ Sent = list[tuple[str, bytes]]  # files by their names
 
 
 async def sent_pictures(request: Request, shape: type[BaseModel]) -> tuple[dict[str, Any], Sent]:
-    """Pictures in the field `file`, and the rest in `json`. Raises Refused."""
+    """The pictures of the field `file`, and the other fields, from `json`. Raises Refused."""
     async with form_of(request, max_files=MOST_PICTURES, max_fields=1, max_part_size=1 << 20) as form:
         uploads = form.getlist("file")
         if not uploads or not all(isinstance(each, UploadFile) for each in uploads) or {*form} - {"file", "json"}:
@@ -352,8 +372,8 @@ async def sent_pictures(request: Request, shape: type[BaseModel]) -> tuple[dict[
 
 @contextmanager
 def kept_pictures(sent: Sent) -> Iterator[dict[str, str]]:
-    """Pictures in a folder of their own for as long as the block lasts: the names that they were sent with, by their
-    files. What goes wrong with one is told by its name. Raises Refused."""
+    """Saves pictures in a temporary folder for as long as the block lasts; yields the names that they were sent with,
+    by their files. Errors use these names. Raises Refused."""
     with tempfile.TemporaryDirectory(prefix="heed-") as folder:
         names = {}
         for number, (name, content) in enumerate(sent):
@@ -376,7 +396,7 @@ def _refuse_large(names: Mapping[str, str]) -> None:
 
 
 def _renamed(error: Refused, names: Mapping[str, str]) -> Refused:
-    """With the names that the client knows."""
+    """The error, with the names that the client sent."""
     for place, name in names.items():
         error.message = error.message.replace(place, name)
         error.fix = None if error.fix is None else error.fix.replace(place, name)
@@ -424,7 +444,7 @@ STATUSES = {
 
 
 def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its definitions where they are used."""
+    """The schema with its definitions inlined."""
     definitions = schema.pop("$defs", {})
 
     def put(value: Any) -> Any:

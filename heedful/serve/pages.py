@@ -1,5 +1,5 @@
-"""What a browser opens: a document for each view, and their scripts and styles. A document knows which models are
-served; all else it asks of the other routes, as any client could."""
+"""The pages for a browser: a document for each view, and their scripts and styles. A document has the names of the
+served models; everything else it asks of the other routes, like any client."""
 
 import mimetypes
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from heedful.serve.public import TRANSLATE
 from heedful.serve.refusals import Refused
 
 HERE = Path(__file__).parent / "page"
-BESIDE = Path(look_page.__file__).parent  # the scripts and styles of the page that is one file
+BESIDE = Path(look_page.__file__).parent  # the scripts and styles of the page of `heed look`
 PARTS = (".js", ".css")
 
 
 @dataclass(frozen=True)
 class ServedPage:
-    """A document. `fits`: a model that it can show something of."""
+    """A document. `fits`: whether it can show something of a model."""
 
     name: str
     title: str
@@ -70,7 +70,7 @@ def routes(models: Models) -> APIRouter:
 
 
 def part_of_page(name: str) -> Response:
-    """A script or a style. Raises Refused for another name."""
+    """A script or a style sheet. Raises Refused for another name."""
     parts = {path.name: path for folder in (BESIDE, HERE) for path in folder.iterdir() if path.suffix in PARTS}
     if name not in parts:
         raise Refused(404, "there is no such part of the page")

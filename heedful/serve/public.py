@@ -1,4 +1,4 @@
-"""What the routes of public protocols share: how they read a request, and how an error is told in one line."""
+"""Shared by the routes of public protocols: reading requests, and errors in one line."""
 
 import inspect
 import json
@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -26,14 +27,14 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Body = TypeVar("Body", bound="RequestBody")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
-OF_A_KEY = ("extra_forbidden", "literal_error", "missing")  # kinds of faults that are where a key stands
+OF_A_KEY = ("extra_forbidden", "literal_error", "missing")  # kinds of faults that belong to one key
 
 log = logging.getLogger(__name__)
 
 
 class RequestBody(BaseModel):
-    """The body of a request. What a protocol documents and cannot change an answer here is in `IGNORED`, with the
-    reason; what cannot be followed is in `ONLY`, with the values that ask for nothing. Any other key is an error."""
+    """The body of a request. `IGNORED` has the protocol's keys that cannot change an answer here, with the reason;
+    `ONLY` has the keys that are not supported, with the values that ask for nothing. Any other key is an error."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -55,7 +56,7 @@ class RequestBody(BaseModel):
 
 
 def verdict(error: ValidationError | RequestValidationError) -> Refused:
-    """The first thing that is wrong with a body, in one line."""
+    """The first fault of a body, in one line."""
     first = fault_by_its_type(error.errors())
     named = [part for part in first["loc"] if isinstance(part, str) and part not in ("body", "query")]
     param = first.get("ctx", {}).get("key") or next(iter(named), None)
@@ -68,7 +69,7 @@ def verdict(error: ValidationError | RequestValidationError) -> Refused:
 
 
 def in_one_line(error: Exception) -> Refused:
-    """`as_refused` for protocols that have no place for how to mend it; what the request did not cause is logged."""
+    """`as_refused` for protocols without a field for the fix; errors that the request did not cause are logged."""
     match error:
         case Refused() | HTTPException():
             return as_refused(error)
@@ -85,8 +86,8 @@ def in_one_line(error: Exception) -> Refused:
 
 
 class Direct(APIRoute):
-    """A route whose function may be given the request `alone`, to read it itself: what FastAPI does for others would
-    then take longer than all else that the server does."""
+    """A route whose function may take only the request (`alone`), and read it itself: FastAPI's own parsing would take
+    longer than everything else that the server does."""
 
     @property
     def alone(self) -> bool:
@@ -97,7 +98,7 @@ class Direct(APIRoute):
 
 
 def door(*, most_bytes: int) -> type[Direct]:
-    """Routes that tell errors as their protocol does, and read bodies of at most so many bytes."""
+    """Routes that report errors as their protocol does, and accept bodies of at most `most_bytes`."""
 
     class Door(Direct):
         def get_route_handler(self) -> Handler:
@@ -116,14 +117,23 @@ def door(*, most_bytes: int) -> type[Direct]:
     return Door
 
 
+class EventStream(StreamingResponse):
+    """Server-sent events, which nginx hands on as they come."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[str]) -> None:
+        super().__init__(events, headers={"X-Accel-Buffering": "no"})
+
+
 def path_of(scope: Scope) -> str:
-    """Of a request, as routes name it, also where the application is mounted below a path of another."""
+    """The path of a request, also where the application is mounted below another path."""
     path, root = scope["path"], scope.get("root_path", "").rstrip("/")
     return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
 def media_type(headers: Mapping[str, str]) -> str:
-    """What a body is, as its headers say."""
+    """The content type in the headers."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
@@ -133,7 +143,7 @@ def is_form(request: Request) -> bool:
 
 @asynccontextmanager
 async def form_of(request: Request, **most: int) -> AsyncIterator[FormData]:
-    """What a form holds; `most` are Starlette's limits. Raises HTTPException for what is none."""
+    """Parses a form; `most` are Starlette's limits. Raises HTTPException where it cannot be read."""
     try:
         found = await request.form(**most)
     except ValueError:  # of the parser, or of a charset
@@ -145,7 +155,7 @@ async def form_of(request: Request, **most: int) -> AsyncIterator[FormData]:
 
 
 async def fields_of(request: Request) -> dict[str, list[str]]:
-    """A form's fields, in their order, each with all of its values. Files are refused."""
+    """A form's fields, in their order, each with all its values. Files are refused."""
     found: dict[str, list[str]] = {}
     async with form_of(request, max_files=0, max_fields=2000) as form:
         for key, value in form.multi_items():
@@ -154,11 +164,11 @@ async def fields_of(request: Request) -> dict[str, list[str]]:
 
 
 async def read_body(request: Request, kind: type[Body]) -> Body:
-    """The body of a request, in JSON or as a form, whose values are read as the fields of `kind` have them."""
+    """The body of a request, as JSON or as a form; a form's values are converted to the types of the fields."""
     if not is_form(request):
         return kind.model_validate_json(await request.body() or b"{}")
     fields = await fields_of(request)
-    if any(key.lstrip().startswith("{") for key in fields):  # what curl sends unless it is told otherwise
+    if any(key.lstrip().startswith("{") for key in fields):  # curl sends JSON with this content type by default
         raise Refused(400, "the body is JSON, and is called a form: send Content-Type: application/json")
     return kind.model_validate({key: _value(kind, key, values) for key, values in fields.items()})
 
@@ -167,7 +177,7 @@ WORDS = {"1": True, "true": True, "0": False, "false": False}
 
 
 def _value(kind: type[RequestBody], key: str, values: list[str]) -> object:
-    """The value that a form means, of a field's type."""
+    """A form's value, converted to the type of the field."""
     if key in kind.LISTS or len(values) > 1:
         return values
     annotation = kind.model_fields[key].annotation if key in kind.model_fields else None
@@ -179,7 +189,7 @@ def _value(kind: type[RequestBody], key: str, values: list[str]) -> object:
 
 
 def body_shown(kind: type[RequestBody], *, forms: bool = True) -> dict[str, Any]:
-    """What the OpenAPI page says of a body that `read_body` reads."""
+    """The OpenAPI description of a body that `read_body` reads."""
     shape = {"schema": kind.model_json_schema()}
     content = dict.fromkeys(("application/json", "application/x-www-form-urlencoded")[: 1 + forms], shape)
     return {"requestBody": {"required": True, "content": content}}

@@ -1,4 +1,4 @@
-"""A page on which people put answers in order, served to the machine that it runs on."""
+"""A page on which people rank answers, served to this machine only."""
 
 import threading
 from pathlib import Path
@@ -7,22 +7,21 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from heedful.data.text.judgements import prompt_value
 from heedful.serve.app import behind_gate
 from heedful.serve.gate import Rules
 from heedful.serve.meters import Meters
+from heedful.serve.own import STRICT
 from heedful.serve.pages import HERE, part_of_page
 from heedful.serve.public import Name
 from heedful.serve.refusals import Refused
 from heedful.tasks.shared.ranking import Item, Ranking
 
-STRICT = ConfigDict(extra="forbid", strict=True)
-
 
 class Decided(BaseModel):
-    """An order of the answers to a prompt, by their numbers from 0; an empty one passes the prompt over."""
+    """An order of the answers to a prompt, by their numbers from 0; an empty order skips the prompt."""
 
     model_config = STRICT
     who: Name
@@ -37,14 +36,14 @@ class Who(BaseModel):
 
 
 def make_ranking_app(ranking: Ranking, who: str) -> FastAPI:
-    """The page and what it asks; `who` judges unless the page is told another name."""
+    """The page and its routes; `who` is the judge unless another name is entered."""
     app = FastAPI(title="heed rank", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.include_router(routes(ranking, who))
     return behind_gate(app, Rules(), Meters())
 
 
 def routes(ranking: Ranking, who: str) -> APIRouter:
-    router, turn = APIRouter(), threading.Lock()  # each request is answered in a thread of its own
+    router, turn = APIRouter(), threading.Lock()  # requests run in different threads
     documents = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
 
     @router.get("/")
@@ -75,7 +74,7 @@ def routes(ranking: Ranking, who: str) -> APIRouter:
         return asked(person.who)
 
     def asked(who: str) -> dict[str, Any]:
-        """What is to be judged next, and how far that is."""
+        """The next item to judge, and the progress."""
         item = ranking.next(who)
         far = {"who": who, "done": ranking.count(who), "prompts": len(ranking.prompts)}
         if item is None:

@@ -1,4 +1,4 @@
-"""What is said no to, in one shape: a status, one line, and how to fix it; public APIs have shapes of their own."""
+"""Refused requests: a status, one line, and a fix, in the form of our API or of a public protocol."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ LIBRETRANSLATE = ("/translate", "/detect", "/languages", "/frontend/settings", "
 
 
 class Refused(Exception):
-    """A request that is not answered, and why, in one line; OpenAI's protocol tells too which of its keys it is about,
-    and a word for it."""
+    """A request that is not answered, and the reason in one line; `param` and `code` are for OpenAI's protocol: the key
+    that is wrong, and a word for the error."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Refused(Exception):
 
 
 def refused(error: HeedError) -> Refused:
-    """What went wrong in a model, as a refusal, which names keys where the command line has options."""
+    """An error of a model as a refusal; the options of the command line become keys of a request."""
     said, fix = in_keys(str(error)), in_keys(error.fix) or None
     match error:
         case BusyError():
@@ -48,8 +48,8 @@ def refused(error: HeedError) -> Refused:
 
 
 def in_keys(said: str) -> str:
-    """What is said to who types options, to who sends keys: "--from-language: ..." as "from_language: ...", and "leave
-    out --to" as 'leave out "to"'. A command stays as it is."""
+    """A message with keys instead of options: "--from-language: ..." becomes "from_language: ...", and "leave out --to"
+    becomes 'leave out "to"'. A message with a command stays as it is."""
     if "heed " in said:
         return said
     said = re.sub(r"^--([a-z][a-z-]*):", lambda found: f"{_key(found[1])}:", said)
@@ -61,12 +61,17 @@ def _key(option: str) -> str:
 
 
 def as_refused(error: Exception) -> Refused:
-    """Whatever went wrong, as a refusal; what the request did not cause is told without details."""
+    """Any error as a refusal; one that the request did not cause has no details."""
     match error:
         case Refused():
             return error
         case HeedError():
             return refused(error)
+        case HTTPException(status_code=404):
+            return Refused(404, "there is no such route", "/openapi.json of heed serve lists all there are")
+        case HTTPException(status_code=405):
+            by = (error.headers or {}).get("Allow", "another method")
+            return Refused(405, "this route is not asked so", f"ask by {by}", error.headers)
         case HTTPException():
             return Refused(error.status_code, str(error.detail), None, error.headers)
         case RequestValidationError():
@@ -85,7 +90,7 @@ def first_fault(faults: Sequence[Any]) -> str:
 
 
 def fault_by_its_type(faults: Sequence[Any]) -> Any:
-    """Of a key that may be of several types, what is wrong by that which it has, and not by the others."""
+    """The fault to report: where a key may have several types, that of the type which the value has."""
     alike = [fault for fault in faults if fault["loc"][:1] == faults[0]["loc"][:1]]
     deepest = max(alike, key=lambda fault: len(fault["loc"]))
     return next((fault for fault in alike if not fault["type"].endswith("_type")), deepest)
@@ -96,16 +101,14 @@ def kind_of(status: int) -> str:
 
 
 def refusal(path: str, error: Refused) -> JSONResponse:
-    """The answer that says so, as the API at this path does."""
-    return JSONResponse(shaped(path, error), status_code=_status(path, error.status), headers=error.headers)
-
-
-def _status(path: str, status: int) -> int:
-    return 403 if status == 401 and (path.startswith(DEEPL) or path in LIBRETRANSLATE) else status
+    """The response for a refusal, in the form of the API at this path."""
+    says_forbidden = error.status == 401 and (path.startswith(DEEPL) or path in LIBRETRANSLATE)
+    status = 403 if says_forbidden else error.status
+    return JSONResponse(shaped(path, error), status_code=status, headers=error.headers)
 
 
 def shaped(path: str, error: Refused) -> dict[str, Any]:
-    """What is said of it there."""
+    """The body of that response."""
     said = f"{error.message}: {error.fix}" if error.fix else error.message
     if path.startswith(OPENAI):
         kind = "server_error" if error.status >= 500 else "invalid_request_error"

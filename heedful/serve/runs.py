@@ -1,4 +1,4 @@
-"""The runs beside those that are served: what each came to, and how it went."""
+"""The runs in the folder: their results and curves."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The server: uvicorn, which says when it answers, and does not wait for clients that stand still."""
+"""The server: uvicorn, which reports when it is ready, and does not wait for stalled clients."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,14 +10,14 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-SECONDS = 10.0  # for a whole request to come, and for a client to read what it asked for
-HEADER_BYTES = 16_384  # of a request that has not all of them yet; the gate refuses any that has more
-DRAIN = 8  # seconds that answers in flight may take once the server is told to end
+SECONDS = 10.0  # for a whole request to arrive, and for a client to read its answer
+HEADER_BYTES = 16_384  # of incomplete headers; the gate refuses complete ones that are longer
+DRAIN = 8  # seconds for running requests when the server is shutting down
 
 
 class Lingering:
-    """A transport that is closed for what is read only when all has come: closing it before would reset the connection,
-    and who is still sending, as a proxy is that holds a large body, would never read the answer."""
+    """A transport that stays open for reading until the whole request has arrived. Closing it earlier would reset the
+    connection, and a client that is still sending, such as a proxy with a large body, would never read the answer."""
 
     def __init__(self, transport: Any, comes: Callable[[], bool]) -> None:
         self._transport, self._comes = transport, comes
@@ -28,7 +28,7 @@ class Lingering:
             return
         try:
             self._transport.write_eof()
-        except OSError:  # who is refused has left already
+        except OSError:  # the client has left already
             self._transport.abort()
 
     def __getattr__(self, name: str) -> Any:
@@ -36,12 +36,12 @@ class Lingering:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Closes the connections of those who do not send a whole request in time, or do not read their answer."""
+    """Closes connections whose client does not send a whole request in time, or does not read the answer."""
 
     seconds = SECONDS
-    _headed = False  # the headers of the newest request have come
-    _whole = False  # and its body
-    _head = 0  # bytes of headers that are not whole
+    _headed = False  # the headers of the newest request have arrived
+    _whole = False  # its body has arrived too
+    _head = 0  # bytes of incomplete headers
     _request: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
 
@@ -98,16 +98,16 @@ class PatientProtocol(HttpToolsProtocol):
         self._reading = self._reading or self.loop.call_later(self.seconds, self.transport.abort)
 
     def _watch(self) -> None:
-        """While a request is begun and not whole, the time runs."""
+        """Runs a timer while a request is incomplete."""
         if self._whole and self._request is not None:
             self._request.cancel()
             self._request = None
         elif not self._whole and self._request is None:
-            # A body that is late is told so before.
+            # The gate answers a late body before that.
             self._request = self.loop.call_later(self.seconds + 1, self.transport.abort)
 
     def _still_comes(self) -> bool:
-        """Whether the body of a request comes that is answered already, on a connection that ends with it."""
+        """Whether a body is still arriving although its request is answered, on a connection that ends with it."""
         answered = self.cycle is not None and self.cycle.response_complete and not self.cycle.keep_alive
         return answered and self._headed and not self._whole
 
@@ -118,7 +118,7 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """Calls `ready` as soon as it answers."""
+    """Calls `ready` as soon as it accepts requests."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -133,10 +133,10 @@ class Server(uvicorn.Server):
 def make_server(
     app: ASGIApp, *, ready: Callable[[], None] = lambda: None, seconds: float = SECONDS, **more: Any
 ) -> Server:
-    """A server for `app`; `seconds` are what a client may take to send or to read."""
+    """A server for `app`; `seconds` is the time for a client to send a request or to read an answer."""
 
     async def given_up(scope: Scope, receive: Receive, send: Send) -> None:
-        with suppress(asyncio.CancelledError):  # of an answer that takes longer than DRAIN: no fault with a trace
+        with suppress(asyncio.CancelledError):  # an answer that takes longer than DRAIN is no error
             await app(scope, receive, send)
 
     protocol = type("PatientProtocol", (PatientProtocol,), {"seconds": seconds})
@@ -145,6 +145,7 @@ def make_server(
         http=protocol,
         ws="none",
         log_level="warning",
+        log_config=None,  # its lines are written as ours are
         access_log=False,
         server_header=False,
         proxy_headers=False,

@@ -1,1 +1,1 @@
-"""What is kept on disk: checkpoints and models, written so that no crash and no full disk can spoil them."""
+"""Checkpoints and models on disk, written so that no crash and no full disk can damage them."""

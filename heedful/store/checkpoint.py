@@ -1,9 +1,9 @@
 """Checkpoints of a run: safetensors and JSON only, nothing is ever unpickled.
 
-A checkpoint is the folder RUN/checkpoints/step-N. It is written as `.tmp-step-N`: each file flushed to the
-disk, `manifest.json` last, then the folder, which is renamed; the rename is the one moment at which it comes
-to be. The manifest names the size and sha256 of every file, the step, and its own sha256; what does not agree
-is not a checkpoint.
+A checkpoint is the folder RUN/checkpoints/step-N. It is written as `.tmp-step-N`: each file is flushed to the disk,
+`manifest.json` last, then the folder, which is then renamed; the checkpoint exists from the rename on. The manifest has
+the size and sha256 of every file, the step, and its own sha256; a folder that does not agree with it is not a
+checkpoint.
 """
 
 import hashlib
@@ -112,11 +112,10 @@ def save_checkpoint(run: Path, step: int, contents: Mapping[str, Any], *, finite
 
 
 def load_newest(run: Path, warn: Callable[[str], None], *, finite: bool = False) -> Checkpoint | None:
-    """The newest checkpoint of `run` that verifies, or None where there is none.
+    """The newest checkpoint of `run` that verifies, or None if there is none.
 
-    Each newer one that does not verify is told to `warn` in one line. `finite`: only one of finite weights.
-    Raises StorageError when some are damaged and none can be used, InputError when another version of heedful
-    wrote the newest.
+    `warn` gets a line for each newer one that does not verify. `finite`: only one with finite weights. Raises
+    StorageError if some are damaged and none can be used, InputError if another version of heedful wrote the newest.
     """
     steps = steps_of(run)
     bad = 0
@@ -147,7 +146,7 @@ def load_first(run: Path, steps: Sequence[int], count: int) -> list[Checkpoint]:
 
 
 def verify(path: Path) -> list[str]:
-    """What is wrong with the checkpoint folder `path`, one line for each file; empty when all is well.
+    """The faults of the checkpoint folder `path`, a line for each file; empty if there are none.
 
     Raises InputError when another version of heedful wrote it.
     """
@@ -195,7 +194,7 @@ def rotate(run: Path, keep: int, protect: Collection[int] = ()) -> list[int]:
 
 
 def clean(run: Path) -> None:
-    """Put away what a crash left half done; call it under the run's lock, before the first load or save."""
+    """Remove what a crash left unfinished; call it under the run's lock, before the first load or save."""
     for folder in (run, run / "checkpoints"):
         for path in files.children(folder):
             replaced = path.with_name(path.name.removeprefix(".old-"))
@@ -206,12 +205,12 @@ def clean(run: Path) -> None:
 
 
 def place_of(run: Path, step: int) -> Path:
-    """Where the checkpoint of a step is."""
+    """The folder of a step's checkpoint."""
     return run / "checkpoints" / f"step-{step}"
 
 
 def steps_of(run: Path) -> list[int]:
-    """Of the checkpoints that are there, sound or not, the newest first."""
+    """The steps of all checkpoints, sound or not, the newest first."""
     names = (re.fullmatch(r"step-(0|[1-9]\d{0,17})", path.name) for path in files.children(run / "checkpoints"))
     return sorted((int(name[1]) for name in names if name), reverse=True)
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import MissingError, StorageError
+from heedful.store.refusals import PICKLES
 
 TEMPORARY = ".tmp-"
 DEVICES = Path("/dev")  # nothing there is ever replaced by a file
@@ -205,8 +206,8 @@ def with_proper_name(path: Path) -> Path:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether it is one. Raises OSError where that cannot be told, such as of a name that is too long, which
-    `Path.is_dir` of Python 3.14 takes for a name of nothing."""
+    """Whether `path` is a folder. Raises OSError where that cannot be told, such as for a name that is too long, for
+    which `Path.is_dir` of Python 3.14 returns False."""
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -214,24 +215,27 @@ def is_folder(path: Path) -> bool:
 
 
 def need_folder(path: Path, *, fix: str = "") -> None:
-    """Raises MissingError where there is no such folder, with the one beside it whose name is nearest."""
+    """Raises MissingError where there is no such folder, naming the nearest one beside it."""
     if not is_folder(path):
         beside: list[str] = []
         with suppress(OSError):
             beside = [own.name for own in path.parent.iterdir() if own.is_dir()]
         near = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.75)
         fix = fix or (f"did you mean {path.parent / near[0]}?" if near else "check the path")
+        if path.suffix in PICKLES and path.is_file():
+            fix = "train on the same texts (docs/migration.md), or give the folder of a model of the Hub to heed import"
+            raise MissingError("a pickle, and no run: heedful does not open it", where=str(path), fix=fix)
         raise MissingError("a file, and no folder" if path.is_file() else "no such folder", where=str(path), fix=fix)
 
 
 def need_folder_for(file: Path) -> None:
-    """The same of the folder that a file is to be written into. Raises StorageError where it cannot be."""
+    """The same for the folder of a file that will be written. Raises StorageError where it cannot be written."""
     need_folder(file.parent, fix="make it first, or change --out")
     need_access(file.parent)
 
 
 def need_access(folder: Path) -> None:
-    """Raises StorageError where nothing can be written into the folder, or into the one that it would be made in."""
+    """Raises StorageError where the folder, or the one in which it would be made, is not writable."""
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if there.is_dir() and not os.access(there, os.W_OK):
         fix = "give this user access to it, or choose another folder"
@@ -276,7 +280,7 @@ def read_whole_lines(path: Path) -> list[str]:
 
 
 def read_json_lines(path: Path) -> list[Any]:
-    """The values that the whole lines of `path` hold; none where it is not there. Raises StorageError."""
+    """The values of the complete lines of `path`; empty if there is no such file. Raises StorageError."""
     lines = read_whole_lines(path) if path.is_file() else []
     return [parse_json(line.encode(), where=path) for line in lines]
 
@@ -307,17 +311,17 @@ def parse_json(data: bytes, *, where: Path | str) -> Any:
 
 
 def memory_limit() -> int:
-    """Bytes of a file that can be held twice in this machine's memory."""
+    """The largest size of a file, in bytes, that fits twice into this machine's memory."""
     return memory_size() // 2
 
 
 def memory_size() -> int:
-    """Bytes of this machine's memory."""
+    """The size of this machine's memory, in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def refuse_other_than_files(path: Path) -> None:
-    """Raises MissingError or StorageError where `path` is no plain file that can be read."""
+    """Raises MissingError or StorageError where `path` is not a readable regular file."""
     with _plain_file(path):
         pass
 
@@ -373,6 +377,6 @@ def _finite(text: str) -> float:
 
 
 def children(folder: Path) -> list[Path]:
-    """What is in a folder, by name; nothing where there is none. Raises StorageError."""
+    """The content of a folder, sorted by name; empty if there is no such folder. Raises StorageError."""
     with storage_errors(folder):
         return sorted(folder.iterdir()) if folder.is_dir() else []

@@ -52,8 +52,8 @@ def run_lock(run: Path) -> Iterator[None]:
 
 @contextmanager
 def one_after_another(folder: Path) -> Iterator[None]:
-    """Waits until no other process or thread is in such a block of this folder. It is the folder itself that is held,
-    and no file is written."""
+    """Waits until no other process or thread is in such a block for this folder. The folder itself is locked; no file
+    is written."""
     with files.storage_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -65,7 +65,7 @@ def one_after_another(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def held_alone(folder: Path) -> Iterator[None]:
-    """Raises InputError where another process or thread is in such a block of this folder. No file is written."""
+    """Raises InputError if another process or thread is in such a block for this folder. No file is written."""
     with files.storage_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -80,8 +80,8 @@ def held_alone(folder: Path) -> Iterator[None]:
 
 
 def is_held(run: Path) -> bool:
-    """Whether a process holds the folder, as far as Linux tells (/proc/locks): nothing is taken, so no trainer is
-    kept out by being looked at."""
+    """Whether a process holds the folder, according to Linux (/proc/locks). It takes no lock, so it never keeps a
+    training out."""
     try:
         inode = (run / NAME).stat().st_ino
         lines = Path("/proc/locks").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""What changed from one format of a model folder to the next, as plain data: reading an old one needs no old code.
+"""The changes from one format of a model folder to the next, as plain data: reading an old one needs no old code.
 
 A run that was begun in an older format keeps its `config.json`, and so the names of its tensors, for good; a
 checkpoint is always written in today's format.
@@ -52,19 +52,19 @@ def migrated(config: Any, number: int) -> Any:
 
 
 def in_todays_format(config: Mapping[str, Any]) -> Any:
-    """A configuration without its `format`, which the first ones do not say, in today's."""
+    """A configuration in today's format, without its `format`, which the first ones do not have."""
     return migrated({key: value for key, value in config.items() if key != "format"}, config.get("format", 1))
 
 
 def renamed(tensors: Mapping[str, T], number: int) -> dict[str, T]:
-    """What has tensors' names of format `number` under today's."""
+    """A dict by tensor names of format `number`, with today's names."""
     for step in range(number, FORMAT):
         tensors = _renamed(tensors, MIGRATIONS[step].names)
     return dict(tensors)
 
 
 def named_before(tensors: Mapping[str, T], number: int) -> dict[str, T]:
-    """What has today's names under those of format `number`."""
+    """A dict by today's tensor names, with those of format `number`."""
     for step in reversed(range(number, FORMAT)):
         tensors = _renamed(tensors, {new: old for old, new in MIGRATIONS[step].names.items()})
     return dict(tensors)

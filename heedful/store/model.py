@@ -61,7 +61,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     if not path.is_file() and (folder / "encoder.onnx").is_file():
         raise refused(folder, "a translator of ONNX", fix=f'python {folder / "translate.py"} "A sentence."')
-    config = files.parse_json(_read_inside(folder, CONFIG, limit=1 << 22), where=path)
+    try:
+        config = files.parse_json(_read_inside(folder, CONFIG, limit=1 << 22), where=path)
+    except (StorageError, MissingError) as error:
+        if not steps_of(folder):
+            raise
+        raise type(error)(error.what, where=error.where, fix=RESTORE.format(folder)) from error
     if not isinstance(config, dict):
         raise damaged(path, "not a JSON object")
     if '"auto_map":' in json.dumps(config):

@@ -1,4 +1,4 @@
-"""What of a store's files is not read or written, and why."""
+"""Files that are not read or written, and why."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ AGAIN = "get the file again from its source"
 
 
 def check_name(name: str) -> None:
-    """Raises StorageError for what is not a plain name of a file of our own."""
+    """Raises StorageError for a name that is not a plain file name of ours."""
     plain = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name)
     if not plain or name == MANIFEST or Path(name).suffix in PICKLES:
         what = f"{name[:80]!r} is not a name for a file here"

@@ -1,4 +1,4 @@
-"""Files of tensors: safetensors, whose header carries the sha256 of all the rest, and words that belong to them."""
+"""Files of tensors: safetensors, whose header has the sha256 of the rest, and notes."""
 
 import hashlib
 import json
@@ -20,12 +20,12 @@ Tensors = dict[str, Tensor]
 
 
 def save_tensors(path: Path, tensors: Tensors, notes: dict[str, str]) -> None:
-    """Write a file of tensors, and words that belong to them. Raises StorageError."""
+    """Write a file of tensors, with notes. Raises StorageError."""
     files.write_bytes(path, *pack(tensors, notes))
 
 
 def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
-    """What `save_tensors` wrote. Raises StorageError for anything else."""
+    """Read what `save_tensors` wrote. Raises StorageError for anything else."""
     return unpack(files.read_bytes(path, limit=files.memory_limit()), where=path)
 
 

@@ -1,1 +1,1 @@
-"""Floor 3: one training loop for every task."""
+"""Floor 3: one training loop for all tasks."""

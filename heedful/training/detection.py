@@ -1,5 +1,5 @@
-"""The loss of a set (Carion et al. 2020, section 3.1): what was found and what is there are paired so that they fit
-best, and each pair is compared; whatever was found beside them should be nothing.
+"""The set loss of DETR (Carion et al. 2020, section 3.1): predictions and objects are matched so that they fit best,
+and each pair is compared; the predictions that are left over should be "nothing".
 
 Boxes are centre x and y, width and height, as shares of the picture. L decoder layers, B pictures, Q queries, K classes
 (the last is "nothing"), N and M boxes.
@@ -19,18 +19,18 @@ from heedful.training.loss import Loss
 
 @dataclass(frozen=True, kw_only=True)
 class SetConfig:
-    """How much each part counts (appendix A): to pair, and in the loss."""
+    """The weights of the parts (appendix A): for matching, and in the loss."""
 
     pair_class: float = 1.0
     pair_distance: float = 5.0
     pair_overlap: float = 2.0
     distance: float = 5.0
     overlap: float = 2.0
-    nothing: float = 0.1  # the weight of a query that should find nothing, of which there are many
+    nothing: float = 0.1  # the weight of a query without an object, of which there are many
 
 
 class Target(NamedTuple):
-    """What is in one picture."""
+    """The objects in one picture."""
 
     classes: Int[Tensor, "N"]
     boxes: Float[Tensor, "N 4"]
@@ -43,8 +43,8 @@ def corners(boxes: Float[Tensor, "*N 4"]) -> Float[Tensor, "*N 4"]:
 
 
 def overlap(boxes: Float[Tensor, "*#N 4"], others: Float[Tensor, "*#N 4"]) -> Float[Tensor, "*N"]:
-    """The generalized share that two boxes have in common, from -1 (far apart) to 1 (the same): Rezatofighi et al.
-    2019, algorithm 1. Leading axes broadcast."""
+    """The generalized intersection over union of boxes, from -1 (far apart) to 1 (the same): Rezatofighi et al. 2019,
+    algorithm 1. Leading axes broadcast."""
     one, other = corners(boxes), corners(others)
 
     def area(upper_left: Tensor, lower_right: Tensor) -> Tensor:
@@ -60,9 +60,9 @@ def overlap(boxes: Float[Tensor, "*#N 4"], others: Float[Tensor, "*#N 4"]) -> Fl
 def pair(
     logits: Float[Tensor, "B Q K"], boxes: Float[Tensor, "B Q 4"], targets: Sequence[Target], config: SetConfig
 ) -> tuple[Int[Tensor, "N"], Int[Tensor, "N"], Int[Tensor, "N"]]:
-    """Which query of a picture answers for which of its things: the pairs, one thing a query, that cost least together
-    (Kuhn 1955). Picture, query, and the number of the thing among all of the batch. Costs that are no numbers count as
-    the highest."""
+    """Matches the queries of each picture with its objects, one object a query, at the lowest total cost (Kuhn 1955).
+    Returns the picture and the query of each pair, and the number of its object among all of the batch. A cost that is
+    NaN counts as the highest."""
     from scipy.optimize import linear_sum_assignment
 
     classes, there = together(targets)
@@ -80,7 +80,7 @@ def pair(
 
 
 def together(targets: Sequence[Target]) -> Target:
-    """What is in all pictures, one after another."""
+    """The objects of all pictures, one after another."""
     return Target(torch.cat([one.classes for one in targets]), torch.cat([one.boxes for one in targets]))
 
 
@@ -90,11 +90,11 @@ def set_loss(
     targets: Sequence[Target],
     config: SetConfig = SetConfig(),
 ) -> Loss:
-    """Summed over layers, each with pairs of its own: the weighted mean cross-entropy over the batch's queries, and the
-    distances and overlaps of pairs by the number of things.
+    """Summed over the layers, each with a matching of its own: the weighted mean cross-entropy over the batch's
+    queries, and the distances and overlaps of the pairs divided by the number of objects.
 
-    `count` is the number of things, or 1 where there is none, and `total` that many times the loss: batches that are
-    added up count by their things, as in the paper. What is answered is the last layer: the others are `extra`.
+    `count` is the number of objects, or 1 if there is none, and `total` the loss times that: in a sum of batches each
+    counts by its objects, as in the paper. The model answers with the last layer: the others are `extra`.
     """
     things = max(1, sum(len(target.classes) for target in targets))
     total = extra = boxes.new_zeros((), dtype=torch.float32)

@@ -1,10 +1,9 @@
 """The one training loop.
 
-`fit` is a generator: it yields after each optimizer step, and whoever runs it logs, measures, saves or stops in
-the body of a `for`. Everything random comes from counters, (seed, epoch) for the order of the data and (seed,
-epoch, batch, row) for dropout, so that a training that was interrupted continues with the numbers it would have had,
-and on another number of ranks each row meets the same ones. (A graphics processor's dropout is keyed by step and
-rank: drawing a row at a time would be slow there.)
+`fit` is a generator: it yields after each optimizer step, and its caller logs, measures, saves or stops in the body of
+a `for`. All random numbers come from counters, (seed, epoch) for the order of the data and (seed, epoch, batch, row)
+for dropout, so that an interrupted training continues with the numbers that it would have had, and each row gets the
+same ones on any number of ranks. (On a GPU, dropout depends on step and rank: drawing row by row would be slow there.)
 """
 
 import math
@@ -33,11 +32,11 @@ NON_FINITE_FIX = "lower train.lr, train in fp32, or continue with --set train.no
 
 @runtime_checkable
 class Trainable(Protocol):
-    """What the loop needs of a task. A batch is a named tuple: its tensors and lists have an entry for each row, and
-    all else in it, a number or None, is the whole batch's."""
+    """What the loop needs of a task. A batch is a named tuple: its tensors and lists have an entry for each row; its
+    other values, numbers or None, belong to the whole batch."""
 
     def batches(self, epoch: int, model: Any) -> Sequence[Any]:
-        """Those of an epoch, in order. They may come of the model, as it is when the epoch begins."""
+        """The batches of an epoch, in order. The model, as it is when the epoch begins, may be used to make them."""
 
     def loss(self, model: Any, batch: Any) -> Loss: ...
 
@@ -48,18 +47,18 @@ def row_count(batch: Sequence[Any]) -> int:
 
 
 def rows_of(batch: Batch, rank: int, ranks: int) -> Batch:
-    """The rows that are `rank`'s of `ranks` that share this batch: one after another, in turn."""
+    """The rows of this batch that belong to `rank`: every `ranks`-th one."""
     shared = (part[rank::ranks] if isinstance(part, Tensor | list) else part for part in batch)
     return type(batch)(*shared)
 
 
 def steps_in(batches: int, accumulate: int) -> int:
-    """How many optimizer steps so many batches make: the last may have fewer of them than the others."""
+    """How many optimizer steps so many batches make; the last step may have fewer batches."""
     return -(-batches // accumulate)
 
 
 class CachingTask:
-    """A task whose batches are made once an epoch, and kept until another epoch is asked for."""
+    """A task whose batches are made once an epoch."""
 
     def __init__(self, task: Trainable) -> None:
         self.task = task
@@ -76,14 +75,14 @@ class CachingTask:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """When training ends: the first of these that is given and reached."""
+    """When a training ends: as soon as one of these is reached."""
 
     steps: int | None = None
     epochs: float | None = None
     minutes: float | None = None
 
     def progress(self, state: "TrainState", batches: int, accumulate: int) -> float:
-        """`batches`: of the epoch under way; another may have more or fewer."""
+        """The share that is used up. `batches`: those of the current epoch; others may have more or fewer."""
         parts = [0.0]
         if self.steps is not None:
             parts.append(state.step / self.steps)
@@ -97,9 +96,9 @@ class Budget:
 
 @dataclass
 class TrainState:
-    """Where a training stands: with the weights and the optimizer, all that continuing needs."""
+    """The state of a training: everything that continuing it needs."""
 
-    model: nn.Module  # one that the task's loss knows
+    model: nn.Module
     optimizer: Optimizer
     average: Average
     seed: int
@@ -108,8 +107,8 @@ class TrainState:
     batch: int = 0  # how many batches of this epoch are done
     tokens: int = 0
     seconds: float = 0.0  # spent training, measuring and saving left out
-    left_out: list[list[int]] = field(default_factory=list)  # [epoch, batch] that are never to be tried again
-    # Models that a loss or a batch is made with beside the one that learns: they stay as they are, and are not saved.
+    left_out: list[list[int]] = field(default_factory=list)  # [epoch, batch] to skip
+    # Frozen models that the loss or the batches need besides the one that learns; they are not saved.
     companions: Mapping[str, nn.Module] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -119,23 +118,23 @@ class TrainState:
 
 @dataclass(frozen=True)
 class Step:
-    """What one optimizer step was."""
+    """One optimizer step."""
 
     step: int
     epoch: int
-    loss: float  # the mean over what the batch counts, in nats, without what is learnt beside
+    loss: float  # the mean over the count, in nats, without `Loss.extra`
     count: int
     norm: float  # of the gradient, before clipping
-    lr: float  # the share of the peak
+    lr: float  # as a share of the peak
     progress: float  # 0 to 1
     seconds: float = field(repr=False)  # of training so far
-    signal: int = 0  # that one of the ranks was sent, and on which all agree; 0: none
-    beside: Mapping[str, Sum] = field(default_factory=dict, repr=False)  # what the loss tells of this rank's rows
+    signal: int = 0  # that one of the ranks received, shared by all; 0: none
+    beside: Mapping[str, Sum] = field(default_factory=dict, repr=False)  # `Loss.beside` of this rank's rows
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A step that was not made, because its loss or a gradient was not finite."""
+    """A step that was not made, because the loss or a gradient was not finite."""
 
     error: NonFiniteError
     batch: list[int]  # [epoch, batch]
@@ -154,10 +153,10 @@ def fit(
 ) -> Iterator[Step | Skipped]:
     """Trains until the budget is used up, yielding after each step.
 
-    Where a loss or a gradient is NaN or infinite the weights are not touched: raises NonFiniteError, or, `tolerant`,
-    leaves the batches of this step out and yields Skipped. Whoever runs it may set `state` back before it continues.
-    `signal` tells of a wish to leave, which comes out at the next step. With `halves`, for a loss that is a sum over
-    rows, those of a batch are computed in two halves at once where that is faster.
+    Where a loss or a gradient is NaN or infinite the weights are not changed: raises NonFiniteError, or, if `tolerant`,
+    skips the batches of this step and yields Skipped. The caller may set `state` back before it continues. `signal`
+    returns the number of a signal that was received, which the next step reports. With `halves`, for a loss that is a
+    sum over rows, the two halves of a batch are computed at the same time where that is faster.
     """
     state.model.train()
     task = task if isinstance(task, CachingTask) else CachingTask(task)
@@ -186,7 +185,7 @@ def _step(
     signal: Callable[[], int],
     sides: Halves | None,
 ) -> Step | Skipped:
-    """One step, whose time is counted from `begin`."""
+    """One step; its time is counted from `begin`."""
     total, extra, count, beside = _gradients(task, state, group, ranks, sides)
     now = time.perf_counter()
     spent, begin = now - begin, now
@@ -194,7 +193,7 @@ def _step(
     totals, extras, counts, signals, seconds = zip(*everyone, strict=True)  # of each rank
     state.optimizer.sum(ranks)
     total, extra, count = sum(totals), sum(extras), int(sum(counts))
-    parts = max(count, 1)  # a batch may hold nothing that is learnt
+    parts = max(count, 1)  # a batch may have nothing to learn
     mean = total / parts
     norm = state.optimizer.norm(parts)
     if not math.isfinite(mean) or not math.isfinite(norm):
@@ -218,7 +217,7 @@ def _step(
 def _next_batches(
     task: Trainable, state: TrainState, budget: Budget, accumulate: int
 ) -> tuple[Sequence[Any], float] | None:
-    """Those of the next step, and how much of the budget is used before it; None where all of it is."""
+    """The batches of the next step, and the progress before it; None where the budget is used up."""
     while True:
         batches = task.batches(state.epoch, state.model)
         if state.batch >= len(batches):
@@ -236,8 +235,8 @@ def _next_batches(
 def _gradients(
     task: Trainable, state: TrainState, group: Sequence[Any], ranks: Ranks, sides: Halves | None
 ) -> tuple[float, float, int, Mapping[str, Sum]]:
-    """Adds up the gradients of this rank's rows of the batches; their loss, what of it is extra, how many it is a sum
-    over, and what it tells beside."""
+    """Adds up the gradients of this rank's rows of the batches. Returns the total of `Loss`, its extra, its count, and
+    its further sums."""
     beside: dict[str, Sum] = {}
     device = _device(state)
     (total, extra), count = torch.zeros(2, device=device), 0
@@ -264,14 +263,14 @@ def _own_rows(batch: Any, ranks: Ranks) -> int:
 
 
 def _loss(task: Trainable, state: TrainState, number: int, batch: Any, ranks: Ranks) -> Loss:
-    """That of a rank's rows of the batch with this number."""
+    """The loss of a rank's rows of the batch with this number."""
     own = range(ranks.rank, row_count(batch), ranks.size)
     with dropout.rows([counter_seed(state.seed, state.epoch, number, row) for row in own]):
         return task.loss(state.model, rows_of(batch, ranks.rank, ranks.size))
 
 
 def _by_halves(task: Trainable, state: TrainState, number: int, batch: Any, ranks: Ranks, sides: Halves) -> list[Loss]:
-    """The same as two ranks would do it in the place of one, at once."""
+    """The losses of the two halves of this rank's rows, as two ranks would compute them."""
 
     def half(side: int) -> tuple[Loss, Sequence[Tensor | None]]:
         loss = _loss(task, state, number, batch, Ranks(ranks.rank + side * ranks.size, 2 * ranks.size))
@@ -287,7 +286,7 @@ def _device(state: TrainState) -> torch.device:
 
 
 def non_finite(state: TrainState, loss: float) -> NonFiniteError:
-    """Names what is not finite: the first such gradient, or the loss itself."""
+    """The error, which names the first gradient that is not finite, or the loss."""
     for name, master in state.optimizer.named_masters().items():
         if master.grad is not None and not master.grad.isfinite().all():
             what = f"the gradient of {name} is not finite (loss {loss:g})"

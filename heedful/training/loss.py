@@ -1,4 +1,4 @@
-"""A loss is a sum and its weight, never a mean: accumulation and many ranks then equal one big batch.
+"""A loss is a sum and its weight, never a mean: so accumulation and several ranks equal one big batch.
 
 N tokens, C model width, V vocabulary, B pairs.
 """
@@ -14,15 +14,15 @@ from torch import Tensor, nn
 
 from heedful.core.attention import soft_capped
 
-CHUNK = {"cpu": 1 << 20, "cuda": 1 << 27}  # how many logits exist at a time; on a CPU, what its caches hold
-ALIGNED = {"cuda": 64}  # what a vocabulary is filled up to a multiple of: tensor cores want rows that begin evenly
-LOW = -1e4  # the logit of what fills up: a share of 0, and finite in each precision
+CHUNK = {"cpu": 1 << 20, "cuda": 1 << 27}  # how many logits exist at a time; on a CPU, as many as its caches hold
+ALIGNED = {"cuda": 64}  # a vocabulary is padded to a multiple of this: tensor cores need aligned rows
+LOW = -1e4  # the logit of padding: its probability is 0, and it is finite in every precision
 FEWEST = 256  # rows of logits at a time: every chunk reads and writes the whole gradient of the weight
 
 
 @dataclass(frozen=True)
 class Sum:
-    """Something beside a loss that is to be known of a batch: a sum, and what it is a sum over."""
+    """A further quantity of a batch, besides the loss: a sum, and the number of its terms."""
 
     total: float
     count: int
@@ -37,21 +37,23 @@ class Sum:
 
 @dataclass(frozen=True)
 class Loss:
-    total: Float[Tensor, ""]  # summed over what it counts, in nats
+    total: Float[Tensor, ""]  # the sum, in nats
     count: int  # what to divide by: tokens, for text
-    beside: Mapping[str, Sum] = field(default_factory=dict)  # by the names that metrics.jsonl has for their means
-    extra: Float[Tensor, ""] | float = 0.0  # of the total: learnt beside what is measured, and not told as the loss
+    beside: Mapping[str, Sum] = field(
+        default_factory=dict
+    )  # further sums, by the names of their means in metrics.jsonl
+    extra: Float[Tensor, ""] | float = 0.0  # the part of the total that is trained, but not reported as the loss
 
 
 def added(one: Mapping[str, Sum], other: Mapping[str, Sum]) -> dict[str, Sum]:
-    """The sums of both, by their names."""
+    """The sums of both, by name."""
     both = {**one, **other}
     return {name: one[name] + other[name] if name in one and name in other else own for name, own in both.items()}
 
 
 def contrastive(similarity: Float[Tensor, "B B"], same: Bool[Tensor, "B B"] | None = None) -> Loss:
-    """Each row is to find its own column among all, and each column its own row (Radford et al. 2021, figure 3): the
-    mean of both cross-entropies, in float32. Where `same`, row and column belong together too, and are no choice."""
+    """Each row must find its own column among all, and each column its own row (Radford et al. 2021, figure 3): the
+    mean of both cross-entropies, in float32. Where `same`, row and column match too, and are left out of the choice."""
     own = torch.arange(len(similarity), device=similarity.device)
     if same is not None:
         others = same & (own[:, None] != own)
@@ -74,11 +76,11 @@ def linear_cross_entropy(
     of `softcap * tanh(logits / softcap)`.
 
     `smoothing` is the share of the target spread evenly over the vocabulary (Szegedy et al. 2016, section 7). Softmax
-    and sums are in float32. The gradients are made on the way, a chunk at a time: one pass over memory that stays in
-    the caches, where logits of a whole batch would leave and enter them six times.
+    and sums are in float32. The gradients are computed in the same pass, chunk by chunk: a chunk stays in the caches,
+    where the logits of a whole batch would have to be loaded six times.
 
-    With `agreement` each two rows, 2i and 2i + 1, are one token under two draws of dropout, and so many times the mean
-    of their KL divergences, from either side, is added (Liang et al. 2021, R-Drop, equation 4).
+    With `agreement`, rows 2i and 2i + 1 are one token under two draws of dropout, and the mean of their two KL
+    divergences, times `agreement`, is added (Liang et al. 2021, R-Drop, equation 4).
     """
     return _LinearCrossEntropy.apply(hidden, weight.to_dense(), bias, target, smoothing, softcap, agreement)
 
@@ -91,8 +93,8 @@ def head_cross_entropy(
     smoothing: float = 0.0,
     softcap: float | None = None,
 ) -> Float[Tensor, ""]:
-    """`linear_cross_entropy` of a map that may have its weights in fewer bits (`heedful.apply.inference`), and then is
-    for reading alone."""
+    """`linear_cross_entropy` of a linear map; without gradients if its weights have fewer bits
+    (`heedful.apply.inference`)."""
     if isinstance(head, nn.Linear):
         return linear_cross_entropy(hidden, head.weight, head.bias, target, smoothing=smoothing, softcap=softcap)
     total = torch.zeros((), device=hidden.device)
@@ -181,8 +183,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
 def _disagreement(
     shares: Float[Tensor, "N V"], logs: Float[Tensor, "N V"]
 ) -> tuple[Float[Tensor, "N V"], Float[Tensor, ""]]:
-    """The mean of both KL divergences between rows 2i and 2i + 1 of probabilities, which have these logarithms, summed;
-    and before it its gradient, by the logits."""
+    """The gradient by the logits, and the value, of the summed mean of both KL divergences between rows 2i and 2i + 1.
+    `shares` are probabilities, `logs` their logarithms."""
     pairs = shares.unflatten(0, (-1, 2))
     difference = logs[0::2] - logs[1::2]
     difference = torch.stack((difference, -difference), 1)  # of each row's logarithms from its partner's

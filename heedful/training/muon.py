@@ -1,8 +1,7 @@
-"""Muon (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks"): momentum whose matrices are
-turned into nearly orthogonal ones.
+"""Muon (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks"): momentum, orthogonalized.
 
-As `torch.optim.Muon` does it, which multiplies in bfloat16 wherever it is: a CPU that only emulates that takes seconds
-for what float32 does in milliseconds.
+It is the algorithm of `torch.optim.Muon`. That always multiplies in bfloat16: a CPU that only emulates bfloat16 takes
+seconds for what it does in milliseconds in float32.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,7 +20,7 @@ LEAST = 1e-7  # keeps a gradient of zeros from being divided by zero
 
 
 class Muon(torch.optim.Optimizer):
-    """For matrices alone."""
+    """For matrices only."""
 
     add_param_group = add_param_group
 
@@ -30,7 +29,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """One step along the gradients that are there; a closure is not called."""
+        """One step along the gradients; a closure is not called."""
         for group in self.param_groups:
             for param in group["params"]:
                 if param.grad is None:
@@ -46,8 +45,8 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonal(matrix: Float[Tensor, "N K"], dtype: torch.dtype) -> Float[Tensor, "N K"]:
-    """About the nearest matrix whose singular values are all the same, by Newton and Schulz' iteration: they come
-    between 0.5 and 1.5."""
+    """Approximately the nearest matrix with equal singular values, by the Newton-Schulz iteration: they end up between
+    0.5 and 1.5."""
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.to(dtype, copy=True)
     x = x.T if tall else x
@@ -59,5 +58,5 @@ def orthogonal(matrix: Float[Tensor, "N K"], dtype: torch.dtype) -> Float[Tensor
 
 
 def product_dtype(device: torch.device) -> torch.dtype:
-    """What matrices are multiplied in: bfloat16 where the device knows it."""
+    """The dtype of the products: bfloat16 where the device supports it."""
     return torch.bfloat16 if device.type != "cpu" or onednn_knows(torch.bfloat16) else torch.float32

@@ -77,7 +77,7 @@ class Optimizer:
             self.parts.append((muon, config.muon_lr))
 
     def collect(self) -> None:
-        """Adds the model's gradients to the masters' and frees them, so that bf16 never holds a sum of several."""
+        """Adds the model's gradients to the masters' and frees them, so that nothing is summed in bf16."""
         made, new, sums, more = (list[Tensor]() for _ in range(4))
         for param, master in zip(self.params, self.masters, strict=True):
             if param is master or param.grad is None:
@@ -96,11 +96,10 @@ class Optimizer:
             torch._foreach_add_(sums, more)
 
     def collect_both(self, one: Sequence[Tensor | None], other: Sequence[Tensor | None]) -> None:
-        """Adds two gradients of each of the model's parameters to the masters', in float32: first one, then the
-        other."""
+        """Adds two gradients of each parameter to the masters', in float32, in this order."""
         for master, *found in zip(self.masters, one, other, strict=True):
             parts = [part for part in found if part is not None]
-            if parts:  # a sum of its own: gradients of two parameters may be one tensor
+            if parts:  # a new tensor: the gradients of two parameters may be one tensor
                 both = parts[0].float() + parts[1] if len(parts) == 2 else parts[0].to(torch.float32, copy=True)
                 master.grad = both if master.grad is None else master.grad.add_(both)
 
@@ -143,7 +142,7 @@ class Optimizer:
         return dict(zip(self.names, self.masters, strict=True))
 
     def state(self) -> dict[str, Tensor]:
-        """All that the optimizers remember, a tensor a name: PARAMETER/KEY."""
+        """The optimizers' state: tensors by names PARAMETER/KEY."""
         tensors = {}
         for part, _ in self.parts:
             for name, master in self.named_masters().items():
@@ -152,7 +151,7 @@ class Optimizer:
         return tensors
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
-        """Takes back what `state` gave. Raises KeyError for a name that is not a parameter's."""
+        """Restores what `state` gave. Raises KeyError for a name that is not a parameter's."""
         masters = self.named_masters()
         owner = {id(m): part for part, _ in self.parts for group in part.param_groups for m in group["params"]}
         for name, value in tensors.items():
@@ -170,7 +169,7 @@ class Optimizer:
 
 
 def _block_matrices(model: nn.Module) -> set[str]:
-    """The names of the matrices that Muon may turn: linear maps inside blocks, not embeddings and not the output."""
+    """The names of the matrices for Muon: linear maps inside blocks, but no embeddings and not the output."""
     return {
         f"{name}.weight"
         for name, module in model.named_modules()
@@ -179,16 +178,16 @@ def _block_matrices(model: nn.Module) -> set[str]:
 
 
 class Average:
-    """An exponential average of the weights, which is what gets measured and kept (Polyak and Juditsky 1992).
+    """An exponential average of the weights, which is the model that is measured and kept (Polyak and Juditsky 1992).
 
-    The rate grows with the steps made, so that the first weights are forgotten; with `decay` 0 it is the weights
-    themselves, in float32. What does not learn is not kept twice where it is in float32.
+    The decay grows with the steps, so that the first weights are forgotten; with `decay` 0 it is the weights
+    themselves, in float32. Frozen float32 parameters are shared with the model, not copied.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         frozen = (param for param in model.parameters() if not param.requires_grad and param.dtype == torch.float32)
         shared = {id(param): nn.Parameter(param.detach(), requires_grad=False) for param in frozen}
-        self.model = copy.deepcopy(model, shared).float().eval()  # which takes these for copied already
+        self.model = copy.deepcopy(model, shared).float().eval()  # the memo: these count as copied already
         self.trained: list[Tensor] = [param for param in self.model.parameters() if param.requires_grad]
         self.model.requires_grad_(False)
         self.decay = decay

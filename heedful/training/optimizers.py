@@ -1,5 +1,5 @@
-"""torch's optimizers without its compiler, which they load when they are made, for being compiled themselves: it takes
-as long to load as torch. These are for steps that are not compiled, and not `differentiable`."""
+"""torch's optimizers without torch's compiler: they would import it in case they are compiled, which takes as long as
+importing torch. For steps that are neither compiled nor `differentiable`."""
 
 from inspect import unwrap
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reinforcement of what a model writes: advantages, and the losses of a policy and of its values.
+"""Reinforcement learning of what a model writes: advantages, and the losses of a policy and its values.
 
 An answer is a row: its tokens are the actions, and `mask` says which positions hold one. B answers, T tokens, V
 vocabulary.
@@ -31,7 +31,7 @@ class AdaptiveKL:
 def token_log_probabilities(
     logits: Float[Tensor, "*N V"], tokens: Int[Tensor, "*N"]
 ) -> tuple[Float[Tensor, "*N"], Float[Tensor, "*N"]]:
-    """The log-probability (nats) of each token by its logits, and the entropy (nats) of what might have stood there."""
+    """The log-probability of each token, and the entropy of the distribution at its position, both in nats."""
     logs = logits.float().log_softmax(-1)
     return logs.gather(-1, tokens[..., None]).squeeze(-1), -(logs.exp() * logs).sum(-1)
 
@@ -47,7 +47,8 @@ def penalised_rewards(
     """A reward for each token: the answer's score at its last one, and at each minus `weight` times log(policy /
     reference), whose sum is a sample of the KL divergence (Ziegler et al. 2019, equation 2)."""
     rewards = torch.where(mask, -weight * (log_probs - reference), 0.0)
-    last = mask & ~_following(mask)
+    followed = torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], dim=1)  # the next position has a token too
+    last = mask & ~followed
     return rewards + torch.where(last, scores[:, None], 0.0)
 
 
@@ -59,8 +60,8 @@ def generalised_advantages(
     discount: float,
     decay: float,
 ) -> tuple[Float[Tensor, "B T"], Float[Tensor, "B T"]]:
-    """The advantage of each token (Schulman et al. 2016, equation 16; `discount` is gamma, `decay` lambda), and what
-    its value should have been. What follows an answer's last token is worth nothing."""
+    """The advantage of each token (Schulman et al. 2016, equation 16; `discount` is gamma, `decay` lambda), and the
+    value that it should have had. The value after an answer's last token is 0."""
     rewards, values = torch.where(mask, rewards, 0.0), torch.where(mask, values, 0.0)
     advantages = torch.zeros_like(values)
     ahead, value_ahead = torch.zeros_like(values[:, 0]), torch.zeros_like(values[:, 0])
@@ -78,7 +79,7 @@ def group_advantages(scores: Float[Tensor, "G N"]) -> Float[Tensor, "G N"]:
 
 
 def whitened(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """With mean 0 and variance 1 where there is a token; 0 elsewhere."""
+    """Normalised to mean 0 and variance 1 over the tokens; 0 elsewhere."""
     own = values[mask]
     scale = torch.rsqrt(own.var(correction=0) + TINY)
     return torch.where(mask, (values - own.mean()) * scale, 0.0)
@@ -91,8 +92,8 @@ def clipped_policy_loss(
     *,
     clip: float,
 ) -> tuple[Float[Tensor, "B T"], Bool[Tensor, "B T"]]:
-    """Minus the clipped surrogate objective of each token (Schulman et al. 2017, equation 7), and where the clipping
-    holds its gradient back. `before` are the log-probabilities by the policy that wrote the answers."""
+    """Minus the clipped surrogate objective of each token (Schulman et al. 2017, equation 7), and where clipping stops
+    its gradient. `before`: the log-probabilities under the policy that wrote the answers."""
     ratio = (log_probs - before).exp()
     plain, limited = ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages
     return -torch.minimum(plain, limited), limited < plain
@@ -105,15 +106,15 @@ def clipped_value_loss(
     *,
     clip: float,
 ) -> Float[Tensor, "B T"]:
-    """Half the squared error of each value, or that of the value held within `clip` of what it was, where that is
-    larger: as the authors of PPO have it in their code (Dhariwal et al. 2017, OpenAI Baselines)."""
+    """Half the squared error of each value, or of the value clipped to within `clip` of what it was, whichever is
+    larger: as in the code of PPO's authors (Dhariwal et al. 2017, OpenAI Baselines)."""
     limited = before + (values - before).clamp(-clip, clip)
     return 0.5 * torch.maximum((values - returns).square(), (limited - returns).square())
 
 
 def kl_estimates(log_probs: Float[Tensor, "B T"], reference: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-    """Of each token an unbiased estimate of the KL divergence from the reference that is never negative (Shao et al.
-    2024, equation 4)."""
+    """For each token an unbiased, non-negative estimate of the KL divergence from the reference (Shao et al. 2024,
+    equation 4)."""
     ratio = reference - log_probs
     return ratio.exp() - ratio - 1
 
@@ -121,8 +122,3 @@ def kl_estimates(log_probs: Float[Tensor, "B T"], reference: Float[Tensor, "B T"
 def answer_means(values: Float[Tensor, "B T"], mask: Bool[Tensor, "B T"]) -> Float[Tensor, "B"]:
     """The mean over the tokens of each answer."""
     return torch.where(mask, values, 0.0).sum(1) / mask.sum(1).clamp(min=1)
-
-
-def _following(mask: Bool[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
-    """Where the next position holds a token too."""
-    return torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], dim=1)

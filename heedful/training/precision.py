@@ -1,4 +1,4 @@
-"""Which number format to train in, told from a short measurement and not taken for granted."""
+"""Which number format to train in, by a short measurement."""
 
 import functools
 import statistics
@@ -10,9 +10,9 @@ import torch
 from heedful.core import kernels
 
 Precision = Literal["fp32", "bf16"]
-FASTER = 1.4  # from where on what bf16 rounds away is worth it
-WARM = 3  # products before those that count
-IN_A_ROW = 200  # products that an accelerator is given before it is waited for
+FASTER = 1.4  # the speedup from which bf16 is worth its rounding
+WARM = 3  # products before those that are timed
+IN_A_ROW = 200  # products that an accelerator computes before it is waited for
 DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -22,9 +22,9 @@ class PrecisionChoice(NamedTuple):
 
 
 def choose_precision(device: torch.device) -> PrecisionChoice:
-    """bf16 where this machine multiplies matrices at least FASTER times as fast in it as in fp32, else fp32."""
+    """bf16 where this machine multiplies matrices at least FASTER times as fast in bf16 as in fp32, else fp32."""
     speed = {"fp32": _gigaflops(2048, "fp32", device), "bf16": _gigaflops(64, "bf16", device, quickest=True)}
-    if speed["bf16"] >= speed["fp32"] / 10:  # else it is only emulated: large products would take seconds
+    if speed["bf16"] >= speed["fp32"] / 10:  # otherwise bf16 is emulated, and a large product would take seconds
         speed["bf16"] = _gigaflops(2048, "bf16", device)
     ratio = speed["bf16"] / speed["fp32"]
     if ratio >= FASTER:
@@ -35,8 +35,8 @@ def choose_precision(device: torch.device) -> PrecisionChoice:
 
 @functools.cache  # a machine is measured once a process
 def _gigaflops(rows: int, precision: Precision, device: torch.device, *, quickest: bool = False) -> float:
-    """The median of a few products (rows x 512) @ (512 x 1024), the size of a small model's MLP; or the quickest. Where
-    the host runs ahead it is of many in a row, or waiting for them would be all that is measured."""
+    """The median speed of a few products (rows x 512) @ (512 x 1024), the size of a small model's MLP; or the quickest.
+    On an accelerator many products are timed together: otherwise waiting for them would be all that is measured."""
     dtype, row = DTYPES[precision], IN_A_ROW if kernels.runs_ahead(device) else 1
     a, b = torch.ones(rows, 512, dtype=dtype, device=device), torch.ones(512, 1024, dtype=dtype, device=device)
     seconds = []

@@ -1,6 +1,6 @@
-"""Losses of what people, or a rule, put in order: of two answers the better one, or a whole ranking.
+"""Losses for preferences of people or of a rule: the better one of two answers, or a whole ranking.
 
-B judgements, K answers of one (those that a judgement lacks have the rank -1).
+B judgements, K answers of each (missing ones have the rank -1).
 """
 
 import torch
@@ -15,9 +15,8 @@ def ranking_loss(scores: Float[Tensor, "B K"], ranks: Int[Tensor, "B K"]) -> Los
     """Minus the log-likelihood that each answer is the first among itself and those ranked below it (Luce 1959;
     Plackett 1975), in nats, summed over the answers that have some below.
 
-    Rank 0 is the best, equal ranks are ties, which are not compared: without ties this is the likelihood of the
-    ranking. Of two answers it is Bradley and Terry's (1952), -log sigmoid(better - worse): Ouyang et al. 2022,
-    equation 1.
+    Rank 0 is the best. Equal ranks are ties and are not compared; without ties this is the likelihood of the ranking.
+    For two answers it is Bradley and Terry's (1952), -log sigmoid(better - worse): Ouyang et al. 2022, equation 1.
     """
     scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
     present = ranks >= 0

@@ -1,7 +1,7 @@
 """Several processes that train one model together, as `torchrun` starts them: rank 0 is the first.
 
-Each rank computes its rows of every batch, and the gradients are added up, so that the number of ranks changes who
-computes what and nothing else. What the first rank alone decides it shares as JSON: nothing is unpickled.
+Each rank computes its rows of every batch, and the gradients are summed, so that the number of ranks only changes which
+process computes what. The first rank's decisions are shared as JSON: nothing is unpickled.
 """
 
 import json
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from heedful.errors import RankError
 
-TIMEOUT = "HEEDFUL_RANK_TIMEOUT"  # seconds that a rank waits for the others, who may be measuring; 1800 unless set
+TIMEOUT = "HEEDFUL_RANK_TIMEOUT"  # seconds that a rank waits for the others, which may be measuring; 1800 unless set
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Ranks:
         return json.loads(content.numpy().tobytes())
 
     def gather(self, values: Sequence[float]) -> list[list[float]]:
-        """Every rank's `values`, as many of each, by rank."""
+        """Every rank's `values`, by rank; all must have equally many."""
         if self.size == 1:
             return [list(values)]
         own = torch.tensor(values, dtype=torch.float64)
@@ -55,7 +55,7 @@ class Ranks:
         return [each.tolist() for each in everyone]
 
     def sum(self, tensors: Sequence[Tensor]) -> None:
-        """Puts the sum over all ranks in the place of each tensor."""
+        """Replaces each tensor by its sum over all ranks."""
         if self.size == 1 or not tensors:
             return
         flat = torch.cat([tensor.flatten() for tensor in tensors])
@@ -67,7 +67,7 @@ class Ranks:
 
 @contextmanager
 def join_ranks() -> Iterator[Ranks]:
-    """The ranks that `torchrun` started, this one among them; one alone where it did not."""
+    """The ranks that `torchrun` started, as seen from this one; a single one without `torchrun`."""
     if not dist.is_torchelastic_launched():
         yield Ranks()
         return

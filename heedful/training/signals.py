@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM, SIGUSR1 and SIGHUP as a wish to leave that training fulfils at the next safe place."""
+"""SIGINT, SIGTERM, SIGUSR1 and SIGHUP as requests to stop, which a training follows at the next safe place."""
 
 import signal
 import threading
@@ -11,14 +11,14 @@ WISHES = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 
 
 class Leave(BaseException):
-    """Raised by a signal where work is under way that can be given up (`Signals.giving_up`)."""
+    """Raised by a signal inside a block that may be abandoned (`Signals.giving_up`)."""
 
 
 class Signals:
-    """While this is entered, a signal sets `number`, and a second SIGINT raises KeyboardInterrupt.
+    """Inside a `with`, a signal sets `number`, and a second SIGINT raises KeyboardInterrupt.
 
-    SIGHUP is left alone where it is ignored, as under nohup. Only the main thread can receive signals: in another one
-    this does nothing.
+    SIGHUP stays ignored where it is ignored, as under nohup. Only the main thread receives signals: in another one this
+    does nothing.
     """
 
     def __init__(self) -> None:
@@ -39,10 +39,10 @@ class Signals:
 
     @contextmanager
     def giving_up(self) -> Iterator[None]:
-        """In this block a signal raises Leave at once; so does one that came before.
+        """Inside this block a signal raises Leave at once; so does entering it after a signal.
 
-        Whatever else the block raises after a signal becomes Leave as well: a library that is broken off in the midst
-        of its work may have made another error of it. Only a KeyboardInterrupt stays.
+        Any other exception that the block raises after a signal becomes Leave too: a library that was interrupted may
+        have turned it into another error. Only a KeyboardInterrupt is raised as it is.
         """
         if self.number:
             raise Leave

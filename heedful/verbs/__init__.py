@@ -1,1 +1,1 @@
-"""What the terminal, a server and Python all call: plain records come out."""
+"""The functions that the terminal, the server and Python all call; they return plain records."""

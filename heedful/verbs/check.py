@@ -1,5 +1,5 @@
-"""The laws that a model must keep, checked on the user's own model, each with its figure: those of its task, that
-saving loses nothing, and that another engine says the same."""
+"""Checks the laws on the user's own model, each with its figure: those of its task, that saving loses nothing, and that
+another engine computes the same."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ ENGINE = "what is exported would be another model"
 
 
 def check(run: Path, texts: Sequence[str] = (), *, device: str = "cpu") -> Iterator[Law]:
-    """Checks the folder and its model, law by law. `texts` are what to check on; without any, random tokens are."""
+    """Checks the folder and its model, law by law, on `texts` or, without any, on random tokens."""
     need_folder(run)
     folders = sorted(run.glob("checkpoints/step-*"))
     damaged = tuple(f"{path / problem}" for path in folders for problem in verify(path))
@@ -39,7 +39,7 @@ def check(run: Path, texts: Sequence[str] = (), *, device: str = "cpu") -> Itera
 
 
 def _by_ctranslate2(row: Task, run: Path, served: Served, texts: Sequence[str]) -> Iterator[Law]:
-    """That the model says the same by CTranslate2, or why that was not asked."""
+    """The law that CTranslate2 computes the same, or why it was not checked."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "exported"
         try:

@@ -1,4 +1,4 @@
-"""What is wrong with somebody's pairs, before anything is trained on them."""
+"""Finds faults in pairs of texts before a training."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -17,12 +17,12 @@ from heedful.errors import InputError
 from heedful.store import files
 
 LEFT_OUT = ".left-out.tsv"
-TAG = "kind"  # the column of what is said behind paths
+TAG = "kind"  # the column of the tags
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A report of pairs, and what leaves."""
+    """A report on pairs, and the numbers of those that are left out, with the faults of each."""
 
     read: Read
     report: Report
@@ -30,7 +30,7 @@ class Checked:
 
     @property
     def record(self) -> dict[str, Any]:
-        """In one line for programs: how many pairs there are, are kept, and have each fault."""
+        """The report for programs: the numbers of all pairs, of those kept, and of those with each fault."""
         pairs, report = self.read.train, self.report
         counts = {name: report.counts[name] for name in CHECKS}
         counts["empty"] += pairs.dropped
@@ -53,8 +53,8 @@ def check_data(
     drop: Collection[str] = (),
     along: Callable[[range], Iterable[int]] = iter,
 ) -> Checked:
-    """Looks at all pairs to train on, beside the test and validation sets of the same data; `along` walks their
-    numbers, and may show how far it is. Raises InputError or MissingError."""
+    """Checks all training pairs, also against the test and validation sets of the same data. `along` iterates over
+    their numbers, and may show the progress. Raises InputError or MissingError."""
     for name in (*keep, *drop):
         if name not in CHECKS:
             raise InputError(f"no check is called {name!r}", fix=f"there are {', '.join(CHECKS)}")
@@ -69,16 +69,16 @@ def check_data(
 
 
 def refuse_out(out: Path) -> None:
-    """Raises InputError or MissingError where cleaned data cannot be written to."""
+    """Raises InputError or MissingError where cleaned data cannot be written to `out`."""
     files.need_folder_for(out)
     if out.suffix != ".tsv":
         raise InputError("the cleaned data is a .tsv file", where=str(out), fix="--out clean.tsv")
 
 
 def write_cleaned(checked: Checked, out: Path) -> Path:
-    """The pairs that are kept, a table under a header, and beside it those that are left out, where each stood and why;
-    the path of the second. Where there are several directions, each row says its languages, and its tag where some
-    have one; of several references each has a row. Raises InputError, MissingError or StorageError."""
+    """Writes the pairs that are kept into a table with a header, and the others into a second one, with the place and
+    the faults of each; returns the path of the second. Rows also have the languages, if there are several directions,
+    and the tag, if there are tags; each reference has a row. Raises InputError, MissingError or StorageError."""
     refuse_out(out)
     beside = out.with_name(out.name.removesuffix(".tsv") + LEFT_OUT)
     for made, read in product((out, beside), checked.read.files):
@@ -101,12 +101,12 @@ def write_cleaned(checked: Checked, out: Path) -> Path:
 
 
 def _names(read: Read) -> tuple[str, str]:
-    """What the columns are called, by which they are found again: a number is that of the column in another file."""
+    """The names of the columns; not a number, which is that of a column in another file."""
     taken = read.taken
     numbered = any(name.startswith("column ") for name in (taken.source, taken.target))
     return (SOURCE, TARGET) if read.directions or numbered else (taken.source, taken.target)
 
 
 def _kind(pairs: Pairs, i: int) -> list[str]:
-    """Its languages, of several directions, and its tag, where some have one."""
+    """The pair's languages, if there are several directions, and its tag, if there are tags."""
     return [*(pairs.direction_of(i) or ()), *([pairs.tags[i]] if pairs.tags else ())]

@@ -1,4 +1,4 @@
-"""Figure 1 of a run or a preset: from its configuration alone, without its weights."""
+"""The architecture of a run or a preset as a figure, from its configuration only."""
 
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from heedful.tasks.load import row_of_run
 
 
 def drawn(name: str) -> Architecture:
-    """The figure of a run's folder or a preset. Raises InputError for what is neither, MissingError and StorageError
-    as a folder is read."""
+    """The figure of a run's folder or of a preset. Raises InputError for a name that is neither, MissingError or
+    StorageError where the folder cannot be read."""
     if name in PRESETS:
         return architecture(preset(name), name)
     folder = Path(name)
@@ -25,17 +25,17 @@ def drawn(name: str) -> Architecture:
         need_folder(folder)
     if not folder.is_dir():
         raise unknown_key(name, [*PRESETS], where="heed draw: neither a folder nor a preset")
-    row_of_run(folder)  # says what is wrong where it is none
+    row_of_run(folder)  # raises where it is no run
     return architecture(read_saved(folder).config, folder.resolve().name)
 
 
 def drawn_model(model: nn.Module, title: str) -> Architecture:
-    """The figure of a model that is open."""
+    """The figure of a loaded model."""
     return architecture(config_from(config_of(model), where=title), title)
 
 
 def facts(figure: Architecture) -> dict[str, Any]:
-    """The figure for machines: its boxes from the bottom up, each with how often it is there and its parameters."""
+    """The figure for programs: its boxes from the bottom up, each with its repetitions and its parameters."""
     parts = [
         {"column": row.column, "times": row.times, "part": row.box.label, "notes": [*row.box.notes]}
         | {"parameters": row.box.parameters}

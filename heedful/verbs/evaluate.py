@@ -1,4 +1,4 @@
-"""What a model is worth on data: the measures of the field, by its task."""
+"""Scores a model on data, by the usual measures of its task."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,22 +10,21 @@ from heedful.run.learnt import TOLD, known_examples, learnt_from, scored_whole, 
 from heedful.run.task import Scored, Served, Task
 from heedful.tasks.load import load_model, row_of_model, row_of_run
 
-SHARE = 0.1  # of the examples that were learnt from: below it they change hardly a score
+SHARE = 0.1  # of examples that were trained on: fewer hardly change a score
 
 
 def evaluate(
     run: Path, options: object, *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
 ) -> Iterator[Scored]:
-    """The scores on each test set, as they are there. `options` are of the kind that the task's row names."""
+    """The scores on each test set, one by one. `options` are of the class that the task's row names."""
     _evaluator(row_of_run(run))
     served = load_model(run, device=device, engine=engine, weights=weights)
-    served.run = run  # what it is called beside another
+    served.run = run  # its name in a comparison
     yield from scored(served, options)
 
 
 def scored(served: Served, options: object) -> Iterator[Scored]:
-    """The same of a model that is loaded already. Of a file that is scored whole, or a folder of such, it is told
-    whether the run has learnt from it."""
+    """The same for a loaded model. Warns if the run was trained on the file, or on the files of the folder."""
     path = Path(getattr(options, "data", None) or "")
     run: Path | None = getattr(served, "run", None)
     learnt = learnt_from(run, scored_whole(path))
@@ -40,8 +39,7 @@ def scored(served: Served, options: object) -> Iterator[Scored]:
 
 
 def _known(run: Path | None, found: Scored) -> Iterator[str]:
-    """What is told of examples that were learnt from, where they are not few, and it is not told already that all of a
-    file were."""
+    """A warning if many of the examples were trained on, and no note says so already about the whole file."""
     count, number = known_examples(run, found.examples)
     if count and count >= SHARE * number and not any(TOLD in note for note in found.notes):
         yield f"{found.name}: {count:,} of {counted(number, 'example')}: {run} {TOLD} {'it' if count == 1 else 'them'}"

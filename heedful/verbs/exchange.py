@@ -1,4 +1,4 @@
-"""Models of the Hugging Face Hub become runs of ours, and runs become folders that other libraries load."""
+"""Imports models of the Hugging Face Hub as runs, and exports runs as folders for other libraries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from heedful.tasks.load import row_of_run
 from heedful.tasks.recipes import saved_recipe
 
 TARGETS = ("hf", "peft", "ctranslate2", "onnx")
-EMBEDDINGS = "embed.tokens.weight"  # of a language model, learnt as a whole where it has new tokens
+EMBEDDINGS = "embed.tokens.weight"  # of a language model: trained completely if it has new tokens
 
 USE = """
 ## By transformers
@@ -51,7 +51,7 @@ reader = transformers.{reads}.from_pretrained(".")
 
 @dataclass(frozen=True)
 class Imported:
-    """What a folder became. `vocab_size` is None of a model that reads no text; `notes` tell what a run does not
+    """The result of an import. `vocab_size` is None for a model that reads no text; `notes` say what a run does not
     keep."""
 
     family: str
@@ -64,9 +64,9 @@ class Imported:
 
 @dataclass(frozen=True)
 class Exported:
-    """What a run became, the names of the files, and what loads it. `difference`: of log-probabilities (nats), the
-    largest that was found in the written folder; None where its weights are the run's to the bit. `notes` tell what the
-    folder does not keep."""
+    """The result of an export, its files, and how to load it. `difference`: the largest difference of a log-probability
+    (nats) between the run and the folder; None where the weights are the same bits. `notes` say what the folder does
+    not keep."""
 
     family: str
     to: str
@@ -78,11 +78,11 @@ class Exported:
 
 
 def import_model(folder: str | Path, out: str | Path) -> Imported:
-    """Makes the run `out` of a model's folder as the Hub has it: config.json, safetensors, what it reads texts or
-    pictures by. What is no folder here, and may be a name of the Hub (ORG/NAME), is fetched first.
+    """Makes the run `out` from a model's folder in the format of the Hub: config.json, safetensors, and the files of
+    its tokenizer or image processor. A name of the Hub (ORG/NAME) that is no local folder is downloaded first.
 
-    All that the files say is accounted for: a key or a tensor that is not known is an error that names it. Raises
-    InputError, MissingError or StorageError; `out` is then as it was.
+    Everything in the files is accounted for: an unknown key or tensor is an error that names it. Raises InputError,
+    MissingError or StorageError; `out` is then as it was.
     """
     folder, out = Path(folder), Path(out)
     need_empty(out)
@@ -113,7 +113,7 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     size = sum(tensor.numel() for tensor in ours.values())
     about = beside["task.json"]
     file, told = search_said(folder, theirs)
-    told = {} if "decode" in about else told  # a run with `decode` searches as it says
+    told = {} if "decode" in about else told  # `decode` has the settings of the search already
     notes = [f"{key}={value}" for key, value in told.items()]
     notes = [f"{file} says {' '.join(notes)}: a run does not keep that, say it when you ask"] if notes else []
     vocab_size = _vocab_size(config) if any(name.startswith("tokenizer") for name in beside) else None
@@ -121,10 +121,10 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
 
 
 def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: str | None = None) -> Exported:
-    """Makes the folder `out` of a run, for other libraries to load, and reads it back before it is there.
+    """Exports a run into the folder `out`, for other libraries, and verifies it before `out` appears.
 
-    `quantize`: the type of the weights for CTranslate2, where they are not to be float32. Raises InputError for a model
-    that the target cannot hold, and names what it lacks; MissingError or StorageError; `out` is then as it was.
+    `quantize`: the type of the weights for CTranslate2; None: float32. Raises InputError for a model that the target
+    cannot hold, which names the obstacle; MissingError or StorageError; `out` is then as it was.
     """
     run, out = Path(run), Path(out)
     if to not in TARGETS:
@@ -137,7 +137,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     if to in ("hf", "peft"):
         if row.hub is None:
             raise InputError(row.hub_lacks or _none_like(served), where=str(run), fix="use it here")
-        alias = served.about.get("family", "")  # of several families that hold it, the one that it came from
+        alias = served.about.get("family", "")  # the family that it was imported from is tried first
         families = [family for family in ALL if row.hub_head in ("", family.head)]
         families.sort(key=lambda family: family.alias != alias)
         moved = _to_hub if to == "hf" else _to_peft
@@ -156,8 +156,8 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
 
 
 def _hub_of(folder: Path, config: object, family: Family[Any]) -> Hub:
-    """What moves the small files of models with such a configuration and such a head: of several tasks, that which the
-    folder is of, or else the first."""
+    """The `Hub` for models with this configuration and this head: that of the task which the folder belongs to, or else
+    of the first task."""
     kind, heads = kind_of_config(config), ("", family.head)
     rows = (row for row in TASKS.values() if row.hub_kind == kind and row.hub_head in heads)
     hubs = [row.hub() for row in rows if row.hub is not None]
@@ -179,15 +179,14 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[F
         reads = "AutoTokenizer" if not sees else "AutoProcessor" if reads_text else "AutoImageProcessor"
         if (run / CARD).is_file():
             use = USE.format(model=family.loads(config), reads=reads)
-            use += "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in written.notes)
-            files.write_bytes(growing / CARD, card_with(run, use))
+            files.write_bytes(growing / CARD, card_with(run, use, written.notes))
             names.add(CARD)
     loads = f"transformers.{family.loads(config)}.from_pretrained({str(out)!r}), and {reads} likewise"
     return Exported(family.name, "hf", str(out), tuple(sorted(names)), loads, notes=tuple(written.notes))
 
 
 def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]]) -> Exported:
-    """The adapters alone, which belong to the Hub's form of the model that they were learnt beside."""
+    """Exports only the adapters; they fit the exported form of the model that the training started from."""
     learnt, config = read_adapters(run)
     base = Path(saved_recipe(run).start_from)
     own = parameters(served.model)
@@ -218,8 +217,8 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
 def _family_of(
     families: Sequence[Family[Any]], run: Path, served: Served, hub: Hub
 ) -> tuple[Family[Any], Recast[Any], dict[str, Any], HubFiles]:
-    """The family that can say what our configuration says, or an equal one, which follows; their config.json, and what
-    stands beside it."""
+    """The family that can hold our model, or an equal one, which is returned as well; its config.json, and the other
+    files."""
     refused: list[InputError] = []
     own = Recast(served.model.config, dict) if hub.recast is None else hub.recast(served)
     for family in families:
@@ -232,7 +231,7 @@ def _family_of(
             return family, recast, theirs, written
         except InputError as error:
             refused.append(error)
-    if refused:  # the family that comes nearest lacks the fewest words
+    if refused:  # the shortest error is that of the nearest family
         nearest = min(refused, key=lambda error: len(error.what))
         raise InputError(nearest.what, where=str(run), fix="no other family of the Hub comes nearer")
     raise InputError(_none_like(served.model), where=str(run))
@@ -244,7 +243,7 @@ def _none_like(model: object) -> str:
 
 
 def _verify(folder: Path, family: Family[Any], theirs: dict[str, Any], own: Mapping[str, Tensor]) -> None:
-    """Raises StorageError where what an import would read is not the model that was written."""
+    """Raises StorageError where an import of the folder would not give the model that was written."""
     tensors = family.whole(read_weights(folder))
     config = family.config_from_hf(read_object(folder / CONFIG), tensors.keys(), where=str(folder / CONFIG))
     back = to_ours(family.rules(config), tensors, own, where=str(folder))
@@ -255,6 +254,6 @@ def _verify(folder: Path, family: Family[Any], theirs: dict[str, Any], own: Mapp
 
 
 def _vocab_size(config: object) -> int | None:
-    """Of a model that reads texts."""
+    """The vocabulary size; None for a model that reads no text."""
     embed = config.target if isinstance(config, Seq2SeqConfig) else getattr(config, "embed", None)
     return None if embed is None else embed.vocab_size

@@ -1,4 +1,4 @@
-"""What a run or a preset is, in a few facts. No model is made."""
+"""A few facts about a run or a preset. No model is made."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -26,7 +26,7 @@ def presets() -> dict[str, Any]:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """Facts of a run's folder or a preset."""
+    """Facts about a run's folder or a preset."""
     known = presets()
     if name in known:
         facts = {"preset": name, "parameters": PARAMETERS[name]}
@@ -40,8 +40,8 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def describe_run(folder: Path) -> dict[str, Any]:
-    """Facts of a run's folder. Raises MissingError, InputError or StorageError."""
-    row_of_run(folder)  # says what is wrong where it is none
+    """Facts about a run's folder. Raises MissingError, InputError or StorageError."""
+    row_of_run(folder)  # raises where it is no run
     saved = read_saved(folder)
     row = row_saved_as(saved.about.get("task"), saved.about, where=folder)
     facts = {"model": class_of_config(saved.config).__name__, "parameters": saved.parameters}
@@ -53,7 +53,7 @@ def describe_run(folder: Path) -> dict[str, Any]:
 
 
 def headlines(folder: Path) -> dict[str, float]:
-    """The scores of a run that are told first, by what they are on; none before its training is over."""
+    """The main scores of a run, by test set; none before its training has ended."""
     if not (folder / "scores.json").is_file():
         return {}
     told = dict.fromkeys(key for each in TASKS.values() for key in each.headline)

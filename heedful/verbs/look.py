@@ -1,4 +1,4 @@
-"""Looking inside a model: who looked at whom, or at what, as a picture."""
+"""Looking inside a model: its attention as a picture."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,21 +12,21 @@ KINDS = ("png", "svg", "html", "json")
 
 
 def refuse_blind(run: Path) -> None:
-    """Raises InputError for a run whose model cannot be looked into, MissingError where there is none."""
+    """Raises InputError for a run whose model has no picture of its attention, MissingError where there is no run."""
     row = row_of_run(run)
     if row.inside.look is None:
         raise blind(row, str(run))
 
 
 def look(run: Path, text: str, kind: str, options: object, *, device: str = "cpu") -> Looked:
-    """What a model looked at while it read `text`, or the picture in that file; `kind` is one of KINDS, and `options`
-    are of the kind that the task's row names."""
+    """What a model looks at while it reads `text`, or the picture in that file. `kind` is one of KINDS, and `options`
+    are of the class that the task's row names."""
     refuse_blind(run)
     return look_into(load_model(run, device=device), text, kind, options)
 
 
 def look_into(served: Served, given: str, kind: str, options: object) -> Looked:
-    """The same of a model that is loaded already. Raises InputError for one that cannot be looked into."""
+    """The same for a loaded model. Raises InputError for a model without such a picture."""
     row = row_of_model(served)
     if row.inside.look is None:
         raise blind(row, "task.json")
@@ -34,7 +34,7 @@ def look_into(served: Served, given: str, kind: str, options: object) -> Looked:
 
 
 def weights_of(served: Served, given: str, options: object) -> Mapping[str, NamedWeights]:
-    """What such a picture is drawn from, by the names of the layers."""
+    """The attention weights of such a picture, by layer."""
     row = row_of_model(served)
     if row.inside.attention is None:
         known = ", ".join(each.name for each in TASKS.values() if each.inside.attention and not each.saved_as)

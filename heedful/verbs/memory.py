@@ -1,5 +1,5 @@
-"""Data that is in memory becomes files as the readers of `--data` take them, so that what was taken is said, held out
-and checked in one way, and a training can be continued."""
+"""Writes data in memory into files for the readers of `--data`: so all data are reported, split and checked in the same
+way, and a training can be continued."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
@@ -17,21 +17,21 @@ from heedful.store.checkpoint import steps_of
 # A text; a pair of texts, or a text and its label; a sentence's words and their labels; or an object as a line of a
 # .jsonl file has it, with the keys that docs/inputs.md tells.
 Row = str | tuple[str, str] | tuple[Sequence[str], Sequence[str]] | Mapping[str, Any]
-Rows = Sequence[Row] | Mapping[str, Sequence[Row]]  # to learn from; or by part: "train", and perhaps "valid" and "test"
-Table = Iterable[Any]  # what `plain` makes rows of
+Rows = Sequence[Row] | Mapping[str, Sequence[Row]]  # training data; or by part: "train", and perhaps "valid" and "test"
+Table = Iterable[Any]  # what `plain` turns into rows
 # Paths, or what is in memory.
 Data = str | Path | Sequence[str | Path] | Rows | Table | Mapping[str, Table] | Parts[Any]
 PARTS = ("train", "valid", "test")
-# What makes rows of a table: of polars; of `datasets`, and of columns; of pandas.
+# The methods that make rows of a table: of polars; of `datasets`, and of columns; of pandas.
 TABLES = {"to_dicts": {}, "to_list": {}, "to_dict": {"orient": "records"}}
-LONGEST_NAME = 255  # of a file, wherever there are some
-WORDS = ("words", "tokens")  # keys of a sentence that is to be tagged, wherever there are objects of it
+LONGEST_NAME = 255  # characters of a file name
+WORDS = ("words", "tokens")  # keys of a sentence with tags, in objects
 PAIR, LABELLED = ("source", "target"), ("text", "label")
 
 
 def plain(data: object) -> object:
-    """The same, with tables and columns of pandas, polars and `datasets`, a dict of columns, and whatever else is gone
-    through one by one, as lists of rows. Raises InputError."""
+    """The same data, with tables and columns of pandas, polars and `datasets`, dicts of columns, and other iterables
+    turned into lists of rows. Raises InputError."""
     if isinstance(data, Mapping):
         made = {name: plain(rows) for name, rows in data.items()}
         return _rows_of(made) if _are_columns(made) else made
@@ -47,7 +47,7 @@ def plain(data: object) -> object:
 
 
 def _are_columns(data: Mapping[Any, object]) -> TypeGuard[Mapping[str, Sequence[object]]]:
-    """Whether they are lists by other names than those of parts, and not all of pairs or of objects, as parts are."""
+    """Whether the dict has columns: lists with other names than parts, and not all of pairs or objects."""
     lists = [column for column in data.values() if isinstance(column, list | tuple)]
     if len(lists) < len(data) or any(str(name).partition("_")[0] in PARTS for name in data):
         return False
@@ -55,7 +55,7 @@ def _are_columns(data: Mapping[Any, object]) -> TypeGuard[Mapping[str, Sequence[
 
 
 def _rows_of(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
-    """Raises InputError for columns that are not equally long."""
+    """The rows of columns. Raises InputError for columns of different lengths."""
     lengths = {name: len(column) for name, column in columns.items()}
     if len({*lengths.values()}) > 1:
         what = f"columns of different lengths: {', '.join(f'{name} {length:,}' for name, length in lengths.items())}"
@@ -64,7 +64,7 @@ def _rows_of(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]
 
 
 def in_memory(data: object) -> TypeGuard[Rows]:
-    """Whether these are rows, and not a path or several."""
+    """Whether these are rows, and not paths."""
     if isinstance(data, Mapping):
         return True
     return isinstance(data, list | tuple) and any(not isinstance(row, str | Path) for row in data)
@@ -73,8 +73,9 @@ def in_memory(data: object) -> TypeGuard[Rows]:
 def path_and_corpus(
     data: object, out: Path, sides: tuple[str | None, str | None], *, pairs: bool
 ) -> tuple[str | list[str] | None, Parts[Any] | None]:
-    """What `data.path` is to say, and what is taken as it is. Rows are written into the folder `out`.data, with the
-    languages as the keys of pairs; those that the run in `out` has learnt from stay there. Raises InputError."""
+    """The value for `data.path`, or the data that are used as they are. Rows are written into the folder `out`.data,
+    with the languages as the keys of pairs; rows that the run in `out` was trained on must stay the same. Raises
+    InputError."""
     data = plain(data)
     if data is None or isinstance(data, Parts):
         return None, data
@@ -94,7 +95,7 @@ def path_and_corpus(
 
 
 def path_in(data: str | Path, part: str) -> str:
-    """Raises InputError for a text."""
+    """The path as a string. Raises InputError for a text."""
     name = str(data)
     if "\n" in name or max(map(len, name.split("/"))) > LONGEST_NAME:
         what = f"a text of {len(name):,} characters, {name[:30]!r} ..., where a path is expected"
@@ -104,7 +105,7 @@ def path_in(data: str | Path, part: str) -> str:
 
 
 def no_single_path(paths: Sequence[str], part: str) -> InputError:
-    """Of a list of strings where one path may be given."""
+    """The error for a list of strings where one path is expected."""
     if not paths:
         return InputError("no rows", where="data", fix="give at least one")
     what = f"a list of {len(paths):,} strings, which would be paths, and one is read"
@@ -120,9 +121,9 @@ def write_rows(
     only: str = "train",
     learnt_by: Path | None = None,
 ) -> Path:
-    """Writes each part into a file of the folder, and returns the folder. `names` are the keys of a pair; rows that are
-    not in parts are the part `only`. Raises InputError for what is none of the kinds of rows, where the folder holds
-    anything else, and for other rows than it holds, where a run has `learnt_by` these."""
+    """Writes each part into a file of the folder, and returns the folder. `names` are the keys of a pair; rows without
+    parts become the part `only`. Raises InputError for unknown kinds of rows, where the folder holds anything else, and
+    where it holds other rows that the run `learnt_by` was trained on."""
     parts = data if isinstance(data, Mapping) else {only: data}
     if not parts:
         raise InputError("no rows", where="data", fix="give at least one")
@@ -159,7 +160,7 @@ def write_rows(
 
 
 def _is_tagged(row: object) -> TypeGuard[tuple[Sequence[str], Sequence[str]]]:
-    """Whether it is words and their labels."""
+    """Whether the row is words with their labels."""
     return (
         isinstance(row, tuple)
         and len(row) == 2
@@ -168,7 +169,7 @@ def _is_tagged(row: object) -> TypeGuard[tuple[Sequence[str], Sequence[str]]]:
 
 
 def _tagged(part: str, rows: Sequence[object]) -> Iterator[str]:
-    """A word and its label a line, and an empty line after each sentence."""
+    """Lines with a word and its label, and an empty line after each sentence."""
     for number, row in enumerate(rows):
         if not _is_tagged(row) or len(row[0]) != len(row[1]):
             raise _refused(part, number, row, "expected as many labels as words")
@@ -195,14 +196,14 @@ def _objects(part: str, rows: Sequence[object], names: tuple[str, str]) -> Itera
 
 
 def _placed(value: Any) -> Any:
-    """The whole path of a file that is there from here: names in a table count from where that is."""
+    """The absolute path, if the value is a file: relative names in a table count from the table's folder."""
     if isinstance(value, Path) or (isinstance(value, str) and isfile(value)):
         return str(Path(value).absolute())
     return value
 
 
 def _numbers(value: Any) -> object:
-    """Those of numpy and of torch as numbers and lists. Raises TypeError for anything else."""
+    """Numbers and arrays of numpy and torch as plain numbers and lists. Raises TypeError for anything else."""
     if not callable(listed := getattr(value, "tolist", None)):
         raise TypeError(f"{type(value).__name__} is not JSON serializable")
     return listed()

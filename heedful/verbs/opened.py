@@ -25,7 +25,7 @@ from heedful.verbs.use import Directed, ask_each
 
 
 class Verbs:
-    """What `heedful.load` lends each model."""
+    """The verbs that `heedful.load` gives to each model."""
 
     ask = staticmethod(ask_each)
     check = staticmethod(check)
@@ -49,7 +49,7 @@ class Verbs:
             if isinstance(data, str):
                 path_in(data, "test")
             return _scores(served, data, settings)
-        if isinstance(served, Directed):  # rows that do not say their languages are in those that are asked for
+        if isinstance(served, Directed):  # rows do not say their languages: they are in those that are asked for
             settings = dict(settings)
             way = [str(settings.pop(name, "")) for name in ("from_language", "to")]
             served = served.directed(*way)
@@ -67,7 +67,7 @@ class Verbs:
         return training_curve(run)
 
     def trainable(self, run: Path) -> nn.Module:
-        with torch.inference_mode(False), torch.enable_grad():  # it is to learn, wherever it is asked for
+        with torch.inference_mode(False), torch.enable_grad():  # it will be trained, even if called in no_grad
             model: nn.Module = read_textless_run(run)[0]
         return model.train()
 
@@ -75,7 +75,7 @@ class Verbs:
 def open_model(
     run: Path, kind: type[Any] = object, *, device: Device = "cpu", engine: str | None = None, weights: str = "float32"
 ) -> Any:
-    """The model of a run, of this kind, with its verbs: see `heedful.load`."""
+    """The model of a run, of this class, with its verbs: see `heedful.load`."""
     device = known_device(device, weights=weights, engine=engine)
     model = load_model(run, kind, device=device, engine=engine, weights=weights)
     model.run, model.verbs = run, Verbs()
@@ -89,8 +89,8 @@ def _scores(served: Served, data: object, settings: Mapping[str, object]) -> dic
 
 
 def _row_scores(served: Served, file: Path, settings: Mapping[str, object], *, pairs: bool) -> dict[str, Any]:
-    """The scores of rows that were written into a file. What is wrong is told by the number of the row, as the file
-    will be gone."""
+    """The scores of rows that were written into a temporary file. Errors name the number of the row instead of the
+    file."""
     try:
         return _scores(served, _as_a_test(file) if pairs else file, settings)
     except HeedError as error:
@@ -101,7 +101,7 @@ def _row_scores(served: Served, file: Path, settings: Mapping[str, object], *, p
 
 
 def _as_a_test(file: Path) -> Path:
-    """A folder with pairs as a test: all of them are scored, whatever was learnt from."""
+    """Moves the file into a folder as a test set, so that all its pairs are scored."""
     folder = file.with_suffix("")
     folder.mkdir()
     file.rename(folder / f"test{file.suffix}")

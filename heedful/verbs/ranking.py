@@ -1,4 +1,4 @@
-"""The answers of a model that people are to put in order."""
+"""The answers of a model, for people to rank."""
 
 import threading
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from heedful.run.task import Served
 from heedful.tasks.load import row_of_model
 from heedful.verbs.use import ask
 
-SPEAKS = {"chat": "content", "generate": "text"}  # verbs that answer a prompt, the first that a model has, and where
+SPEAKS = {"chat": "content", "generate": "text"}  # verbs that answer a prompt, by preference, and the answer's key
 
 
 def answers_by(served: Served, count: int, settings: dict[str, Any]) -> Callable[[str], tuple[str, ...]]:
-    """Different answers of a model to a prompt, of so many that it makes: the same each time. Raises InputError for a
-    model that does not answer."""
+    """A function that gives the different ones among `count` answers of a model to a prompt, and remembers them. Raises
+    InputError for a model that does not answer prompts."""
     verb = next((verb for verb in SPEAKS if verb in row_of_model(served).asks), None)
     if verb is None:
         what = f"a model for {row_of_model(served).name!r} answers no prompts"

@@ -1,4 +1,4 @@
-"""All runs of a folder, side by side, and how each went."""
+"""All runs in a folder, and the curves of each."""
 
 import math
 import os
@@ -21,20 +21,20 @@ MOST_POINTS = 1000  # of a curve
 MOST_TEXT = 1 << 20  # bytes of a file that is shown
 RECIPE, CARD, SCORES = "recipe.yaml", "README.md", "scores.json"
 MARKS = ("task.json", RECIPE, METRICS)  # any of which makes a folder a run
-WEIGHED = ("config.json", "task.json", "model.safetensors")  # what a run's task and size are read from
+WEIGHED = ("config.json", "task.json", "model.safetensors")  # the files that give a run's task and size
 NO_RUN = "its files are not those of a run"
 
 Row = dict[str, float | None]
 
 
 def list_runs(folder: Path) -> list[dict[str, Any]]:
-    """A record of each run in a folder, by name. What cannot be read of one is told in its `trouble`."""
+    """A record of each run in a folder, by name. If something cannot be read, its `trouble` says so."""
     return [_record(name, run) for name, run in _runs_in(folder).items()]
 
 
 def read_one(folder: Path, name: str) -> dict[str, Any]:
-    """A run as a whole: its record, curve, recipe, card and scores; what cannot be read of it is told in its `trouble`.
-    Raises MissingError for a name that is no run's."""
+    """Everything about a run: its record, curve, recipe, card and scores. If something cannot be read, `trouble` says
+    so. Raises MissingError for an unknown name."""
     found = _runs_in(folder)
     if name not in found:
         raise MissingError(f"no run is called {name[:100]!r}", where=f"{folder}/", fix="list the runs")
@@ -50,7 +50,7 @@ def read_one(folder: Path, name: str) -> dict[str, Any]:
 
 
 def curve_of(run: Path) -> list[Row]:
-    """The measurements of a run, each with its step; a line that is being written is left out. Raises StorageError."""
+    """The measurements of a run, each with its step; without a line that is just being written. Raises StorageError."""
     rows = files.read_json_lines(run / METRICS)
     if not all(isinstance(row, Mapping) and _number(row.get("step")) is not None for row in rows):
         raise StorageError("a measurement has no step", where=str(run / METRICS), fix="remove its line")
@@ -58,8 +58,8 @@ def curve_of(run: Path) -> list[Row]:
 
 
 def timed(rows: Sequence[Row], minutes: float | None = None) -> list[Row]:
-    """Each row with its `minutes`. A row that does not tell its seconds stands between the two nearest that do, as its
-    step does; the beginning and, of a run that took so many `minutes`, the end are known as well. None: not known."""
+    """Each row with its `minutes`. Rows without seconds are interpolated by their steps between the nearest rows that
+    have them; the beginning and, if `minutes` are given, the end are known too. None: not known."""
     known = [(0.0, 0.0)]
     last = 0.0 if minutes is None or not rows else rows[-1]["step"] or 0.0
     for row in [*rows, {"step": last, "seconds": None if minutes is None else 60 * minutes}]:
@@ -70,7 +70,7 @@ def timed(rows: Sequence[Row], minutes: float | None = None) -> list[Row]:
 
 
 def _minute(row: Row, known: Sequence[tuple[float, float]]) -> float | None:
-    """By the two of the known (step, seconds) around a row, or the last two."""
+    """Interpolated between the two known (step, seconds) around the row, or extrapolated from the last two."""
     if (seconds := row.get("seconds")) is not None:
         return seconds / 60
     if len(known) < 2:
@@ -82,7 +82,7 @@ def _minute(row: Row, known: Sequence[tuple[float, float]]) -> float | None:
 
 
 def thinned(rows: Sequence[Row]) -> list[Row]:
-    """At most so many rows of training, and as many of measuring, evenly, each with its first and last."""
+    """At most MOST_POINTS rows of training, and as many of measuring, evenly chosen, with the first and the last."""
     kept = set[int]()
     for measured in (False, True):
         own = [i for i, row in enumerate(rows) if ("valid_loss" in row) == measured]
@@ -92,14 +92,14 @@ def thinned(rows: Sequence[Row]) -> list[Row]:
 
 
 def _runs_in(folder: Path) -> dict[str, Path]:
-    """The folders of runs, by names that can be said."""
+    """The folders of runs, by printable names."""
     with files.storage_errors(folder):
         found = sorted(folder.iterdir()) if folder.is_dir() else []
     return {_sayable(run.name): run for run in found if any(os.path.isfile(run / mark) for mark in MARKS)}
 
 
 def _sayable(text: str) -> str:
-    """A text in which bytes of a path that are no UTF-8 are told as U+FFFD."""
+    """The text, with U+FFFD for bytes of a path that are not UTF-8."""
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
@@ -131,7 +131,7 @@ def _record(name: str, run: Path) -> dict[str, Any]:
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """Another one for a file that was replaced."""
+    """Identifies a version of a file; it changes if the file is replaced."""
     if not path.is_file():
         return None
     told = path.stat()
@@ -140,14 +140,14 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 @lru_cache(maxsize=1024)
 def _task_and_size(run: Path, stamps: tuple[tuple[int, int, int] | None, ...]) -> tuple[str, int]:
-    """The task of a run's model and the number of its parameters, read once for as long as its files are the same: the
-    weights are read as a whole, and whoever looks at a list may do so every second."""
+    """The task of a run's model and the number of its parameters, cached until the files change: this reads all
+    weights, and a page may list the runs every second."""
     saved = read_saved(run)
     return row_saved_as(saved.about.get("task"), saved.about, where=run).name, saved.parameters
 
 
 def _scores(run: Path) -> Any:
-    """Of all test sets; none where they cannot be read, which the record tells."""
+    """The scores on all test sets; empty where they cannot be read (the record says so)."""
     try:
         return files.read_json(run / SCORES)["scores"] if (run / SCORES).is_file() else {}
     except (HeedError, KeyError, TypeError):

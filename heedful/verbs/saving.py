@@ -1,4 +1,4 @@
-"""Saving a run once more: its small files, with the weights of a module that was trained elsewhere."""
+"""Saves a run with new weights, of a module that was trained outside of heedful."""
 
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from heedful.run.folder import (
 from heedful.run.learnt import LEARNT
 from heedful.store import files
 
-TOLD = ("data.json", LEARNT)  # what the weights began with stays what has been learnt from
+TOLD = ("data.json", LEARNT)  # the original training data were still trained on
 
 
 def beside_weights(run: Path) -> dict[str, Any]:
-    """What the folder of a run holds beside its weights that the model cannot do without."""
+    """The files of a run, besides its weights, that the model needs."""
     tokenizers = read_tokenizers(run)
     found = {} if tokenizers is None else tokenizer_files(*tokenizers)
     return found | {"task.json": files.read_json(run / "task.json")} | chat_files(run)

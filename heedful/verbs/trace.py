@@ -11,13 +11,13 @@ from heedful.run.folder import read_textless_run
 from heedful.tasks.load import load_model, row_of_run
 from heedful.verbs.use import Directed
 
-SAID = 5  # answers that are told
+SAID = 5  # answers that are shown
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What went in, each step, and the likeliest answers with their probabilities. `parameters` are all of the model's,
-    those of parts that this input did not reach too."""
+    """The input, each step, and the likeliest answers with their probabilities. `parameters` counts all of the model,
+    including parts that this input did not use."""
 
     model: str
     given: str
@@ -32,15 +32,15 @@ class Trace:
 
     @property
     def unused(self) -> int:
-        """Parameters that no step had."""
+        """The number of parameters that no step used."""
         return self.parameters - sum(step.parameters for step in self.steps)
 
 
 def trace(
     run: Path, given: str, pair: str | None = None, *, to: str = "", from_language: str = "", tag: str = ""
 ) -> Trace:
-    """A text, or the file of a picture, through the run's model on the CPU. `pair`: a second text, or what a translator
-    has said already; the others are what is asked of a translator of several languages, or kinds. Raises InputError or
+    """Traces a text, or a picture's file, through the run's model on the CPU. `pair`: a second text, or the beginning
+    of a translation; the other arguments are those of a translator of several languages, or kinds. Raises InputError or
     MissingError."""
     row = row_of_run(run)
     if row.inside.feed is None:
@@ -51,7 +51,7 @@ def trace(
             raise InputError(f"{named[0]} is not used by a model for {row.name!r}", where=str(run), fix="leave it out")
         served = served.directed(from_language, to, tag)
     model, _ = read_textless_run(run)
-    served.model = model.eval()  # as it was trained: what is made for use has other linear maps
+    served.model = model.eval()  # as it was trained: a model that is loaded for use has other linear maps
     fed = row.inside.feed()(served, given, pair)
     with watched(model) as steps:
         logits = fed.run()
@@ -67,7 +67,7 @@ def trace(
 
 
 def records(traced: Trace) -> Iterator[dict[str, Any]]:
-    """One a step: the tokens, each module's call, and what is said in the end. Shares are of the whole."""
+    """A record for each step: the input tokens, each module's call, and the answers. Shares are of the whole model."""
     yield {"step": 0, "name": "input", "given": traced.given, "tokens": [*traced.tokens]}
     for number, step in enumerate(traced.steps, start=1):
         yield {

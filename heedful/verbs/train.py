@@ -1,4 +1,4 @@
-"""Training, as the command line and Python both ask for it: one place decides what is chosen where nothing is said."""
+"""Training, for the command line and Python: this module chooses what is not given."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,9 +16,9 @@ from heedful.run.train import train as run_training
 from heedful.tasks import DEFAULT, TASKS
 from heedful.tasks.recipes import read_recipe, saved_recipe
 
-# How a model is tuned that was imported, and so has no rates of its own (Devlin et al. 2019, appendix A.3).
+# The rates for tuning an imported model, which has none of its own (Devlin et al. 2019, appendix A.3).
 TUNING = ("train.optimizer=adam", "train.lr=5e-5", "train.warmup=100")
-# Adapters begin as zeros and take more (Hu et al. 2021, appendix D).
+# Adapters begin as zeros and need higher rates (Hu et al. 2021, appendix D).
 ADAPTING = ("train.optimizer=adam", "train.lr=5e-4", "train.warmup=100")
 
 
@@ -33,24 +33,23 @@ def planned(
     device: str = "auto",
     corpus: Any = None,
 ) -> tuple[Recipe, list[str]]:
-    """The recipe of a training into `out`, and lines that tell what was chosen for it.
+    """The recipe of a training into `out`, and lines that say what was chosen.
 
-    `recipe` is one, or the name of a task or of a recipe file. What is `given` overrides it, by key, such as
-    "train.minutes" (None: not given), so do the `options` that its task has of its own, by name, and `settings`
-    (key=value) last. A model is sized for its minutes where the task
-    can do that and no size is chosen, here or (by "preset=auto") when the training begins; one that begins with an
-    imported model takes that model's usual rates, and one that begins with nothing what suits its data. `corpus` stands
-    in for the recipe's data. Raises InputError or MissingError.
+    `recipe` is a recipe, or the name of a task or of a recipe file. It is overridden by `given`, by keys such as
+    "train.minutes" (None: not given), by the task's own `options`, by name, and finally by `settings` (key=value). If
+    there is a budget of minutes and no size is given, the size is chosen here or (by "preset=auto") when the training
+    begins, for tasks that can do so. A training that starts from an imported model gets the usual rates for tuning, and
+    a new model the settings that suit its data. `corpus` replaces the recipe's data. Raises InputError or MissingError.
     """
     given = {key: str(value) if isinstance(value, Path) else value for key, value in given.items() if value is not None}
     named, data = _named(recipe, out, resume=resume and "data.path" not in given)
-    chosen_device(device)  # one that is not here is refused before data are read
+    chosen_device(device)  # raises for a missing device before data are read
     given = given | data | _by_key(options or {}, named.task)
     keys = {setting.partition("=")[0] for setting in settings}
     said = named.given | keys
     timed = [setting for setting in settings if setting.partition("=")[0] == "train.minutes"]
     asked = override(override(named, given), timed)
-    if isinstance(recipe, str) and recipe not in TASKS:  # a file says how it is to be
+    if isinstance(recipe, str) and recipe not in TASKS:  # a recipe file is used as it is
         return override(asked, settings), []
     limited = asked.train.minutes is not None and (timed or "train.minutes" in given or not isinstance(recipe, str))
     chosen = given.get("preset") or any(key.split(".")[0] in ("preset", "model") for key in said)
@@ -70,11 +69,11 @@ def planned(
 
 
 def _named(recipe: Recipe | str, out: Path, *, resume: bool) -> tuple[Recipe, dict[str, object]]:
-    """The recipe, and the path of its data, where one that is continued says them and this one does not."""
+    """The recipe, and the path of its data if only the run that is continued has it."""
     named = read_recipe(recipe) if isinstance(recipe, str) else recipe
     if resume and (out / "recipe.yaml").is_file():
         saved = saved_recipe(out)
-        if isinstance(recipe, str) and recipe in (DEFAULT, saved.task):  # no more is named than what is continued
+        if isinstance(recipe, str) and recipe in (DEFAULT, saved.task):  # only the task is named
             return saved, {}
         if named.task == saved.task and not named.data.path:
             return named, {"data.path": saved.data.path}
@@ -82,8 +81,7 @@ def _named(recipe: Recipe | str, out: Path, *, resume: bool) -> tuple[Recipe, di
 
 
 def _by_key(options: Mapping[str, object], task: str) -> dict[str, object]:
-    """What the options of a task's own say, by the keys of its recipe. Raises InputError for one that it does not
-    have."""
+    """The task's own options, by the keys of its recipe. Raises InputError for an option that it does not have."""
     known = TASKS[task].train_options
     for name, value in options.items():
         if value is not None and name not in known:
@@ -92,7 +90,7 @@ def _by_key(options: Mapping[str, object], task: str) -> dict[str, object]:
 
 
 def _sized(recipe: Recipe, out: Path, device: str, corpus: Any) -> tuple[Recipe, list[str]]:
-    """A size for the minutes of the recipe: now where the task's row can tell, else when its data are known."""
+    """Chooses a size for the recipe's minutes: now if the task's row can, otherwise when the data are known."""
     sized = TASKS[recipe.task].sized
     if sized is not None:
         recipe, why = sized()(recipe, out, torch.device(chosen_device(device)), corpus)
@@ -101,7 +99,7 @@ def _sized(recipe: Recipe, out: Path, device: str, corpus: Any) -> tuple[Recipe,
 
 
 def _rates(recipe: Recipe) -> tuple[list[str], str, str]:
-    """Settings that suit a model which begins with another's weights, what is tuned, and why so."""
+    """Settings for a training that starts from another model, what is tuned, and the reason."""
     if not recipe.start_from:
         return [], "", ""
     start, tuned, adapting = Path(recipe.start_from), TASKS[recipe.task].tuned, recipe.train.lora > 0
@@ -113,8 +111,8 @@ def _rates(recipe: Recipe) -> tuple[list[str], str, str]:
 
 
 def _suited(recipe: Recipe, out: Path, corpus: Any) -> tuple[list[str], str, str]:
-    """The same of a model that begins with nothing: settings that suit its data, where they are others than the
-    recipe's. A training that has begun keeps its own."""
+    """The same for a new model: settings that suit its data, where they differ from the recipe's. A training that has
+    begun keeps its own."""
     suited = TASKS[recipe.task].suited
     own, why = ({}, "") if suited is None else suited()(recipe, corpus)
     if own and (out / "recipe.yaml").is_file() and (saved := saved_recipe(out)).task == recipe.task:
@@ -132,6 +130,6 @@ def train(
     recipe: Recipe, out: Path, *, resume: bool = False, corpus: Any = None, device: str = "auto"
 ) -> Iterator[Event]:
     """Trains into the folder `out`, or continues the training that is there: see `heedful.run.train`. `device` is a
-    word that `chosen_device` knows."""
+    word for `chosen_device`."""
     where = None if device == "auto" else torch.device(chosen_device(device))
     return run_training(TASKS[recipe.task], recipe, out, resume=resume, corpus=corpus, device=where)

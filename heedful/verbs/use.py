@@ -1,4 +1,4 @@
-"""Asking a model, as the terminal, a server and Python all do: plain records come out."""
+"""Asks a model, for the terminal, the server and Python; returns plain records."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,19 +12,19 @@ from heedful.tasks.load import row_of_model, row_of_run
 
 @runtime_checkable
 class Directed(Protocol):
-    """What translates, maybe between several languages and in several kinds."""
+    """A translator, which may have several languages and kinds of translations."""
 
     def directed(self, source: str = "", target: str = "", tag: str = "") -> Any: ...
 
 
 def verbs_of(served: Served) -> list[str]:
-    """What a model can be asked."""
+    """The verbs of a model."""
     return [*row_of_model(served).asks]
 
 
 def ask(served: Served, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None) -> list[Any]:
-    """A record for each answer of a model to each input. `settings` are fields of the options of this verb; an unknown
-    one is an error that names the nearest. Raises InputError."""
+    """The records of a model's answers to the inputs. `settings` are fields of the verb's options; an unknown one is an
+    error that names the nearest. Raises InputError."""
     question = question_of(row_of_model(served), verb)
     return list(question.answers(served, inputs, options_of(question, verb, settings)))
 
@@ -32,7 +32,7 @@ def ask(served: Served, verb: str, inputs: Sequence[str], settings: Mapping[str,
 def ask_each(
     served: Served, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None
 ) -> list[list[Any]]:
-    """`ask`, a list of records for each input."""
+    """`ask`, with a list of records for each input."""
     question = question_of(row_of_model(served), verb)
     options = options_of(question, verb, settings)
     if question.each is not None:
@@ -42,19 +42,19 @@ def ask_each(
 
 
 def question_of(row: Task, verb: str) -> Ask:
-    """Raises InputError for what a model of this row cannot be asked."""
+    """The question of a verb. Raises InputError for a verb that models of this task do not have."""
     if verb not in row.asks:
         raise unknown_key(verb, [*row.asks], where="what this model can be asked")
     return row.asks[verb]()
 
 
 def options_of(question: Ask, verb: str, settings: Mapping[str, Any] | None) -> Any:
-    """The question's options; `settings` are fields of them. Raises InputError."""
+    """The question's options, with `settings` as their fields. Raises InputError."""
     return from_json(question.options, dict(settings or {}), where=verb, largest=None)
 
 
 def how_to_use(run: Path) -> str:
-    """What a run does, and the command for it."""
+    """A hint: what a run does, and the command for it."""
     row = row_of_run(run)
     commands = () if row.commands is None else row.commands()
     verb = next(iter([*row.asks, *(command.name for command in commands)]), "embed")
@@ -62,13 +62,13 @@ def how_to_use(run: Path) -> str:
 
 
 def embedder_in(row: Task, served: Served) -> Embedder:
-    """What makes vectors with a model that is open, of a task that has an embedder."""
+    """The embedder of a loaded model; its task must have one."""
     assert row.embedder is not None
     return served if isinstance(served, Embedder) else row.embedder().of(served)
 
 
 def embedder_of(run: Path, *, device: str = "cpu") -> Embedder:
-    """What makes vectors of texts, or of pictures. Raises InputError for a model that reads neither by itself."""
+    """The embedder of a run, for texts or pictures. Raises InputError for a model without one."""
     row = row_of_run(run)
     if row.embedder is None:
         what = f"a model for {row.name!r} makes no vectors of texts"

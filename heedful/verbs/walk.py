@@ -1,4 +1,4 @@
-"""One attention with real numbers: what a query becomes, step by step, in one head.
+"""One attention in numbers: the computation of one query in one head, step by step.
 
     with tapped(attention) as tap:
         model(source, target)
@@ -24,11 +24,12 @@ from heedful.verbs.look import blind
 
 
 class Walk(TypedDict):
-    """`x` (C) is what the query is made of, `q` (D) the query and `k` (S, D) the keys, positions included, `v` (S, E)
-    the values; `products` (S) of them, what bounds these once they are scaled (`softcap`), `bias` (S) that positions or
-    pairs add, `allowed` (S) by the mask, `scores` (S) after scale, bias and mask (None: not allowed), `weights` (S),
-    `found` (E) their sum of values, `share` (C) what W_O makes of this head, and `out` (C) of all heads and its own
-    bias. `difference`: of the weights, computed again in float64 from q, k, bias and mask, from the model's own."""
+    """`x` (C) is the input of the query, `q` (D) the query and `k` (S, D) the keys, both with positions, and `v` (S, E)
+    the values. `products` (S) are those of q and k, `softcap` the bound of the scaled products, `bias` (S) that of
+    positions or pairs, `allowed` (S) the mask, and `scores` (S) the result (None: not allowed). `weights` (S) are their
+    softmax, `found` (E) the weighted sum of the values, `share` (C) this head's part of the output, and `out` (C) the
+    output of all heads with its bias. `difference`: between the model's weights and those computed again in float64
+    from q, k, bias and mask."""
 
     x: list[float]
     q: list[float]
@@ -51,7 +52,7 @@ class Walk(TypedDict):
 
 @dataclass
 class Tap:
-    """The last call of an attention: what came in, what its heads were given, and what came out."""
+    """The last call of an attention: its input, the input of its heads, and its output."""
 
     x: Tensor | None = None
     heads: tuple[Tensor, KV, Mask, Tensor | None] | None = None
@@ -61,7 +62,7 @@ class Tap:
 
 @contextmanager
 def tapped(attention: Attention) -> Iterator[Tap]:
-    """Keeps the last call for as long as the `with` block lasts; nothing is computed otherwise than without it."""
+    """Records the last call inside a `with` block; the results do not change."""
     tap, queries = Tap(), attention.queries
 
     def watched(x: Tensor, *rest: Any) -> Any:
@@ -88,8 +89,8 @@ def tapped(attention: Attention) -> Iterator[Tap]:
 
 @torch.no_grad()
 def walk(attention: Attention, tap: Tap, *, head: int, query: int) -> Walk:
-    """The numbers of one head and query of the first text of a batch; `query` may count from the end. Raises InputError
-    for one that is not there, and where the attention was not called."""
+    """The numbers of one head and query, for the first text of a batch; `query` may count from the end. Raises
+    InputError where they do not exist, and where the attention was not called."""
     if tap.heads is None or tap.x is None or tap.out is None:
         raise InputError("this attention was not called", fix="choose a layer that reads this text")
     q, kv, mask, bias = tap.heads
@@ -143,8 +144,8 @@ def walk(attention: Attention, tap: Tap, *, head: int, query: int) -> Walk:
 
 
 def walk_through(served: Served, given: str, options: object, *, layer: str, head: int, query: int) -> dict[str, Any]:
-    """The numbers of one head and query of a layer that `verbs.look.weights_of` names, with the tokens of its queries
-    and keys. Raises InputError for a layer that is no attention of queries, keys and values."""
+    """The numbers of one head and query of a layer, named as by `verbs.look.weights_of`, with the tokens of its queries
+    and keys. Raises InputError for a layer that is no `Attention`."""
     row = row_of_model(served)
     if row.inside.attention is None:
         raise blind(row, "task.json")

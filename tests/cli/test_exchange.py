@@ -121,6 +121,19 @@ def test_the_card_of_a_run_goes_with_it(run: Path, tmp_path: Path) -> None:
     assert heed("import", tmp_path / "hub", "--out", tmp_path / "back") == 0
 
 
+def test_the_card_of_a_run_that_was_moved_has_its_new_name(run: Path, tmp_path: Path) -> None:
+    """But not where somebody has given it a title."""
+    use = 'heed generate runs/old "A text."\nheed eval runs/old --data x\n'
+    text = f"# {{}}\n\nContinues texts.\n\n## Use\n\n```\n{use}```\n"
+    made = shutil.copytree(run, tmp_path / "new")
+    for title, named in (("old", "new"), ("Our model", "Our model")):
+        (made / "README.md").write_text(text.format(title))
+        assert heed("export", made, "--to", "hf", "--out", tmp_path / title) == 0
+        card = (tmp_path / title / "README.md").read_text()
+        assert card.startswith(f"# {named}\n\nContinues texts.\n")
+        assert f'heed generate {made if named == "new" else "runs/old"} "A text."\n' in card
+
+
 @pytest.mark.parametrize(
     ("words", "code", "error", "fix"),
     [

@@ -106,6 +106,8 @@ def test_packing_keeps_each_pair_once(pairs: list[Pair], row: int, rows: int, ep
     assert all(map(bool, filled[:n_rows]))  # only the end of the last batch is empty
     assert len(batches) == -(-n_rows // rows)
     again = pack_rows(pairs, order, row=row, rows=rows)
+    assert len(again) == len(batches)
+    assert all(torch.equal(one.source, other.source) for one, other in zip(again[-2:], batches[-2:], strict=True))
     assert all(
         torch.equal(a, b) for one, two in zip(batches, again, strict=True) for a, b in zip(one, two, strict=True)
     )

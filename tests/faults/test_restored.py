@@ -15,6 +15,7 @@ from commands import heed
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.run.restore import restore_model
 from heedful.run.train import train
+from heedful.store.checkpoint import load_newest, save_checkpoint
 from heedful.store.model import read_model
 from heedful.tasks.translate import TRANSLATE
 from made import made_corpus, made_recipe
@@ -91,6 +92,9 @@ def test_the_command_says_which_step_it_took(run: Path, capsys: pytest.CaptureFi
         "same": False,
         "aside": f"{run}/model.safetensors.damaged",
         "removed": ["confidence.json"],
+        "weights": True,
+        "config": False,
+        "config_aside": None,
     }
     average = heedful.load(run)
     assert len(average.translate(TEXTS)) == len(TEXTS)
@@ -154,6 +158,64 @@ def test_other_damage_is_named(run: Path) -> None:
     (run / "config.json").write_text(json.dumps(config))
     with pytest.raises(StorageError, match=r"config.json: not the configuration that was trained"):
         restore_model(run, print)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "gone"])
+def test_a_damaged_configuration_comes_again_and_sound_weights_stay(
+    damage: str, run: Path, whole: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = run / "config.json"
+    right, weights = config.read_bytes(), (run / "model.safetensors").read_bytes()
+    match damage:
+        case "truncated":
+            os.truncate(config, 100)
+        case "empty":
+            config.write_bytes(b"")
+        case "gone":
+            config.unlink()
+    left = config.read_bytes() if config.exists() else None
+    with pytest.raises((StorageError, MissingError)) as caught:
+        heedful.load(run)
+    assert f"heed restore {run}" in caught.value.fix
+    assert heed("restore", run) == 0
+    told = capsys.readouterr().err
+    assert f"{config} is written again, by the checkpoint of step 6" in told
+    assert "the weights are sound, and stay as they are" in told
+    assert config.read_bytes() == right
+    assert (run / "model.safetensors").read_bytes() == weights
+    assert (run / "confidence.json").exists()
+    aside = run / "config.json.damaged"
+    assert (aside.read_bytes() if aside.exists() else None) == left
+    assert heedful.load(run).translate(TEXTS) == heedful.load(whole).translate(TEXTS)
+
+
+def test_both_are_made_again_where_both_are_damaged(run: Path, whole: Path) -> None:
+    os.truncate(run / "config.json", 100)
+    os.truncate(run / "model.safetensors", 100)
+    made = restore_model(run, print)
+    assert (made.config, made.weights, made.same) == (True, True, True)
+    assert made.aside == str(run / "model.safetensors.damaged")
+    assert made.config_aside == str(run / "config.json.damaged")
+    assert (run / "config.json").read_bytes() == (whole / "config.json").read_bytes()
+    assert heedful.load(run).translate(TEXTS) == heedful.load(whole).translate(TEXTS)
+
+
+def test_a_checkpoint_that_does_not_say_the_kind_of_its_model_makes_no_configuration(run: Path) -> None:
+    """Those of before."""
+    newest = load_newest(run, print)
+    assert newest is not None
+    contents = {
+        name: newest.json(name) if name.endswith(".json") else newest.tensors(name) for name in newest.manifest["files"]
+    }
+    del contents["state.json"]["kind"]
+    save_checkpoint(run, 7, contents, finite=True, facts={})
+    os.truncate(run / "config.json", 100)
+    with pytest.raises(StorageError) as caught:
+        restore_model(run, print)
+    assert caught.value.where == str(run / "config.json")
+    assert caught.value.what == "damaged, and checkpoints of this age do not say what kind of model it was"
+    assert caught.value.fix == "get the whole folder from a copy, or train it again"
+    assert (run / "config.json").stat().st_size == 100
 
 
 def test_what_another_task_says_of_its_model_is_not_taken(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,7 +133,7 @@ def test_a_beam_is_penalised_as_theirs_is(pair: Pair) -> None:
                 longest=12,
                 beam=3,
                 finished_first=False,
-                rules=penalties(Sampling(repetition_penalty=penalty), ids, compares=True),
+                rules=penalties(Sampling(repetition_penalty=penalty), ids, on_log_probabilities=True),
             )
             assert [*made.tokens] == (expected[: expected.index(end)] if end in expected else expected)
             changed += expected != continued(pair.theirs, ids, 12, **options)

@@ -37,7 +37,10 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "rotary": ({"order": "pre", "position": "rotary"}, {"forbidden": [0, 1, 40], "longest_source": 9}),
     "buckets": ({"order": "pre", "position": "buckets"}, {}),
     "pairs": ({"order": "pre", "position": "rotary"}, {"decode": {"beam": 1, "no_repeat": 2, "shortest": 6}}),
-    "once": ({"order": "pre", "position": "rotary"}, {"decode": {"beam": 1, "no_repeat": 1}, "begin": [7, 9]}),
+    "once": (
+        {"order": "pre", "position": "rotary"},
+        {"decode": {"beam": 1, "no_repeat": 1}, "begin": [7, 9], "source_tokens": {"longest": 99, "centile_99": 99}},
+    ),
 }
 IMPORTED: dict[str, Any] = {"marian": marian_folder, "m2m100": m2m100_folder, "mt5": mt5_folder}
 # What differs in its settings alone has the graphs of the one before, which take seconds to make.
@@ -96,6 +99,8 @@ def test_onnxruntime_says_what_the_model_says(runs: dict[str, Path], name: str) 
     card = (out / "README.md").read_text()
     assert card.startswith("# A card\n\nTrained.\n\nIts text.\n"), "without the files that are not there"
     assert f"Opset {ours.OPSET}" in card
+    told = "\nThere a text is read as it stands: the run itself keeps addresses and placeholders"
+    assert (told in card) == ("source_tokens" in KINDS[name][1])
     assert {each.version for each in onnx.load(out / "decoder.onnx").opset_import if not each.domain} == {ours.OPSET}
     theirs = runpy.run_path(str(out / "translate.py"))["Translator"](out)
     model: Translator = opened(runs[name])

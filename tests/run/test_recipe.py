@@ -13,6 +13,7 @@ from heedful.models.presets import LANGUAGE_MODELS
 from heedful.run.recipe import Recipe, Section, override, row_of, to_yaml
 from heedful.tasks import trained
 from heedful.tasks.recipes import build, from_yaml, read_recipe
+from heedful.verbs.train import planned
 
 RECIPES = {name: row.recipe() for name, row in trained().items() if row.recipe is not None}
 # The keys that each task reads, such as "train.lr".
@@ -236,3 +237,17 @@ def test_the_kept_run_of_format_1():
         5,
     )
     assert recipe.model == {"d_model": 8, "n_heads": 2, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "settings", "where"),
+    [
+        ({"preset": "transfromer-tiny"}, [], "--preset"),
+        ({}, ["preset=transfromer-tiny"], "--set: preset"),
+    ],
+)
+def test_a_misspelt_preset_is_headed_by_what_it_was_given_with(tmp_path, given, settings, where):
+    with pytest.raises(InputError) as caught:
+        planned("translate", tmp_path, {"data.path": "p.tsv", **given}, settings=settings)
+    assert caught.value.where == where
+    assert caught.value.fix == "did you mean 'transformer-tiny'?"

@@ -289,6 +289,33 @@ def test_a_recipe_that_was_changed_by_hand_is_refused_before_it_is_trained_by(fi
         next(train(changed, out, corpus=corpus))
 
 
+def test_what_was_changed_by_hand_since_the_checkpoint_is_told_where_it_holds(finished, corpus, tmp_path):
+    out = shutil.copytree(finished[0], tmp_path / "run")
+
+    def told(*settings):
+        recipe = override(made_recipe(), settings)
+        (out / "recipe.yaml").write_text(to_yaml(recipe))
+        return [event.text for event in train(recipe, out, corpus=corpus) if isinstance(event, Note)]
+
+    changed = ["train.lr=0.001", "train.clip=2.0", "train.steps=14"]
+    line = (
+        "recipe.yaml was changed since step 12: from here on train.clip = 2.0 (was 1.0), train.lr = 0.001 (was 0.002)"
+    )
+    assert line in told(*changed)
+    assert not [text for text in told(*changed[:2], "train.steps=15") if "was changed" in text]
+
+
+@pytest.mark.parametrize("setting", ["train.seed=7", "train.optimizer=muon", "train.precision=fp32"])
+def test_what_cannot_change_under_way_is_refused_where_it_was_changed_by_hand(setting, finished, corpus, tmp_path):
+    out = shutil.copytree(finished[0], tmp_path / "run")
+    changed = override(made_recipe(steps=14), [setting])
+    (out / "recipe.yaml").write_text(to_yaml(changed))
+    key, value = setting.split("=")
+    with pytest.raises(InputError, match=rf"this run was begun with {key} = .*, not '?{value}") as caught:
+        next(train(changed, out, corpus=corpus))
+    assert caught.value.fix == "bring back the recipe.yaml that this run was begun with, or choose another --out"
+
+
 def test_a_preset_that_has_changed_is_not_gone_on_with(finished, corpus, monkeypatch):
     row = TRANSLATORS["transformer-tiny"]
     monkeypatch.setitem(TRANSLATORS, "transformer-tiny", dataclasses.replace(row, activation="gelu"))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -18,7 +19,7 @@ import pytest
 
 from commands import heed
 from heedful import cli
-from heedful.cli.serving import checked_key, named
+from heedful.cli.serving import checked_key, listen, named, run_until_ended
 from heedful.errors import InputError, MissingError
 from waiting import PATIENCE
 
@@ -104,6 +105,17 @@ def test_streams_in_flight_are_drained_and_nothing_is_left(runs: dict[str, Path]
         tally("shutdown with streams in flight", 1)
 
 
+def test_a_line_of_its_log_says_when(runs: dict[str, Path]) -> None:
+    with serving(runs["tag"]) as (said, process):
+        with socket.create_connection(("127.0.0.1", int(said["url"].rpartition(":")[2]))) as one:
+            one.sendall(b"no request\r\n\r\n")
+            assert one.recv(12) == b"HTTP/1.1 400"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+        (line,) = [line for line in process.stderr if "Invalid HTTP request" in line]
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING ", line)
+
+
 def test_what_would_be_open_to_whom(runs: dict[str, Path], monkeypatch, capsys) -> None:
     monkeypatch.delenv("HEED_API_KEY", raising=False)
     assert heed("serve", runs["tag"], "--port", "0", "--check", "--json") == 0
@@ -140,6 +152,21 @@ def test_what_cannot_be_served_says_why(runs: dict[str, Path], tmp_path: Path, m
         assert said in told
         assert told.startswith("error: ")
         assert "Traceback" not in told
+
+
+def test_one_of_two_that_start_at_once_on_a_port_says_that_it_is_taken() -> None:
+    """Each could take the address, as neither answered yet."""
+
+    class Answers:
+        def run(self, sockets: list[socket.socket]) -> None:
+            raise AssertionError("it has no port to answer at")
+
+    with listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with listen("127.0.0.1", port) as second:
+            first.listen()
+            with pytest.raises(InputError, match=rf"^cannot listen at 127\.0\.0\.1:{port} "):
+                run_until_ended(Answers(), second)
 
 
 def test_a_port_that_is_taken(runs: dict[str, Path], capsys) -> None:

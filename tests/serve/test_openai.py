@@ -273,6 +273,7 @@ def test_a_stream_is_what_comes_without_one(theirs: client.OpenAI, folder: Path)
         assert [each.completion_tokens for each in told] == ([18] if usage else [])
     raw = ask(str(theirs.base_url).removesuffix("/v1/"), "completions", prompt="ba", stream=True, **GREEDY)
     assert raw.headers["content-type"].startswith("text/event-stream")
+    assert raw.headers["x-accel-buffering"] == "no"
     assert raw.text.endswith("data: [DONE]\n\n")
 
 

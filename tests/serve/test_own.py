@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -120,6 +121,7 @@ def test_a_text_is_streamed_as_it_is_made(client: TestClient, engines: dict[str,
     how = {"tokens": 12, "stop": ["zz"], "sampling": {"temperature": 0.0}}
     with client.stream("POST", "/api/generate", json={"text": "ba", "options": how, "stream": True}) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
+        assert answer.headers["x-accel-buffering"] == "no"  # of nginx, which else gathers the pieces
         lines = [line.removeprefix("data: ") for line in answer.iter_lines() if line]
     assert lines[-1] == "[DONE]"
     events = [json.loads(line) for line in lines[:-1]]
@@ -157,12 +159,31 @@ def test_models_are_chosen_by_name_or_by_the_verb(client: TestClient) -> None:
         assert found.json()["error"]["fix"]
 
 
+def test_a_path_or_a_method_that_is_not_served_says_what_is(client: TestClient) -> None:
+    for path in ("/nowhere", "/v1/nowhere", "/v2/document", "/chat/completions"):
+        found = client.post(path, json={})
+        assert found.status_code == 404
+        assert "there is no such route" in found.text
+        assert "/openapi.json" in found.text
+    found = client.get("/api/translate")
+    assert found.status_code == 405
+    assert found.json()["error"]["fix"] == "ask by POST"
+    assert "ask by POST" in client.get("/v1/chat/completions").json()["error"]["message"]
+
+
 def test_what_the_server_says_of_itself(client: TestClient) -> None:
     assert client.get("/health").json() == {"status": "ok"}
     assert "writer" in client.get("/ready").json()["models"]
     page = client.get("/metrics").text
     for name in ("heed_queue_length", "heed_batch_size_bucket", "heed_tokens_total", "heed_answer_seconds_bucket"):
         assert name in page
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is read from /proc")
+def test_what_its_process_takes_is_measured(client: TestClient) -> None:
+    page = client.get("/metrics").text
+    for name in ("process_resident_memory_bytes", "process_open_fds", "process_cpu_seconds_total"):
+        assert f"\n{name} " in page
     schema = client.get("/openapi.json").json()
     assert {"/api/translate", "/api/generate", "/api/embed", "/health"} <= {*schema["paths"]}
     assert "http" not in json.dumps(schema["paths"])
@@ -226,6 +247,23 @@ def test_a_fault_is_named_by_its_key_and_by_the_type_that_it_has(
 ) -> None:
     found = client.post("/api/translate", json={"model": "transformer", **sent})
     assert (found.status_code, found.json()["error"]["message"]) == (422, message)
+
+
+@pytest.mark.parametrize(
+    ("sent", "fix"),
+    [
+        ({"options": {"beem": 2}}, "known: "),
+        ({"options": {"decoding": {"beem": 2}}}, "did you mean 'beam'?"),
+        ({"option": {}}, "did you mean 'options'?"),
+        ({"text": 3}, None),
+    ],
+)
+def test_a_key_that_is_not_known_names_those_that_are(
+    client: TestClient, sent: dict[str, Any], fix: str | None
+) -> None:
+    found = client.post("/api/translate", json={"model": "transformer", "text": "ba"} | sent)
+    told = found.json()["error"]["fix"]
+    assert (found.status_code, told if fix is None else told and told[: len(fix)]) == (422, fix)
 
 
 VALUES = ("-1", "1e9", "true", "null", '"1"', "{}", "[1]", "99999999999999999999")

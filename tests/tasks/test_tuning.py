@@ -2,6 +2,7 @@
 after."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.pairs import Pairs
-from heedful.errors import InputError
+from heedful.errors import InputError, MissingError
 from heedful.models import make_model
 from heedful.run.events import Finished, Note, Trained
 from heedful.run.recipe import override, to_yaml
@@ -216,3 +217,33 @@ def test_a_mix_is_of_the_run(general: tuple[str, Path], domain: str, tmp_path: P
     assert [event for event in train(recipe, tmp_path / "run") if isinstance(event, Note)]
     with pytest.raises(Exception, match=r"data\.mix"):
         next(train(override(recipe, ["data.mix=[]", "train.steps=3"]), tmp_path / "run"))
+
+
+def test_a_start_that_is_gone_is_told_as_its_scores_are_missing(
+    general: tuple[str, Path], domain: str, tmp_path: Path
+) -> None:
+    start = shutil.copytree(general[1], tmp_path / "start")
+    recipe, _ = tuned_recipe((general[0], start), domain, "train.steps=2")
+    told = [event.text for event in train(recipe, tmp_path / "run") if isinstance(event, Note)]
+    assert not [text for text in told if "is not there" in text]
+    shutil.rmtree(start)
+    recipe = override(recipe, ["train.steps=4"])
+    told = [event.text for event in train(recipe, tmp_path / "run") if isinstance(event, Note)]
+    what = f"{start}, which this training began with, is not there: the scores of before are not told"
+    assert told[-1] == what
+
+
+@pytest.mark.parametrize("start", ["nowhere", "empty", "other"])
+def test_what_cannot_be_begun_with_is_refused_before_the_pairs_are_read(
+    start: str, domain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "task.json").write_text('{"task": "fill"}')
+    recipe = override(build({"task": "translate"}, where="test"), {"data.path": domain})
+    recipe = override(recipe, {"start_from": str(tmp_path / start)})
+    monkeypatch.setattr(TranslateJob, "read_pairs", lambda recipe: pytest.fail("the pairs are read"))
+    with pytest.raises((InputError, MissingError)) as caught:
+        list(train(recipe, tmp_path / "run"))
+    assert caught.value.where == str(tmp_path / start)
+    assert not (tmp_path / "run").exists()

@@ -27,6 +27,7 @@ FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 MOST_BYTES = 1 << 28  # of a file; up to 4 times as many bytes of pictures are kept in memory
 MOST_PIXELS = 1 << 26
+SCALE = "scale them, and save the picture with 8 or 16 bits"
 GREY = ("1", "L", "LA", "I", "I;16", "I;16B", "I;16L")
 RESAMPLE = {
     "nearest": Image.Resampling.NEAREST,
@@ -86,10 +87,10 @@ def is_image(name: str) -> bool:
 
 def read_image(file: ImageFile | Path | str, *, channels: int = 3) -> UInt8[Tensor, "N H W"]:
     """Reads a picture as it is meant to be seen: turned by its EXIF orientation, its palette applied, 16 bits reduced
-    to 8, transparency on white, the first of several frames.
+    to 8 by their full range, transparency on white, the first of several frames.
 
     Raises MissingError, or InputError for a file that is not a picture, is damaged or truncated, or has more than 2^26
-    pixels.
+    pixels, or pixels outside 0 to 65,535, or floating-point pixels.
     """
     with _opened(file) as image:
         return to_tensor(_plain(image, channels))
@@ -179,9 +180,14 @@ def _plain(image: Image.Image, channels: int) -> Image.Image:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if image.mode.startswith("I"):
-            image = Image.fromarray((numpy.asarray(image).clip(0, 65535) / 257).round().astype(numpy.uint8))
+            numbers = numpy.asarray(image)
+            lowest, highest = int(numbers.min()), int(numbers.max())
+            if lowest < 0 or highest > 65535:
+                what = f"pixels of 32 bits from {lowest:,} to {highest:,}, and from 0 to 65,535 are read"
+                raise InputError(what, fix=SCALE)
+            image = Image.fromarray((numbers / 257).round().astype(numpy.uint8))
         if image.mode == "F":
-            raise InputError("floating-point pixels, expected 8 or 16 bits")
+            raise InputError("floating-point pixels, expected 8 or 16 bits", fix=SCALE)
         if "transparency" in image.info or image.mode in ("LA", "La", "PA", "RGBA", "RGBa"):
             image = image.convert("RGBA")
             ground = Image.new("RGBA", image.size, "white")

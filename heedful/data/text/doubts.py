@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from heedful.data.text.quality.texts import CUT, TOKENISED
+from heedful.data.text.quality.texts import TOKENISED, is_cut
 from heedful.errors import counted
 
 FEW = 1000  # pairs: below, what is learnt are these pairs
@@ -41,7 +41,7 @@ def again(pairs: Sequence[tuple[str, str]]) -> str:
 
 def cut(pairs: Sequence[tuple[str, str]]) -> str:
     """Where other programs have cut the words."""
-    count = sum(bool(CUT.search(one) or CUT.search(other)) for one, other in pairs)
+    count = sum(is_cut(one) or is_cut(other) for one, other in pairs)
     if count <= SHARE * len(pairs):
         return ""
     return f"{_share(count, len(pairs))} have words in pieces ('@@ ' or '▁'): give the text before it was cut"

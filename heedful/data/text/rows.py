@@ -13,6 +13,7 @@ from heedful.data.text.formats import format_of, reader_of
 from heedful.data.text.headers import is_header
 from heedful.data.text.object_rows import BLANK, object_rows
 from heedful.data.text.table_rows import table_rows
+from heedful.errors import InputError
 
 TEXT_TABLES = ("tsv", "csv", "jsonl", "json", "txt")
 TABLES = (*TEXT_TABLES, "tmx", "xlf", "xliff", "sdlxliff", "po", "pot", "xlsx", "parquet")
@@ -26,6 +27,9 @@ def read_rows(path: Path, source: str, target: str, *, named: bool = False) -> t
     if found := format_of(path):
         return reader_of(found)(path, source, target)
     kind = kind_of(path).removeprefix(".")
+    if kind in ("yaml", "yml"):
+        fix = "give a table, in each line a text, a TAB and its translation; docs/migration.md has other programs' keys"
+        raise InputError("YAML, which holds no table of texts", where=str(path), fix=fix)
     if kind == "json":
         return object_rows(json_items(path), source, target, named=named)
     lines, encoding = read_encoded_lines(path)

@@ -42,7 +42,7 @@ def table_of(path: Path) -> Rows | None:
     """Reads the rows of a table that are not blank, without comments; returns None for other kinds of files. Raises
     InputError or MissingError."""
     kind = format_of(path)
-    if kind not in (None, "xlsx") or (kind is None and kind_of(path) in (".json", ".jsonl")):
+    if kind not in (None, "xlsx") or (kind is None and kind_of(path) in (".json", ".jsonl", ".yaml", ".yml")):
         return None
     rows: Iterable[tuple[int, list[str]]]
     _, rows = sheet_rows(path) if kind else table_cells(path, read_encoded_lines(path)[0], is_header)

@@ -58,7 +58,7 @@ export async function get(path, signal) {
 
 export async function ask(verb, body, signal) {
   const headers = { "Content-Type": "application/json" };
-  const response = await reached(`/api/${verb}`, { method: "POST", headers, body: JSON.stringify(body), signal });
+  const response = await reached(`api/${verb}`, { method: "POST", headers, body: JSON.stringify(body), signal });
   return (await checked(response)).json();
 }
 
@@ -66,7 +66,7 @@ export async function ask(verb, body, signal) {
 export async function* stream(verb, body, signal) {
   const headers = { "Content-Type": "application/json" };
   const sent = { ...body, stream: true };
-  const response = await checked(await reached(`/api/${verb}`, { method: "POST", headers, body: JSON.stringify(sent), signal }));
+  const response = await checked(await reached(`api/${verb}`, { method: "POST", headers, body: JSON.stringify(sent), signal }));
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
@@ -122,7 +122,7 @@ export function later(milliseconds, work) {
 
 let known = null;
 export async function models() {
-  known ??= get("/api/models").then((found) => Object.fromEntries(found.models.map((model) => [model.name, model])));
+  known ??= get("api/models").then((found) => Object.fromEntries(found.models.map((model) => [model.name, model])));
   return known;
 }
 
@@ -142,7 +142,7 @@ export function remember(changes) {
   history.replaceState(null, "", words.size ? `#${words}` : location.pathname);
 }
 
-export const linkTo = (view, words) => `/${view}#${new URLSearchParams(words)}`;
+export const linkTo = (view, words) => `${view}#${new URLSearchParams(words)}`;
 
 // The select of base.html: the model that the address names, and each that is chosen later.
 export function chosenModel(changed) {

@@ -10,7 +10,7 @@ const known = await models();
 const select = byId("model");
 
 const moved = new URLSearchParams(location.hash.slice(1)); // another view's link has the question after the "#"
-if (moved.has("model")) location.replace(`/look?${moved}`);
+if (moved.has("model")) location.replace(`look?${moved}`);
 
 const asked = new URLSearchParams(location.search);
 const reads = () => Object.values(known[select.value].verbs).some((verb) => verb.reads === "pictures") ? "pictures" : "texts";
@@ -25,7 +25,7 @@ function fields() {
 
 function load(source) {
   return new Promise((resolve, reject) => {
-    const script = make("script", { src: `/page/${source}` });
+    const script = make("script", { src: `page/${source}` });
     script.addEventListener("load", resolve);
     script.addEventListener("error", reject);
     document.body.append(script);
@@ -35,7 +35,7 @@ function load(source) {
 async function show(question) {
   const view = await ask("view", question);
   const { model, text, target, pair } = question;
-  const steps = "steps" in known[model].verbs ? "/api/steps" : null;
+  const steps = "steps" in known[model].verbs ? "api/steps" : null;
   const languages = Object.fromEntries(LANGUAGES.filter((name) => name in question).map((name) => [name, question[name]]));
   view.live = { model, text, target, pair, languages, steps, beam: known[model].verbs.steps?.options.includes("beam") };
   byId("heading").replaceChildren(make("bdi", { textContent: view.title }), ...(view.said ? [" → ", make("bdi", { textContent: view.said })] : []));
@@ -45,7 +45,7 @@ async function show(question) {
   document.body.append(make("script", { type: "application/json", id: "view", textContent: JSON.stringify(view) }));
   for (const source of SCRIPTS) await load(source);
   const save = async (kind, type) => {
-    const response = await reached("/api/view", {
+    const response = await reached("api/view", {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...question, kind }),
     });
     if (response.ok) download(`attention.${kind}`, await response.blob(), type);
@@ -66,7 +66,7 @@ async function showImage() {
     const form = new FormData();
     form.append("file", file);
     form.append("json", JSON.stringify({ model, options: { ...more, ...shown } }));
-    const response = await reached("/api/view", { method: "POST", body: form, signal });
+    const response = await reached("api/view", { method: "POST", body: form, signal });
     const found = await response.json();
     if (!response.ok) throw new Error(found.error.fix ? `${found.error.message}: ${found.error.fix}` : found.error.message);
     return found;
@@ -81,7 +81,7 @@ function texts() {
 
 // Figure 1 of the model, asked for when it is opened.
 function whole() {
-  const place = byId("whole"), path = `/api/models/${encodeURIComponent(select.value)}/figure`;
+  const place = byId("whole"), path = `api/models/${encodeURIComponent(select.value)}/figure`;
   place.querySelector("a")?.remove();
   if (!place.open) return;
   const dark = make("source", { srcset: `${path}?dark=1`, media: "(prefers-color-scheme: dark)" });
@@ -112,7 +112,7 @@ byId("question").addEventListener("submit", (event) => {
   const words = new URLSearchParams({ model: select.value });
   for (const [name, value] of Object.entries(chosenLanguages())) if (value) words.set(name, value);
   for (const name of FIELDS) if (!byId(`field-${name}`).hidden && byId(name).value) words.set(name, byId(name).value);
-  location.href = `/look?${words}`;
+  location.href = `look?${words}`;
 });
 
 if (asked.has("text") && reads() === "texts") {

@@ -73,7 +73,7 @@ function send() {
   for (const file of sent) form.append("file", file);
   form.append("json", JSON.stringify({ model: byId("model").value, options: options?.() ?? {} }));
   show(async (signal) => {
-    const response = await reached(`/api/${verb}`, { method: "POST", body: form, signal });
+    const response = await reached(`api/${verb}`, { method: "POST", body: form, signal });
     const found = await response.json().catch(() => ({}));
     if (!response.ok) throw new Refusal(response.status, found.error);
     return () => found.answers.map((answer, i) => card(sent[i], answer, draw));

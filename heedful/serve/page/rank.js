@@ -1,6 +1,6 @@
 // Answers put in order: by dragging, by their numbers, or by buttons. What is decided is sent, and kept, at once.
 
-import { Refusal, byId, get, make, reached } from "/page/common.js";
+import { Refusal, byId, get, make, reached } from "./common.js";
 
 let shown = null; // what the server asks now
 let levels = []; // groups of numbers of answers from 0, the best first
@@ -28,10 +28,10 @@ async function told(work) {
   }
 }
 
-const next = () => `/rank/next?${new URLSearchParams({ who: who() })}`;
-const judge = () => told(() => send("/rank/judge", decided(levels)));
-const skip = () => told(() => send("/rank/judge", decided([])));
-const undo = () => told(() => send("/rank/undo", { who: who() }));
+const next = () => `rank/next?${new URLSearchParams({ who: who() })}`;
+const judge = () => told(() => send("rank/judge", decided(levels)));
+const skip = () => told(() => send("rank/judge", decided([])));
+const undo = () => told(() => send("rank/undo", { who: who() }));
 const decided = (order) => ({ who: who(), prompt: shown.prompt, candidates: shown.candidates, order });
 
 function show(asked) {

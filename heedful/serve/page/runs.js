@@ -85,7 +85,7 @@ const curves = latest(
     const records = chosen().map((name) => runs.find((run) => run.name === name));
     for (const record of records) {
       const now = JSON.stringify(record);
-      if (read.get(record.name)?.record !== now) read.set(record.name, { record: now, run: await get(`/api/runs/${encodeURIComponent(record.name)}`, signal) });
+      if (read.get(record.name)?.record !== now) read.set(record.name, { record: now, run: await get(`api/runs/${encodeURIComponent(record.name)}`, signal) });
     }
     return records.map(({ name }) => read.get(name).run);
   },
@@ -155,7 +155,7 @@ async function refresh() {
   if (asking) return;
   asking = true;
   try {
-    const found = await get("/api/runs");
+    const found = await get("api/runs");
     const same = JSON.stringify(found.runs) === JSON.stringify(runs);
     ({ runs } = found);
     if (!same) list();

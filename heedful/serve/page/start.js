@@ -37,7 +37,7 @@ function card(model) {
   const verb = Object.keys(model.verbs).find((each) => model.verbs[each].reads === "texts" && !model.verbs[each].options.includes("contexts"));
   const ready = model.languages?.[1] !== ""; // it need not be told what to translate to
   if (verb && model.example && ready) node.append(trial(model, verb));
-  const views = Object.keys(VIEWS).filter((view) => VIEWS[view](model) && document.querySelector(`nav a[href="/${view}"]`));
+  const views = Object.keys(VIEWS).filter((view) => VIEWS[view](model) && document.querySelector(`nav a[href="${view}"]`));
   node.append(make("p", { className: "links" }, ...views.map((view) =>
     make("a", { href: linkTo(view, { model: name }), textContent: NAMES[view] }))));
   return node;

@@ -170,7 +170,7 @@ function listBest() {
 function links() {
   const parts = [];
   if (forced !== null) parts.push(button("Back to the model's own translation", () => { forced = null; translate(); }));
-  if (shown && known[select.value].looks && document.querySelector('nav a[href="/look"]')) {
+  if (shown && known[select.value].looks && document.querySelector('nav a[href="look"]')) {
     const words = { model: select.value, ...chosenLanguages(), text: source.value, ...(forced === null ? {} : { target: forced }) };
     parts.push(make("a", { href: linkTo("look", words), textContent: "Look inside this translation" }));
   }

@@ -1,4 +1,4 @@
-"""What stands beside the weights of an extractive question answerer on the Hub: its tokenizer, and how it looks for
+"""The files beside the weights of an extractive question answerer on the Hub: its tokenizer, and how it looks for
 answers, under the names of their library."""
 
 from collections.abc import Mapping

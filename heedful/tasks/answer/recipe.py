@@ -1,4 +1,4 @@
-"""What a recipe of an extractive question answerer says."""
+"""The recipe of an extractive question answerer."""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""What a recipe of a chat model says."""
+"""The recipe of a chat model."""
 
 from typing import ClassVar, Literal
 

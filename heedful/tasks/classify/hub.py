@@ -1,4 +1,4 @@
-"""What stands beside the weights of a classifier of texts on the Hub: its tokenizer, and what it calls its answers."""
+"""The files beside the weights of a classifier of texts on the Hub: its tokenizer, and what it calls its answers."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a recipe of a classifier of texts says."""
+"""The recipe of a classifier of texts."""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""What stands beside the weights of a classifier of pictures on the Hub."""
+"""The files beside the weights of a classifier of pictures on the Hub."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a recipe of a classifier of pictures says."""
+"""The recipe of a classifier of pictures."""
 
 from typing import ClassVar, Literal
 

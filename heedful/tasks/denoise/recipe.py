@@ -1,4 +1,4 @@
-"""What a recipe of a denoiser says."""
+"""The recipe of a denoiser."""
 
 from typing import ClassVar, Literal
 

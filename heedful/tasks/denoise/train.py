@@ -38,7 +38,7 @@ class DenoiseTask:
     ) -> None:
         self.passages, self.noise, self.plan, self.packs, self.ends = passages, noise, plan, packs, ends
 
-    def batches(self, epoch: int, model: object) -> list[PairBatch]:
+    def batches(self, epoch: int, model: object) -> Sequence[PairBatch]:
         seed, pair = self.plan.seed, self.noise.pair
         pairs = [pair(passage, seed, epoch, i) for i, passage in enumerate(self.passages)]
         return TranslationTask(pairs, self.plan, packs=self.packs, ends=self.ends).batches(epoch, model)

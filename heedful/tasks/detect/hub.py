@@ -1,4 +1,4 @@
-"""What stands beside the weights of a detector on the Hub."""
+"""The files beside the weights of a detector on the Hub."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a recipe of a detector says."""
+"""The recipe of a detector."""
 
 from typing import ClassVar, Literal
 

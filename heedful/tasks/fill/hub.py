@@ -1,4 +1,4 @@
-"""What stands beside the weights of an encoder on the Hub: its tokenizer. Without the head that names words it is a
+"""The files beside the weights of an encoder on the Hub: its tokenizer. Without the head that names words it is a
 bare encoder."""
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a recipe of an encoder that fills blanks says."""
+"""The recipe of an encoder that fills blanks."""
 
 from typing import ClassVar, Literal
 

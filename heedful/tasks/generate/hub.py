@@ -1,4 +1,4 @@
-"""What stands beside the weights of a language model on the Hub: its tokenizer, and what begins and ends a text."""
+"""The files beside the weights of a language model on the Hub: its tokenizer, and what begins and ends a text."""
 
 from collections.abc import Mapping
 from pathlib import Path

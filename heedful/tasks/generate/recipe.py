@@ -1,4 +1,4 @@
-"""What a recipe of a language model says."""
+"""The recipe of a language model."""
 
 from typing import ClassVar, Literal
 

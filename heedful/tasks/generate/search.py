@@ -68,7 +68,7 @@ def searched(
             n_best=plan.n_best,
             length_penalty=plan.length_penalty,
             forbidden=forbidden,
-            rules=penalties(how, read[group[0]], compares=plan.width > 1),
+            rules=penalties(how, read[group[0]], on_log_probabilities=plan.width > 1),
         )
         for i, own in zip(group, best, strict=True):
             found[i] = own

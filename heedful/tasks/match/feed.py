@@ -1,4 +1,4 @@
-"""One text or picture through its tower, for who watches the pass."""
+"""One text or picture through its tower, for watching the forward pass."""
 
 from os.path import isfile
 

@@ -1,4 +1,4 @@
-"""What stands beside the weights of a model of pictures and texts: how each of them is prepared."""
+"""The files beside the weights of a model of pictures and texts: how each of them is prepared."""
 
 from collections.abc import Mapping
 from pathlib import Path

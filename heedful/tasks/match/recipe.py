@@ -1,4 +1,4 @@
-"""What a recipe of a model that matches pictures and texts says."""
+"""The recipe of a model that matches pictures and texts."""
 
 from typing import ClassVar, Literal
 

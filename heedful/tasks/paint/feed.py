@@ -1,4 +1,4 @@
-"""A picture's pixels through a painter, for who watches the pass."""
+"""A picture's pixels through a painter, for watching the forward pass."""
 
 from torch import Tensor
 

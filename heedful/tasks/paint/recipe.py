@@ -1,4 +1,4 @@
-"""What a recipe of a language model of pixels says."""
+"""The recipe of a language model of pixels."""
 
 from typing import ClassVar, Literal
 

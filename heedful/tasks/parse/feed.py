@@ -1,4 +1,4 @@
-"""One sentence through a parser, for who watches the pass: its words, and the begin of its tree."""
+"""One sentence through a parser, for watching the forward pass: its words, and the begin of its tree."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""What a recipe of a parser says."""
+"""The recipe of a parser."""
 
 from typing import ClassVar, Literal
 

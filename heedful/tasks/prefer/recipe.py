@@ -1,4 +1,4 @@
-"""What a recipe of a model that learns to be preferred says."""
+"""The recipe of a model that learns to be preferred."""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""What a recipe of a reward says."""
+"""The recipe of a reward."""
 
 from typing import ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""What stands beside the weights of a segmenter on the Hub."""
+"""The files beside the weights of a segmenter on the Hub."""
 
 from collections.abc import Mapping
 from pathlib import Path

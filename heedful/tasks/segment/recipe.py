@@ -1,4 +1,4 @@
-"""What a recipe of a segmenter says."""
+"""The recipe of a segmenter."""
 
 from typing import ClassVar, Literal
 

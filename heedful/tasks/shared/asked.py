@@ -1,4 +1,4 @@
-"""What a model is not asked for: fewer answers than one, scores on nothing, and labels that it does not know."""
+"""Checks of what a model is asked: at least one answer, some examples, and labels that it knows."""
 
 from collections.abc import Iterable, Sequence, Sized
 
@@ -7,19 +7,19 @@ from heedful.errors import InputError, counted
 
 
 def refuse_no_answers(top: int) -> None:
-    """Raises InputError where the `top` best are none."""
+    """Raises InputError where fewer than one answer is asked for."""
     if top < 1:
         raise InputError(f"the best {top} answers", fix="ask for 1 or more")
 
 
 def refuse_nothing(examples: Sized) -> None:
-    """Raises InputError where there is nothing to be scored on."""
+    """Raises InputError where there are no examples to score."""
     if not len(examples):
         raise InputError("nothing to be scored on", fix="give some examples")
 
 
 def refuse_unknown_labels(labels: Iterable[str], known: Sequence[str], where: str = "") -> None:
-    """Raises InputError for one that the model did not learn."""
+    """Raises InputError for a label that the model does not know."""
     for label in labels:
         if label not in known:
             what = f"the label {label!r} was not among those that this model learnt"

@@ -1,5 +1,5 @@
-"""What the trainings of models that understand texts share: the body, a language model or an encoder, is a new one of a
-preset's size or that of another run."""
+"""Shared by the trainings of models that read texts: the body is a language model or an encoder, new or from another
+run."""
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable
@@ -19,13 +19,13 @@ from heedful.run.start import Start, copy_weights, read_start
 from heedful.tasks.shared.sections import TextRecipe
 
 R = TypeVar("R", bound=TextRecipe)
-GROWN = ("embed.tokens.weight", "head.weight", "head.bias")  # of a language model, have a row a token
-HEADS = ("transform.", "head.", "nsp_head.")  # of an encoder, that its texts' understanding does not need
+GROWN = ("embed.tokens.weight", "head.weight", "head.bias")  # of a language model: have a row for each token
+HEADS = ("transform.", "head.", "nsp_head.")  # of an encoder: not needed to read texts
 POOLER = "pooler."
 
 
 class BodyJob(Job[R, C, M]):
-    """A head on a body. The encoder's weights, or the language model's, are those of `start_from`; the head is new."""
+    """A new head on a body, whose weights are those of `start_from`, if that is given."""
 
     starts: ClassVar[tuple[str, ...]]  # tasks whose models it may begin with
     start: Start | None
@@ -42,14 +42,14 @@ class BodyJob(Job[R, C, M]):
 
     @abstractmethod
     def texts(self) -> Iterable[str]:
-        """What a new tokenizer is trained on."""
+        """The texts that a new tokenizer is trained on."""
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, *self.starts)
 
     def body(self, *, pooler: bool = False) -> LMConfig | EncoderConfig:
-        """The body's configuration for its tokenizer. An encoder keeps no head but, where it is asked for, its
-        pooler."""
+        """The body's configuration, for the size of the vocabulary. An encoder keeps no head, except the pooler if it
+        is asked for."""
         config: LMConfig | EncoderConfig
         if self.start:
             config = config_from(self.start.model, where=f"{self.recipe.start_from}/config.json")
@@ -64,7 +64,7 @@ class BodyJob(Job[R, C, M]):
         return config
 
     def encoder(self) -> EncoderConfig:
-        """The same of a task whose presets and starts are encoders."""
+        """The same for a task whose bodies are encoders."""
         body = self.body()
         assert isinstance(body, EncoderConfig)
         return body
@@ -81,7 +81,7 @@ class BodyJob(Job[R, C, M]):
 
 
 def copy_body(body: LM | Encoder, folder: str) -> None:
-    """The weights of the run in `folder`. What it did not have stays as it is: rows for more tokens, a pooler."""
+    """Copies the weights of the run in `folder`. What the run lacks stays as it is: rows for more tokens, a pooler."""
     if isinstance(body, LM):
         copy_weights(body, folder, grown=GROWN)
     elif body.pooler is None:

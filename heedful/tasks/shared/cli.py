@@ -1,4 +1,4 @@
-"""What the commands share: words that several take, and how lines come in and answers go out. It imports no torch."""
+"""Shared by the commands: options that several have, and the printing of answers. It imports no torch."""
 
 import getpass
 import json
@@ -47,11 +47,11 @@ CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 PEOPLE = "Learn from people"  # a heading of the help
-PICTURES: dict[str, Literal["png", "svg"]] = {".png": "png", ".svg": "svg"}  # by the suffixes of their files
+PICTURES: dict[str, Literal["png", "svg"]] = {".png": "png", ".svg": "svg"}  # by suffix
 
 
 class Command(NamedTuple):
-    """A command of the command line; without a `help`, the function's own. `group` is the heading that it is under."""
+    """A command. Without `help` it has its function's docstring; `group` is its heading in the list of commands."""
 
     name: str
     run: Callable[..., None]
@@ -61,13 +61,13 @@ class Command(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """What `heed eval` is told for most tasks."""
+    """The options of `heed eval` for most tasks."""
 
     data: Annotated[str | None, typer.Option(help="A file, or data as for train, whose test sets are scored.")] = None
 
     @property
     def path(self) -> str:
-        """Raises InputError where nothing was given."""
+        """Raises InputError where no data were given."""
         if self.data is None:
             raise InputError("nothing to score", fix="give --data PATH")
         return self.data
@@ -75,7 +75,7 @@ class DataOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerOptions:
-    """What `heed look` is told for models whose layers can be looked at."""
+    """The options of `heed look` for models with attention layers."""
 
     layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None
     head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None
@@ -101,19 +101,19 @@ class TextPairOptions(LayerOptions):
 
 
 def say(text: str) -> None:
-    """What a person reads goes to standard error, so that standard output is the result alone."""
+    """Prints a line for people to standard error: standard output has only the results."""
     print(text, file=sys.stderr, flush=True)
 
 
 def refuse_unused(why: str, given: Mapping[str, bool], fix: str = "leave it out") -> None:
-    """Raises InputError for the first option that was given, of those that would do nothing."""
+    """Raises InputError for the first of these options that was given: it would have no effect."""
     for option, there in given.items():
         if there:
             raise InputError(f"{option} {why}", fix=fix)
 
 
 def user_name() -> str:
-    """Raises InputError where the system knows none."""
+    """Raises InputError where the system does not know it."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -121,7 +121,7 @@ def user_name() -> str:
 
 
 def tell(record: Mapping[str, Any], plain: str | Iterable[str], *, as_json: bool) -> None:
-    """An answer on standard output: its record as a line of JSON, or lines for a person."""
+    """Prints an answer to standard output: its record as a line of JSON, or lines for people."""
     if as_json:
         print(json.dumps(record, ensure_ascii=False), flush=True)
         return
@@ -130,23 +130,23 @@ def tell(record: Mapping[str, Any], plain: str | Iterable[str], *, as_json: bool
 
 
 def printable(text: str) -> str:
-    """For a line of columns: control characters, TAB and the ends of lines among them, as Python writes them."""
+    """For a line with columns: escapes control characters, including TAB and line breaks, as Python does."""
     return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def on_one_line(text: str) -> str:
-    """The ends of lines within a text as Python writes them."""
+    """Escapes the line breaks within a text."""
     return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 def expand_escapes(text: str) -> str:
-    r"""A shell hands \n and \t on as two characters each."""
+    r"""Turns \n and \t, which a shell passes as two characters each, into the characters that they mean."""
     return text.replace("\\n", "\n").replace("\\t", "\t")
 
 
 class LineCount:
-    """How far standard input is, where its size is known, on standard error: where that is a terminal, and the answers
-    go elsewhere."""
+    """Shows on standard error how much of standard input has been read: if its size is known, standard error is a
+    terminal, and the answers go elsewhere."""
 
     def __init__(self, known: bool) -> None:
         shown = known and sys.stderr.isatty() and not sys.stdout.isatty()
@@ -166,7 +166,7 @@ class LineCount:
 
 
 class OutputFiles:
-    """Where the pictures go that are drawn: one file, or a folder with one for each."""
+    """Where drawn pictures are written: one file, or a folder with a file for each."""
 
     def __init__(self, pictures: Sequence[str] | None, out: Path | None, *, folder: bool = False) -> None:
         self.out, self.taken = out, set[Path]()
@@ -181,7 +181,7 @@ class OutputFiles:
             files.need_folder_for(out)
 
     def __call__(self, file: str) -> Path:
-        """Raises InputError for a picture that would be written over, and the second one of a name."""
+        """Raises InputError where a picture would be overwritten, and for a second picture of the same name."""
         assert self.out is not None
         place = self.out / f"{Path(file).stem}.png" if self.folder else self.out
         keep_picture(file, place)
@@ -192,7 +192,7 @@ class OutputFiles:
 
 
 def keep_picture(file: str, place: Path) -> None:
-    """Raises InputError where what is drawn of a picture would be written over the picture itself."""
+    """Raises InputError where the drawing would overwrite the picture itself."""
     if os.path.exists(place) and os.path.exists(file) and os.path.samefile(file, place):
         raise InputError("would be written over by what is drawn", where=file, fix="name another --out")
 

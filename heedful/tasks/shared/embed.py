@@ -1,4 +1,4 @@
-"""Texts as vectors: what a trained body makes of a text, in one vector that others can be compared with."""
+"""Texts as vectors: one vector for each text, from the hidden states of a trained body."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,8 +40,8 @@ class Translates(Served, Protocol):
 
 
 class TextEncoder(Opened):
-    """The body of a model, and its tokenizer: an encoder, a language model, or what a translator reads with. Raises
-    InputError for a model that reads no text by itself."""
+    """The body of a model, and its tokenizer: an encoder, a language model, or the encoder of a translator. Raises
+    InputError for a model that has no such part."""
 
     purpose: ClassVar = "vectors of texts"
 
@@ -55,8 +55,8 @@ class TextEncoder(Opened):
             case TokenClassifier():
                 body = model.encoder
         self.body = body
-        self.context: int | None  # how many tokens it can read at once; None: any number
-        self.causal = isinstance(body, LM)  # each token has read only those before it
+        self.context: int | None  # how many tokens it can read; None: any number
+        self.causal = isinstance(body, LM)  # a token sees only those before it
         match body:
             case Encoder() | LM():
                 self._read: Read = body.hidden
@@ -80,18 +80,18 @@ class TextEncoder(Opened):
 
     @classmethod
     def of(cls, served: Tokenized | Translates) -> "TextEncoder":
-        """The same of a model that is open."""
+        """The encoder of a model that is already loaded."""
         tokenizer = served.source if isinstance(served, Translates) else served.tokenizer
         return cls(served.model, tokenizer, dict(served.about))
 
     @property
     def reads(self) -> Reads:
-        assert isinstance(self.body, LM | Encoder)  # whoever else is asked has its own
+        assert isinstance(self.body, LM | Encoder)  # translators have a `reads` of their own
         return Reads(self.body, self.frame, self.tokenizer.encode)
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Framed], list[int]]:
-        """Each text as it is read, and how many tokens at its end are too many for the model. Raises TextError for an
-        empty text."""
+        """The framed tokens of each text, and how many tokens at its end were cut off for the model. Raises TextError
+        for an empty text."""
         if any(not text.strip() for text in texts):
             raise TextError("an empty text", fix="give some words")
         room = None if self.context is None else self.context - self.frame.extra(pair=False)
@@ -100,18 +100,18 @@ class TextEncoder(Opened):
 
     @checks_arguments
     def embed(self, texts: str | Sequence[str], *, pool: str = "mean") -> Float[Tensor, "*N C"]:
-        """A vector of each text, or of one: the mean of all hidden states (Reimers and Gurevych 2019, section 3), or
+        """A vector for each text, or for one: the mean of all hidden states (Reimers and Gurevych 2019, section 3), or
         the first.
 
-        Warns of texts that are too long to be read as a whole. Raises InputError for an empty text, and for the first
-        hidden state of a model that has read nothing there.
+        Warns of texts that are too long to be read completely. Raises InputError for an empty text, and for the first
+        hidden state of a causal model.
         """
         vectors, warned = self.vectors_of(listed(texts), pool=pool)
         warn(warned)
         return vectors[0] if is_one(texts) else vectors
 
     def vectors_of(self, texts: Sequence[str], *, pool: str = "mean") -> tuple[Float[Tensor, "N C"], list[str]]:
-        """`embed`, of several texts, and a warning for each that was not read as a whole, or ""."""
+        """`embed` for several texts, and for each a warning if it was not read completely, or ""."""
         if pool not in get_args(Pool):
             raise InputError(f"there is no pool {pool!r}", fix=f"--pool {' or '.join(get_args(Pool))}")
         if pool == "first" and self.causal:
@@ -123,7 +123,7 @@ class TextEncoder(Opened):
 
     @torch.inference_mode()
     def vectors(self, rows: Sequence[Framed], *, pool: str = "mean") -> Float[Tensor, "N C"]:
-        """`embed`, of texts that are encoded already."""
+        """`embed` for texts that are encoded already."""
         lengths = [len(row.tokens) for row in rows]
         made = torch.empty(len(rows), self.width)
         device = next(self.model.parameters()).device
@@ -136,6 +136,6 @@ class TextEncoder(Opened):
 
 
 def nearest(vector: Float[Tensor, "C"], others: Float[Tensor, "N C"], *, top: int) -> list[tuple[int, float]]:
-    """Which of the others point most nearly the same way, with the angles' cosines, the nearest first."""
+    """The others with the highest cosine similarity, and the cosines, the nearest first."""
     best = (normalize(others, dim=1) @ normalize(vector, dim=0)).topk(min(top, len(others)))
     return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""One input through a model, for who watches the pass: texts that are read, and pictures."""
+"""Feeds one input to a model, for watching the forward pass: texts that are read, and pictures."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ from heedful.tasks.shared.served import TextReader, opened
 
 
 def feed_text(served: TextReader, text: str, pair: str | None) -> Feed:
-    """A text, or two, framed as the model reads them. What is said in the end is the next token of a language model,
-    the first masked one of an encoder, the answer of a classifier that chooses one, that of the first token where each
-    has one. Raises InputError for an empty text, a pair where the model reads one text, and none where it reads two."""
+    """One text or two, framed as the model reads them. The answer is the next token of a language model, the first
+    masked token of an encoder, the class of a classifier with one answer, or the first token's label of a tagger.
+    Raises InputError for an empty text, a pair where the model reads one text, and no pair where it reads two."""
     reads, tokenizer = served.reads, served.tokenizer
     framed = reads.framed(text, pair, "trace")
-    if isinstance(reads.body, LM) and reads.says:  # what ends a text is not read: it is what may be said
+    if isinstance(reads.body, LM) and reads.says:  # without the end token, which the model may predict
         whole = len(framed.tokens) - len(reads.frame.end)
         framed = framed._replace(tokens=framed.tokens[:whole], types=framed.types[:whole])
     tokens, segments, types = rectangle([framed])
@@ -57,7 +57,7 @@ def feed_text(served: TextReader, text: str, pair: str | None) -> Feed:
 
 
 def feed_picture(served: Any, file: str, pair: str | None) -> Feed:
-    """A picture's file. What is said in the end is its class, that of the surest thing in it, or of its middle. Raises
+    """A picture's file. The answer is its class, the class of the surest object, or that of the middle pixel. Raises
     InputError or MissingError."""
     if pair is not None:
         raise InputError("this model reads one picture", fix="leave out --pair")

@@ -1,4 +1,4 @@
-"""How models that read texts are looked into: the part of their tasks' rows. It imports no torch."""
+"""`Task.inside` for models that read texts. It imports no torch."""
 
 from dataclasses import replace
 

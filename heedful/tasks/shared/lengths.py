@@ -1,4 +1,4 @@
-"""How many tokens a text may have, and what becomes of those with more."""
+"""How many tokens a text may have, and what happens to longer ones."""
 
 import inspect
 import warnings
@@ -15,15 +15,20 @@ from heedful.store.files import read_json
 TASK, KEPT = "task.json", "source_tokens"
 
 
+def at_most(ids: Ids, most: int | None) -> Ids:
+    """The first `most` tokens (None: all); the list itself where there are no more."""
+    return ids if most is None or len(ids) <= most else ids[:most]
+
+
 def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[int]]:
-    """The first `most` tokens of each (None: all), and how many there were beyond."""
-    kept = [ids[:most] for ids in sentences]
+    """The first `most` tokens of each (None: all), and how many were cut off."""
+    kept = [at_most(ids, most) for ids in sentences]
     return kept, [len(ids) - len(own) for ids, own in zip(sentences, kept, strict=True)]
 
 
 def length_facts(sources: Sequence[Ids], begun: Path | None) -> dict[str, dict[str, int]]:
-    """What task.json keeps of the sources that are learnt from: the tokens of the longest, and the 99th centile. A run
-    that was begun without it is continued without it."""
+    """For task.json: the number of tokens of the longest training source, and the 99th centile. A run that was begun
+    without these facts continues without them."""
     if begun is not None and (begun / TASK).is_file() and KEPT not in read_json(begun / TASK):
         return {}
     lengths = sorted(map(len, sources))
@@ -31,8 +36,8 @@ def length_facts(sources: Sequence[Ids], begun: Path | None) -> dict[str, dict[s
 
 
 def length_warning(tokens: int, about: Mapping[str, Any]) -> str:
-    """What is told of a source that is longer than all that were learnt from; "" where it is not, or where task.json
-    does not say so."""
+    """The warning about a source that is longer than all training sources; "" where it is not, or where task.json does
+    not say how long they were."""
     longest = about.get(KEPT, {}).get("longest", tokens)
     if tokens <= longest:
         return ""
@@ -40,12 +45,12 @@ def length_warning(tokens: int, about: Mapping[str, Any]) -> str:
 
 
 def cut_warning(read: int, tokens: int) -> str:
-    """What is told of a text of so many tokens, of which so many were read; "" where those are all."""
+    """The warning about a text of which only the first tokens were read; "" where all were."""
     return f"too long: only {read:,} of its {tokens:,} tokens were read" if read < tokens else ""
 
 
 def warn(warned: Sequence[str]) -> None:
-    """Tells Python of texts, where heedful was called: a warning for each, "" for none."""
+    """Issues Python warnings about texts ("": none), at the line that called heedful."""
     frame, level = inspect.currentframe(), 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith("heedful."):
         frame, level = frame.f_back, level + 1
@@ -66,8 +71,8 @@ def most_positions(config: object) -> int | None:
 
 
 def refuse_longer(texts: Sequence[str], sentences: Sequence[Ids], most: int | None, *, does: str) -> None:
-    """Raises TextError for a text, of these tokens, of more than `most` of them (None: any number), as many as the
-    model `does`: "reads", or "writes"."""
+    """Raises TextError for a text with more than `most` tokens (None: any number). `does`: what the model does with
+    them, "reads" or "writes"."""
     for text, ids in zip(texts, sentences, strict=True):
         if most is not None and len(ids) > most:
             what = f"{len(ids):,} tokens, but the model {does} at most {most:,}"
@@ -75,7 +80,7 @@ def refuse_longer(texts: Sequence[str], sentences: Sequence[Ids], most: int | No
 
 
 def check_lengths(sentences: Sequence[Ids], positions: int, *, where: str) -> None:
-    """Raises InputError where one of them has, with its end, more tokens than a model has positions."""
+    """Raises InputError where a sentence has, with its end token, more tokens than a model has positions."""
     most = max(map(len, sentences), default=0) + 1
     if most > positions:
         what = f"a text of {most} tokens, but the model has {positions} positions"

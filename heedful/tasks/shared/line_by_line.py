@@ -1,9 +1,10 @@
-"""Texts in, answers out: each as soon as it is known, and for each line of standard input its own. It imports no torch.
+"""Reads inputs and prints answers, each as soon as it is known, one for each line of standard input. It imports no
+torch.
 
-The answers to a file are pasted beside it, so a line without an answer neither ends the work nor moves the others: its
-answer is an empty line (several where each answer is several; with --json a record that holds the error), it is told at
-once with its number, and how many there were is told at the end, with exit code 2. Nor does a picture end the work on
-others where it cannot be read.
+People paste the answers beside the input file, so a line that has no answer must neither end the work nor shift the
+others: its answer is an empty line (several lines where answers have several; with --json a record with the error). A
+warning names it at once, and the command ends with their number and exit code 2. Likewise a picture that cannot be read
+does not end the work on the others.
 """
 
 import os
@@ -17,11 +18,11 @@ from heedful.errors import InputError, MissingError, TextError
 from heedful.tasks.shared.cli import LineCount, say, tell
 
 Record = Mapping[str, Any]
-Answers = Callable[[list[str], int], Iterable[Sequence[Record]]]  # of texts, and of the number of the first, from 0
+Answers = Callable[[list[str], int], Iterable[Sequence[Record]]]  # gets texts, and the number of the first, from 0
 
 R = TypeVar("R")
 T = TypeVar("T")
-GROUP = 512  # lines that are answered together, where so many are there
+GROUP = 512  # lines that are answered together, at most
 CHUNK = 65536  # bytes that are read at a time
 TOGETHER = 32  # pictures that are answered together
 
@@ -36,9 +37,9 @@ def answer_lines(
 ) -> None:
     """Prints the answers to the texts of the command line or, without any, to the lines of standard input.
 
-    `answers` gives the records of each text, and `show` what a person reads of one, in `each` lines. A record's
-    "warning" is told on standard error. Raises InputError for a line that is not UTF-8, once those before it are
-    answered; and at the end where a text had no answer.
+    `answers` gives the records of each text; `show` turns a record into text for people, of `each` lines. A record's
+    "warning" is printed to standard error. Raises InputError for a line that is not UTF-8, once those before it are
+    answered, and at the end if a text had no answer.
     """
     if inputs:
         for number, records in enumerate(answers(_arguments(inputs), 0), 1):
@@ -67,8 +68,8 @@ def answer_groups(
     each: int = 1,
     progress: LineCount | None = None,
 ) -> None:
-    """The same of inputs of any kind that come in groups. `named` tells where one of them stands, by its number from 0,
-    and `name` where all of them are from."""
+    """The same for inputs of any kind, in groups. `named` gives the place of an input by its number, from 0; `name` is
+    their common source."""
     progress, refused, number = progress or LineCount(False), 0, 0
     for inputs in groups:
         for one, found in zip(inputs, _answered(answers, inputs, number), strict=True):
@@ -89,8 +90,8 @@ def answer_groups(
 
 
 def given(inputs: Sequence[str] | None) -> Iterator[list[str]]:
-    """The words of the command line as one group; without any, the lines of standard input in groups. Names of files
-    may hold what is not UTF-8."""
+    """The arguments of the command line as one group; without any, the lines of standard input in groups. They are file
+    names, and need not be UTF-8."""
     yield from [list(inputs)] if inputs else ([os.fsdecode(line) for line in lines] for lines in byte_groups())
 
 
@@ -101,9 +102,9 @@ def answers_to_pictures(
     as_json: bool,
     together: int = TOGETHER,
 ) -> Iterator[tuple[str, T]]:
-    """The files of pictures of the command line or of standard input, each with its answer; `answers` gives those of
-    some. One of several that cannot be read is told at once, and at the end how many they are. Raises InputError then,
-    and InputError or MissingError of a picture that is the only one."""
+    """The picture files of the command line or of standard input, each with its answer; `answers` answers a list of
+    them. A picture that cannot be read gets a warning at once. Raises InputError at the end if there were such
+    pictures; for a single picture, its own InputError or MissingError."""
     if inputs and len(inputs) == 1:
         yield from zip(inputs, answers([*inputs]), strict=True)
         return
@@ -126,7 +127,7 @@ def answers_to_pictures(
 def _or_why_not(
     answers: Callable[[list[str]], Iterable[T]], files: list[str]
 ) -> Iterator[T | InputError | MissingError]:
-    """The answer to each picture, or why it has none: where one of many has none, each is answered by itself."""
+    """The answer to each picture, or its error: where one of several fails, each is answered by itself."""
     try:
         found = list(answers(files))
     except (InputError, MissingError) as error:
@@ -140,29 +141,29 @@ def _or_why_not(
 
 
 def in_two(text: str, inputs: Sequence[str] | None) -> tuple[str, str]:
-    """A line of standard input and what follows it there after a TAB; "" of a text of the command line."""
+    """The two columns of a line of standard input, separated by a TAB; a text of the command line has only one."""
     first, _, second = (text, "", "") if inputs else text.partition("\t")
     return first, second
 
 
 def one_each(records: Iterable[R]) -> Iterator[Sequence[R]]:
-    """For texts that have one record each."""
+    """The form of `Answers`, for texts that have one record each."""
     return ([record] for record in records)
 
 
 def comes_from_a_file() -> bool:
-    """Whether all of standard input is there already."""
+    """Whether standard input is a regular file."""
     return stat.S_ISREG(os.fstat(_descriptor()).st_mode)
 
 
 def _descriptor() -> int:
-    """Of standard input; where that was closed, of what stands in for it: 0 may be another file that is open by now."""
+    """The descriptor of standard input; where that was closed, of its replacement: 0 may be another open file."""
     return 0 if sys.__stdin__ is not None else sys.stdin.fileno()
 
 
 def text_groups() -> Iterator[list[str]]:
-    """The lines of standard input: together those that are there, at most GROUP of them, so that a program that writes
-    a line and waits gets its answer. Raises InputError for a line that is not UTF-8, once those before it are out."""
+    """The lines of standard input, in groups of those that are available, at most GROUP: a program that writes a line
+    and waits gets its answer. Raises InputError for a line that is not UTF-8, after yielding those before it."""
     from heedful.data.lines import decoded_line
 
     number = 0
@@ -180,9 +181,9 @@ def text_groups() -> Iterator[list[str]]:
 
 
 def byte_groups() -> Iterator[list[bytes]]:
-    """The same as bytes, without their ends."""
+    """The same as bytes, without the line ends."""
     lines: list[bytes] = []
-    begun: list[bytes] = []  # parts of a line whose end has not come yet
+    begun: list[bytes] = []  # the parts of an incomplete line
     while data := os.read(_descriptor(), CHUNK):
         begun.append(data)
         if b"\n" in data:
@@ -201,7 +202,7 @@ def _more_is_there() -> bool:
 
 
 def _arguments(inputs: Sequence[str]) -> list[str]:
-    """Raises InputError for what is not UTF-8, which Python holds as surrogates."""
+    """Raises InputError for arguments that are not UTF-8, which Python represents by surrogates."""
     from heedful.data.lines import decoded_line
 
     return [decoded_line(os.fsencode(text), f"text {number}", None) for number, text in enumerate(inputs, 1)]
@@ -210,7 +211,7 @@ def _arguments(inputs: Sequence[str]) -> list[str]:
 def _answered(
     answers: Callable[[list[T], int], Iterable[Sequence[Record]]], texts: list[T], first: int
 ) -> Iterator[Sequence[Record] | TextError]:
-    """The records of each text, or why it has none: where one of many has none, they are answered in halves."""
+    """The records of each text, or its error: where one of several fails, they are answered in halves."""
     try:
         found = list(answers(texts, first))
     except TextError as error:

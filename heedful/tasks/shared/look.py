@@ -1,4 +1,4 @@
-"""Looking inside a text that is read: which tokens looked at which, in every layer and head."""
+"""Attention inside a model that reads a text: which tokens looked at which, in every layer and head."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,13 @@ from heedful.tasks.shared.steps import StepsOptions, steps_of
 
 @dataclass(frozen=True)
 class TextLook:
-    """A text, its tokens, and the weights (H, T, S) of each attention layer that was watched.
+    """A text, its tokens, and the weights (H, T, S) of each recorded attention layer.
 
-    `read` is what the decoder had read at each position, `said` what it said there; a row of cross-attention is what
-    it looked at to say `said`, and so is a row of a decoder alone, which looks at the source and at what it has read.
-    Of a text that is only read all three are its tokens. `origin` is the text that it was made of, if of any,
-    `about` says which model looked, and how sure it was, and `steps` what was likely at each step.
+    `read` is the last token that the decoder had read at each position, `said` the token that it predicted there. A row
+    of cross-attention is what it looked at to predict `said`; so is a row of a decoder-only translator, whose keys are
+    the source and the target so far. For a text that is only read, `source`, `read` and `said` are its tokens. `origin`
+    is the source text, if there is one; `about` says which model it was and how sure; `steps` has the likeliest tokens
+    of each step.
     """
 
     text: str
@@ -43,11 +44,11 @@ class TextLook:
 def look_within(
     served: TextReader, text: str, *, pair: str | None = None, layers: str | Sequence[str] = "*"
 ) -> TextLook:
-    """Reads `text`, or a question and the `pair` that answers it, or two texts, and records who looked at whom on the
-    way: queries and keys are its tokens, framed.
+    """Records the attention weights while the model reads `text`, or a question and the `pair` that answers it, or two
+    texts. Queries and keys are its framed tokens.
 
-    `layers` chooses by name, such as "stack.blocks.0.*". Raises InputError for an empty text, for more tokens than the
-    model can read at once, and for a pair where the model reads one text, or none where it reads two.
+    `layers` selects layers by name, such as "stack.blocks.0.*". Raises InputError for an empty text, for more tokens
+    than the model can read, for a pair where the model reads one text, and for no pair where it reads two.
     """
     reads, tokenizer = served.reads, served.tokenizer
     body, framed = reads.body, reads.framed(text, pair, "look at")
@@ -67,7 +68,7 @@ def look_within(
 
 
 def look_reading(served: TextReader, text: str, kind: str, options: LayerOptions) -> Looked:
-    """The weights of a text that is read, and what the token that sums it up looked at in the last layer."""
+    """The attention weights of a text, and what the token that stands for the text looked at in the last layer."""
     pair = options.pair if isinstance(options, TextPairOptions) else None
     looked = look_within(served, text, pair=pair, layers=options.layer or "*")
     picture = draw_text(looked, kind, head=options.head, chosen=options.layer is not None)
@@ -82,13 +83,13 @@ def look_reading(served: TextReader, text: str, kind: str, options: LayerOptions
 
 
 def attention_reading(served: TextReader, text: str, options: LayerOptions) -> dict[str, NamedWeights]:
-    """What `look_reading` draws."""
+    """The weights that `look_reading` draws."""
     pair = options.pair if isinstance(options, TextPairOptions) else None
     return named_weights(look_within(served, text, pair=pair, layers=options.layer or "*"), options.head)
 
 
 def named_weights(looked: TextLook, head: int | None = None) -> dict[str, NamedWeights]:
-    """The weights of each layer, of all heads or of one, with the tokens of queries and keys."""
+    """The weights of each layer, for all heads or for one, with the tokens of queries and keys."""
     found = {}
     for name, weights in looked.weights.items():
         rows, columns = _axis_tokens(looked, name)
@@ -100,22 +101,22 @@ def named_weights(looked: TextLook, head: int | None = None) -> dict[str, NamedW
 
 
 def head_labels(looked: TextLook) -> dict[str, list[str]]:
-    """Of each layer of a text that was read: what its heads seem to do."""
+    """For each layer: what its heads seem to do."""
     return {name: [str(label) for label in summary(each, same=True)] for name, each in looked.weights.items()}
 
 
 def looked_at(looked: TextLook, at: int) -> list[tuple[str, float]]:
-    """What the token at this position looked at in the last layer: each token and its share, the heads' mean."""
+    """What the token at this position looked at in the last layer: each token and its weight, averaged over heads."""
     last = [*looked.weights.values()][-1]
     return list(zip(looked.read, last.mean(0)[at].tolist(), strict=True))
 
 
 def draw_text(looked: TextLook, kind: str, *, head: int | None = None, chosen: bool = False) -> bytes:
-    """The picture as the content of a .png, .svg or .html file, or, of kind "json", what a page draws it from.
+    """The picture as the content of a .png, .svg or .html file; for the kind "json", the data that a page draws.
 
-    The html and the json have every layer. A png or svg shows one map with its words: of the cross-attention, where
-    there is any, the mean over all its layers and heads, else the last layer's mean over heads; or one `head` large. Of
-    layers that were `chosen` it shows all heads, small. Raises InputError for a head that is not there.
+    html and json have every layer. A png or svg shows one map with its tokens: the mean over all layers and heads of
+    the cross-attention, if there is one, otherwise the last layer's mean over heads; or a single `head`. If the layers
+    were `chosen`, it shows all their heads, small. Raises InputError for a head that does not exist.
     """
     if kind in ("html", "json"):
         title, said = (looked.origin, looked.text) if looked.origin else (looked.text, "")
@@ -145,7 +146,7 @@ def draw_text(looked: TextLook, kind: str, *, head: int | None = None, chosen: b
 
 
 def font_note(looked: TextLook, kind: str) -> str:
-    """A line that names what a .png cannot show of these tokens, where there is anything."""
+    """A line that names the characters that a .png cannot show, or ""."""
     lacking = without_font([*looked.source, *looked.read, *looked.said]) if kind == "png" else ""
     if not lacking:
         return ""
@@ -153,7 +154,7 @@ def font_note(looked: TextLook, kind: str) -> str:
 
 
 def _mean_of(layers: Mapping[str, Tensor]) -> str:
-    """What a map of these layers together is."""
+    """The title of a map that is the mean of these layers."""
     heads = sum(len(each) for each in layers.values())
     name = [*layers][-1] if len(layers) == 1 else f"{[*layers][-1].rpartition('.')[2]} of {len(layers)} layers"
     return name if heads == 1 else f"{name}, mean over {heads} heads"

@@ -1,6 +1,7 @@
-"""One in, one out; a list in, a list out: what every verb from Python does, and so no text is read letter by letter.
+"""One in, one out; a list in, a list out: the convention of all methods that take texts or pictures. So a single string
+is never taken for a list of letters.
 
-A answers are asked for, R are given, of a model S.
+Type variables: the input A, the result R, the model S.
 """
 
 import functools
@@ -18,7 +19,7 @@ P = ParamSpec("P")
 
 
 class OneOrMany(Generic[A, P, R]):
-    """What such a method is to a caller."""
+    """The type of such a method, for its caller."""
 
     @overload
     def __call__(self, given: A, /, *more: P.args, **words: P.kwargs) -> R: ...
@@ -34,10 +35,10 @@ class Method(Generic[S, A, P, R]):
 def one_or_many(
     *beside: str,
 ) -> Callable[[Callable[Concatenate[S, Sequence[A], P], Sequence[R]]], Method[S, A, P, R]]:
-    """A method of many that also takes one, alone: a string, a path, or whatever else is no list; its answer is then
-    the one, alone. `beside` names arguments with an entry for each of the many, or, of one, that entry. It raises
-    InputError for what is no string where texts are read, and no path where pictures are, and for entries `beside` that
-    are not as many."""
+    """Decorates a method that takes a list, so that it also takes a single input (a string, a path, or anything that is
+    no list), and then returns a single result. `beside` names arguments that have an entry for each input. The method
+    raises InputError for an input that is no string where texts are read, or no path where pictures are, and where the
+    entries of `beside` are not as many as the inputs."""
 
     def decorate(method: Callable[Concatenate[S, Sequence[A], P], Sequence[R]]) -> Method[S, A, P, R]:
         signature = inspect.signature(method)
@@ -79,14 +80,14 @@ def one_or_many(
 
 
 def refuse_other_count(name: str, own: Sequence[object], texts: Sequence[str]) -> None:
-    """Raises InputError for entries beside texts that are not one for each; there may be none."""
+    """Raises InputError where there are entries, but not one for each text."""
     if own and len(own) != len(texts):
         what = f"{len(own):,} {name} for {counted(len(texts), 'text')}"
         raise InputError(what, fix=f"give one of {name} for each text, or one for all as {name.removesuffix('s')!r}")
 
 
 def is_one(given: object) -> bool:
-    """Not several: a string, a path, a picture."""
+    """Whether it is a single input: a string, a path, a picture."""
     return isinstance(given, str) or not isinstance(given, Sequence)
 
 
@@ -95,5 +96,5 @@ def _is_no_text(given: object) -> bool:
 
 
 def listed(given: A | Sequence[A]) -> Sequence[A]:
-    """One as a list of one; several as they are."""
+    """A single input as a list; a list as it is."""
     return cast("Sequence[A]", [given] if is_one(given) else given)

@@ -1,4 +1,4 @@
-"""What every finished model can do with its run as a whole, from Python: the verbs of the command line, as methods."""
+"""The verbs of the command line as methods of every finished model."""
 
 import base64
 import html
@@ -18,7 +18,7 @@ Settings = Mapping[str, object]  # options of a verb, by the names that they hav
 
 @runtime_checkable
 class RunVerbs(Protocol):
-    """What `heedful.verbs` lends a model that was opened."""
+    """The functions of `heedful.verbs` that `heedful.load` gives to a model."""
 
     def look(self, served: Any, given: str, kind: str, settings: Settings) -> Looked: ...
     def attention(self, served: Any, given: str, settings: Settings) -> Mapping[str, NamedWeights]: ...
@@ -33,7 +33,7 @@ class RunVerbs(Protocol):
 
 
 class Opened:
-    """A finished model; `heedful.load` says which run it is of, and lends it the verbs."""
+    """A finished model; `heedful.load` sets its run and its verbs."""
 
     purpose: ClassVar[str]  # in words
     model: nn.Module
@@ -42,23 +42,23 @@ class Opened:
 
     @checks_arguments
     def ask(self, verb: str, given: str | Path | Sequence[str | Path], settings: Settings | None = None) -> list[Any]:
-        """The records that a server answers with, and `heed VERB RUN --json` prints: those of a text, or of the file of
-        a picture; of a list, a list for each. `settings` are the "options" of such a request. Raises InputError, which
-        names the verbs and the settings that there are."""
+        """The records that a server sends and `heed VERB RUN --json` prints: those of a text or of a picture's file;
+        for a list of inputs, a list for each. `settings` are the "options" of such a request. Raises InputError, which
+        names the known verbs or settings."""
         inputs: Sequence[str | Path] = listed(given)
         found = self._verbs().ask(self, verb, [*map(_text_or_file, inputs)], settings or {})
         return found[0] if is_one(given) else found
 
     @checks_arguments
     def look(self, given: str | Path, settings: Settings | None = None, *, kind: str = "svg") -> Looked:
-        """What was looked at in a text, or the file of a picture: a picture of it ("svg", "png", or an "html" page), in
+        """What the model looks at in a text, or in a picture's file: as a picture ("svg", "png", or an "html" page), in
         words, and as facts. `settings` are the options of `heed look`, such as {"layer": "*.0.*", "head": 1}. Raises
         InputError."""
         return self._verbs().look(self, _text_or_file(given), kind, settings or {})
 
     @checks_arguments
     def attention(self, given: str | Path, settings: Settings | None = None) -> Mapping[str, NamedWeights]:
-        """The weights behind `look`, by their layers. Raises InputError."""
+        """The attention weights that `look` draws, by layer. Raises InputError."""
         return self._verbs().attention(self, _text_or_file(given), settings or {})
 
     @checks_arguments
@@ -67,26 +67,27 @@ class Opened:
         data: str | Path | Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
         settings: Settings | None = None,
     ) -> dict[str, dict[str, Any]]:
-        """The scores on each test set of `data`, as `heed eval` gives them, by their names; `settings` are the options
-        of that. `data` is a path, or rows in memory as `heedful.train` takes them, all of which are scored. Raises
-        InputError or MissingError."""
+        """The scores on each test set of `data`, as `heed eval` gives them, by name; `settings` are its options. `data`
+        is a path, or rows in memory as `heedful.train` takes them, which are all scored. Raises InputError or
+        MissingError."""
         return self._verbs().evaluate(self, data, settings or {})
 
     @checks_arguments
     def check(self, texts: str | Sequence[str] = ()) -> list[Law]:
-        """The laws that `heed check` measures, each with its figure; without texts, on random tokens."""
+        """The laws that `heed check` checks, each with its figure; without texts, on random tokens."""
         return list(self._verbs().check(self._run(), listed(texts)))
 
     def trainable(self) -> nn.Module:
-        """The model once more, on the CPU, for a training loop of one's own: a plain module of torch, in training mode.
-        `model` is for reading alone, and refuses to train. Raises InputError, MissingError or StorageError."""
+        """A copy of the model for a training loop of your own: a plain torch module, on the CPU and in training mode.
+        (`model` can only be read, and refuses to train.) Raises InputError, MissingError or StorageError."""
         return self._verbs().trainable(self._run())
 
     @checks_arguments
     def save(self, model: nn.Module, out: str | Path) -> None:
-        """Makes the run `out` of what `trainable` gave and has learnt since; all else is as in this run, which stays as
-        it is. Scores and confidence are not taken over: they were this run's. Raises InputError for a model of another
-        shape and where `out` is not empty, NonFiniteError for weights that are not finite, and StorageError."""
+        """Saves a model from `trainable` as the run `out`, after you have trained it. The other files are copied from
+        this run, which does not change; scores and confidence are not copied, as they belong to the old weights. Raises
+        InputError for a model of another shape and where `out` is not empty, NonFiniteError for weights that are not
+        finite, and StorageError."""
         self._verbs().save(self._run(), model, Path(out))
 
     def __repr__(self) -> str:
@@ -98,7 +99,7 @@ class Opened:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        """For a notebook: the facts of `heed info`, and how the training went."""
+        """For a notebook: the facts of `heed info`, and the training's curves."""
         if self.run is None or self.verbs is None:
             return f"<p>{html.escape(repr(self))}</p>"
         facts = {"run": self.run, "what it does": self.purpose, **self.verbs.facts(self.run)}
@@ -123,7 +124,7 @@ class Opened:
 
 
 def _text_or_file(given: object) -> str:
-    """Raises InputError for what is neither, such as an array of texts or a message of a conversation."""
+    """Raises InputError for anything but a text or a path, such as an array of texts or a message of a conversation."""
     if not isinstance(given, str | Path):
         fix = "give a string, or a list of strings; the messages of a conversation are one: json.dumps(messages)"
         raise InputError(f"{str(given)[:60]!r} is a {type(given).__name__}, expected a text or a path", fix=fix)

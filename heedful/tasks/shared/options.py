@@ -1,4 +1,4 @@
-"""Options of a command, gathered in dataclasses: a field is an option, its annotation what typer reads."""
+"""Options of a command, grouped in dataclasses: each field is an option, with an annotation for typer."""
 
 import dataclasses
 import inspect
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:
-    """The fields of a dataclass as parameters that are named."""
+    """The fields of a dataclass as keyword-only parameters."""
     hints = typing.get_type_hints(kind, include_extras=True)
     found: dict[str, inspect.Parameter] = {}
     for field in dataclasses.fields(kind):
@@ -20,7 +20,7 @@ def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 def by_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """A command that takes the fields of each dataclass among its function's named arguments as options."""
+    """Makes a command of a function: its keyword arguments are dataclasses, whose fields become options."""
     signature = inspect.signature(function)
     own = [one for one in signature.parameters.values() if one.kind != inspect.Parameter.KEYWORD_ONLY]
     groups = {one.name: one.annotation for one in signature.parameters.values() if one not in own}

@@ -1,4 +1,4 @@
-"""What the trainings of models that see whole pictures share: views, sizes, models to begin with, model cards."""
+"""Shared by the trainings of models that read whole pictures: views, sizes, starts, model cards."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -23,13 +23,13 @@ from heedful.tasks.shared.served import spec_of
 
 R = TypeVar("R", bound=ImagesRecipe)
 Row = TypeVar("Row", ViTSize, ClipSize)
-SMALL = 64  # pixels of an edge: so many or fewer are seen as they are, and presets for them keep their grid
-LARGEST = 256  # pixels of the longer edge that a new model sees, where the recipe names none
-MULTIPLE = 8  # of pixels that edges are rounded to
+SMALL = 64  # pixels of an edge, up to which pictures are not resized and presets keep their grid
+LARGEST = 256  # pixels of the longer edge of a new model, where the recipe names none
+MULTIPLE = 8  # edges are rounded to multiples of this many pixels
 
 
 class PictureStart(NamedTuple):
-    """The model that training begins with, and what its task.json says."""
+    """The model that the training starts from, and its task.json."""
 
     config: Any
     spec: Any
@@ -39,7 +39,7 @@ class PictureStart(NamedTuple):
 
 
 def some_pictures(part: Any, numbers: list[int]) -> Any:
-    """These pictures of a part, and what is known of them."""
+    """A part with only these pictures and their annotations."""
     own = {one.name: getattr(part, one.name) for one in fields(part)}
     picked = {
         name: [values[i] for i in numbers if values] if isinstance(values, list) else SomeImages(values, numbers)
@@ -49,17 +49,18 @@ def some_pictures(part: Any, numbers: list[int]) -> Any:
 
 
 class PictureJob(Job[R, C, M]):
-    """All pictures are read once, so that what is wrong with one is said before anything is trained."""
+    """All pictures are read once at the beginning, so that a damaged one is reported before the training."""
 
     unit: ClassVar = "pictures"
     config_kind: ClassVar[type]
     spec_kind: ClassVar[type]
     start: PictureStart | None
     answers: Prepared
-    learnt: tuple[str, ...]  # what tells each picture that is trained on
+    learnt: tuple[str, ...]  # a hash of each training picture
 
     def read_start(self) -> PictureStart | None:
-        """The model of `start_from`; a run that has begun knows it by itself. Raises InputError or MissingError."""
+        """The model of `start_from`; a run that has begun has it in its own files. Raises InputError or
+        MissingError."""
         recipe = self.recipe
         if not recipe.start_from:
             return None
@@ -71,7 +72,8 @@ class PictureJob(Job[R, C, M]):
         return PictureStart(config, spec_of(self.spec_kind, about))
 
     def read_pictures(self) -> Survey:
-        """What the pictures to learn from are like; all parts are read. Raises InputError for a damaged one."""
+        """Reads the pictures of all parts, and returns facts about the training pictures. Raises InputError for a
+        damaged picture."""
         corpus: Any = self.corpus
         found = survey(corpus.train.images)
         self.learnt = found.each
@@ -80,8 +82,8 @@ class PictureJob(Job[R, C, M]):
         return found
 
     def seen_whole(self, found: Survey) -> Preparation:
-        """How pictures are prepared of which nothing is cut off: as for the model that is started from, or as large as
-        the recipe says, or they are."""
+        """The preparation of pictures without cropping: that of the model that is started from, or to the size of the
+        recipe, or to the pictures' own size."""
         corpus: Any = self.corpus
         size = view_size(corpus.size, self.recipe.images.size)
         if self.start is None:
@@ -92,12 +94,12 @@ class PictureJob(Job[R, C, M]):
         return seen
 
     def portion(self, valid: Any, share: float) -> Any:
-        """Of a part: some of its pictures, and what is known of them."""
+        """A part with a share of its pictures and their annotations."""
         return some_pictures(valid, spread(len(valid), share))
 
     @property
     def channels(self) -> int | None:
-        """That pictures are read with; None: as they have."""
+        """The channels that pictures are read with; None: those of the pictures."""
         return self.recipe.images.channels if self.start is None else self.start.spec.preparation.channels
 
     def trained_on(self) -> Sequence[str]:
@@ -105,7 +107,7 @@ class PictureJob(Job[R, C, M]):
 
     @cached_property
     def valid_fingerprint(self) -> str:
-        """Of the pixels, of masks too, and of all else that is known of the pictures but their names."""
+        """A hash of the pixels, masks and annotations, but not of the file names."""
         valid: Any = self.corpus.valid
         parts = [getattr(valid, one.name) for one in fields(valid) if one.name != "names"]
         return fingerprint(repr(part) if isinstance(part, list) else survey(part).fingerprint for part in parts)
@@ -134,7 +136,7 @@ class PictureJob(Job[R, C, M]):
 
 
 def seen_as(seen: Preparation) -> str:
-    """What a model sees of a picture, in words."""
+    """How pictures are prepared for a model, in words."""
     size = " x ".join(map(str, seen.size))
     if len(seen.resize) == 1 and seen.crop:
         return (
@@ -144,25 +146,26 @@ def seen_as(seen: Preparation) -> str:
 
 
 def make_viewer(images: Images, preparation: Preparation, plan: ImagesSection, seed: int) -> Viewer:
-    """By what the recipe says of pictures."""
+    """The viewer that the recipe describes."""
     return Viewer(images, preparation, augment_of(plan, VIEWS), seed, plan.batch)
 
 
 def augment_of(plan: ImagesSection, known: Mapping[str, Augment]) -> Augment:
-    """What `images.augment` names."""
+    """The augmentation that `images.augment` names."""
     return replace(known[plan.augment], flip=known[plan.augment].flip and plan.flip)
 
 
 def view_size(size: tuple[int, int], longest: int | None) -> tuple[int, int]:
-    """Rows and columns of about the shape of `size`, the longer edge `longest` pixels, or by itself at most LARGEST."""
+    """Rows and columns with about the proportions of `size`; the longer edge has `longest` pixels (None: at most
+    LARGEST)."""
     share = (longest or min(LARGEST, max(size))) / max(size)
     rows, columns = (max(MULTIPLE, round(edge * share / MULTIPLE) * MULTIPLE) for edge in size)
     return rows, columns
 
 
 def fitted(row: Row, recipe: Recipe, wanted: int | None, pictures: tuple[int, int]) -> tuple[Row, int]:
-    """A preset for pictures of about this size, and the edge that it sees, `wanted` or its own. Of one for small
-    pictures the patches are as large as leaves about its grid, unless `model.patch` is given."""
+    """A preset fitted to pictures of about this size, and the edge that it sees, `wanted` or its own. For small
+    pictures the size of the patches is changed so that the grid stays about the same, unless `model.patch` is given."""
     size = wanted or (row.size if row.size > SMALL else min(SMALL, *pictures))
     if "patch" in recipe.model or row.size > SMALL:
         return row, size

@@ -1,4 +1,4 @@
-"""What tasks share that say where in a picture something is: training pictures in views, and pictures to be used on."""
+"""Training pictures in augmented views, and pictures prepared for use."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,28 +16,28 @@ from heedful.data.images.views import View, drawn
 
 @runtime_checkable
 class Prepared(Protocol):
-    """Says how pictures are prepared."""
+    """Has a preparation of pictures."""
 
     @property
     def preparation(self) -> Preparation: ...
 
 
 class PictureBatch(NamedTuple):
-    """Which pictures of the training set."""
+    """The numbers of some training pictures."""
 
     epoch: int
     pictures: list[int]
 
 
 def picture_batches(count: int, size: int, *, seed: int, epoch: int) -> list[PictureBatch]:
-    """So many pictures in an epoch's own order."""
+    """The batches of an epoch, in the epoch's random order."""
     order = shuffled(count, seed, epoch)
     return [PictureBatch(epoch, order[i : i + size]) for i in range(0, count, size)]
 
 
 @dataclass(frozen=True)
 class Viewer:
-    """Training pictures as each epoch sees them: each batch, and a view of each of its pictures."""
+    """The training pictures as an epoch sees them: in batches, with a random view of each picture."""
 
     images: Images
     preparation: Preparation
@@ -49,7 +49,7 @@ class Viewer:
         return picture_batches(len(self.images), self.size, seed=self.seed, epoch=epoch)
 
     def look(self, batch: PictureBatch) -> tuple[Float[Tensor, "B N H W"], list[View]]:
-        """The pixels that a model sees, and which part of each picture they are."""
+        """The pixels for the model, and the part of each picture that they show."""
         own, seen, views = draws(batch.pictures, self.seed, batch.epoch), [], []
         for index, draw in zip(batch.pictures, own, strict=True):
             picture = self.images[index]
@@ -62,8 +62,8 @@ class Viewer:
 def prepared(
     images: Images, preparation: Preparation, *, most: int
 ) -> Iterator[tuple[Float[Tensor, "B N h w"], list[tuple[int, int]]]]:
-    """Pictures as a model is used on them, in order, at most so many together, each with its own rows and columns;
-    one by one where they come out in different sizes: what pads a picture, convolutions see at its edges."""
+    """Pictures prepared for use, in order, at most `most` together, with their original rows and columns. Pictures that
+    come out in different sizes are prepared one by one: convolutions would see padding at their edges."""
     step = most if len(preparation.crop or preparation.resize) == 2 else 1
     for first in range(0, len(images), step):
         numbers = range(first, min(first + step, len(images)))

@@ -1,4 +1,4 @@
-"""Tokens as people read them."""
+"""Tokens in a form that people can read."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -10,8 +10,8 @@ BYTES, UNREADABLE = re.compile("(<0x[0-9A-F]{2}>)+"), "\N{REPLACEMENT CHARACTER}
 
 
 def readable_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
-    """Pieces as people read them: where a word begins is marked by what is before it, so the mark of a space goes
-    and what continues a word shows it. The bytes that begin a character show it too, with "…"."""
+    """Readable pieces: the mark of a space is removed, and a piece that continues a word begins with "·". Bytes of an
+    incomplete character show the character, with "…"."""
     shown = tokenizer.pieces(ids)
     for i in range(len(shown) - 2, -1, -1):
         if BYTES.fullmatch(shown[i]) and shown[i + 1] and shown[i + 1] != UNREADABLE:
@@ -23,10 +23,10 @@ def readable_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
 
 
 def labelled_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
-    """`readable_pieces`, each on one line and none of them blank."""
+    """`readable_pieces`, each on one line and none blank."""
     return [token_label(piece) for piece in readable_pieces(tokenizer, ids)]
 
 
 def named_after(tokenizer: Tokenizer, past: int) -> Callable[[int], str]:
-    """What may follow a token, by its id, as `labelled_pieces` shows it there."""
+    """Names token ids as `labelled_pieces` shows them after the token `past`."""
     return lambda index: labelled_pieces(tokenizer, [past, index])[-1]

@@ -1,7 +1,7 @@
-"""A model asked in ways that must come to the same: with padding and without, at once and one by one, whole and step by
-step. Each task's laws are a probe of its own.
+"""Laws of a model: different ways of computing the same result, with and without padding, in a batch and one by one, at
+once and step by step. Each task checks its laws by a probe.
 
-A law is exact (0 is demanded), or holds to float32 rounding (TOLERANCE, relative to the largest logit).
+A law must hold exactly (0), or up to float32 rounding (TOLERANCE, relative to the largest logit).
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,12 +34,12 @@ def random_sentences(size: int, *, least: int = 4) -> list[list[int]]:
 
 
 def a_few(sentences: Sequence[list[int]], size: int) -> list[list[int]]:
-    """The first that are not empty, or random ones of a vocabulary of this size."""
+    """The first sentences that are not empty; without any, random ones from a vocabulary of this size."""
     return [ids for ids in sentences if ids][:8] or random_sentences(size)
 
 
 def framed_rows(tokenizer: Tokenizer, frame: Frame, context: int, texts: Sequence[str]) -> list[Framed]:
-    """The texts, or random ones, as at most `context` tokens; every other one with the next as a second text."""
+    """The texts, or random ones, as at most `context` tokens; every second row is a pair with the next text."""
     sentences = a_few(tokenizer.encode(list(texts)), tokenizer.size)
     half, others = (context - frame.extra(pair=True)) // 2, [*sentences[1:], sentences[0]]
     return [
@@ -49,10 +49,10 @@ def framed_rows(tokenizer: Tokenizer, frame: Frame, context: int, texts: Sequenc
 
 
 class Probe(Generic[M]):
-    """A few rows of different lengths, and a model's full logits on them, which are `real` at some positions. Its laws
-    are checked as they are iterated over.
+    """A few rows of different lengths, and a model's logits on them; `real` marks the positions that are not padding.
+    Iterating over a probe checks its laws.
 
-    `inputs` are what the model takes: tokens, then segments (and types), each [..., positions]. They and the logits are
+    `inputs` are those of the model: tokens, then segments (and types), each [..., positions]. They and the logits are
     on the CPU, wherever the model is.
     """
 
@@ -113,7 +113,7 @@ class Probe(Generic[M]):
         return worst / float(self.full.abs().max())
 
     def explicit(self) -> Tensor:
-        """By the explicit weights that training and pictures use, in place of the kernel of inference."""
+        """With the explicit weights that training and recording use, instead of the fused kernel."""
         with torch.enable_grad():
             return self.read(*self.inputs).detach()
 
@@ -128,7 +128,7 @@ class Probe(Generic[M]):
 
 
 class CausalProbe(Probe[M]):
-    """Of a model that writes: `target` is how it continues, and `embedding` where that enters."""
+    """A probe of a model that generates: `target` is what it generates, and `embedding` the module that embeds it."""
 
     def __init__(
         self, model: M, inputs: tuple[Tensor, ...], target: Tensor, real: Tensor, embedding: nn.Module
@@ -153,11 +153,11 @@ class CausalProbe(Probe[M]):
         yield from super().__iter__()
 
     def cached(self) -> Tensor:
-        """The logits, made a token at a time."""
+        """The logits, computed one token at a time."""
         raise AssertionError
 
     def searched(self) -> tuple[str, float]:
-        """Two searches that must agree: what they are, and how often they do not."""
+        """Two searches that must agree: their names, and the number of differences."""
         raise AssertionError
 
     def leak(self) -> float:
@@ -174,13 +174,13 @@ class CausalProbe(Probe[M]):
         worst, T = 0.0, self.target.shape[1]
         for position in range(T - 1):
             (gradient,) = torch.autograd.grad(logits[:, position].square().sum(), made[-1], retain_graph=True)
-            later = gradient[:, -T:][:, position + 1 :]  # the target comes last, be it alone or behind its source
+            later = gradient[:, -T:][:, position + 1 :]  # the target is last, alone or after its source
             worst = max(worst, float(later.abs().max()))
         return worst
 
 
 class RowsProbe(CausalProbe[LM]):
-    """Of a language model."""
+    """A probe of a language model."""
 
     def __init__(self, model: LM, rows: Sequence[list[int]], *, filler: int) -> None:
         self.rows = rows
@@ -189,7 +189,7 @@ class RowsProbe(CausalProbe[LM]):
 
     @torch.no_grad()
     def cached(self) -> Tensor:
-        """The first token is read as a prompt, and the others come one by one."""
+        """Reads the first token as a prompt, and the others one by one."""
         target = self.target.to(self.device)
         state = self.model.start(target[:, :1])
         steps = [self.full[:, 0]]
@@ -203,7 +203,7 @@ class RowsProbe(CausalProbe[LM]):
 
 
 class FramedProbe(Probe[M]):
-    """Of a model that reads texts in a frame; without `real`, of what it says of each token."""
+    """A probe of a model that reads framed texts; without `real`, it has an answer for each token."""
 
     def __init__(self, model: M, rows: Sequence[Framed], real: Tensor | None = None) -> None:
         self.rows, inputs = rows, self.inputs_of(rows)
@@ -219,7 +219,7 @@ class FramedProbe(Probe[M]):
 
 @runtime_checkable
 class TokenServed(Protocol):
-    """A finished model that says something of each token, by an encoder."""
+    """A finished encoder that has an answer for each token."""
 
     model: TokenClassifier
     tokenizer: Tokenizer
@@ -229,7 +229,7 @@ class TokenServed(Protocol):
 
 
 class TokenProbe(FramedProbe[TokenClassifier]):
-    """A token classifier's logits [rows, positions, answers]; every other row is a pair of texts."""
+    """A token classifier's logits [rows, positions, answers]; every second row is a pair of texts."""
 
     def __init__(self, served: TokenServed, texts: Sequence[str]) -> None:
         frame = Frame.of_encoder(served.tokenizer)
@@ -238,7 +238,7 @@ class TokenProbe(FramedProbe[TokenClassifier]):
 
 @runtime_checkable
 class PictureServed(Protocol):
-    """A finished model that sees whole pictures."""
+    """A finished model that reads whole pictures."""
 
     @property
     def model(self) -> ViT | Pyramid | DETR: ...
@@ -247,7 +247,7 @@ class PictureServed(Protocol):
 
 
 class PictureProbe(Probe[nn.Module]):
-    """Random pixels; all that is said of each picture is real, and nothing is padded."""
+    """A probe on random pixels: nothing is padded."""
 
     def __init__(self, served: PictureServed, texts: Sequence[str]) -> None:
         prepared, model = served.spec.preparation, served.model
@@ -269,7 +269,7 @@ class PictureProbe(Probe[nn.Module]):
 
 
 class LastLayer(nn.Module):
-    """What a detector's last layer says of classes and boxes, side by side."""
+    """A detector's last layer: classes and boxes, concatenated."""
 
     def __init__(self, model: DETR) -> None:
         super().__init__()

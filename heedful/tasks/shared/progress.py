@@ -1,4 +1,4 @@
-"""How a training is told to a person: one line that changes at a terminal, a plain line now and then elsewhere."""
+"""Shows the progress of a training: a changing line at a terminal, a plain line now and then elsewhere."""
 
 import errno
 import io
@@ -18,7 +18,7 @@ EVERY = 15  # seconds between two plain lines
 
 @contextmanager
 def outliving_the_terminal() -> Iterator[None]:
-    """What is told in this block is lost where the terminal was closed, and nothing else is."""
+    """If the terminal has been closed, output inside this block is dropped, and the work continues."""
     try:
         yield
     except OSError as error:
@@ -39,7 +39,7 @@ class ProgressLine:
             self.console.print(text, markup=False)
 
     def follow(self, events: "Iterator[Event]") -> "Finished | None":
-        """Draws the events of a training up to the last, which is handed back."""
+        """Shows the events of a training, and returns the last one; None if the training did not finish."""
         from heedful.run.events import Finished, Measured, Note, Trained
 
         self.score = ""
@@ -72,7 +72,7 @@ class ProgressLine:
         return None
 
     def told(self, finished: "Finished", out: Path) -> None:
-        """The scores of a training that is over, and where to read more."""
+        """Prints the scores of a finished training, and where to read more."""
         for name, each in finished.scores.items():
             numbers = [in_words(key, value) for key, value in each.items() if not isinstance(value, str)]
             self.say(f"{name}: {', '.join(numbers)}")

@@ -1,4 +1,4 @@
-"""Answers to prompts put in order by people: what is asked next, and what was decided, which is kept as it comes."""
+"""People rank answers to prompts: which prompt comes next, and the judgements, which are saved one by one."""
 
 import json
 import re
@@ -23,17 +23,17 @@ FIX = "name answers by their numbers, the best first: 2 1 3; alike ones with =: 
 
 @dataclass(frozen=True)
 class Item:
-    """A prompt, and the answers to it that are to be put in order."""
+    """A prompt, and its answers, which are to be ranked."""
 
     prompt: str
     candidates: tuple[str, ...]
 
 
 class Ranking:
-    """The judgements of a file, which grows by what people decide; one process at a time."""
+    """The judgements in a file, to which people add; one process at a time."""
 
     def __init__(self, out: Path, prompts: Iterable[str], answers: Answers) -> None:
-        """Raises InputError for a file that holds something else, and StorageError for what is no file."""
+        """Raises InputError for a file that holds something else, and StorageError if `out` is not a file."""
         self.out, self.prompts, self._answers = out, list(dict.fromkeys(prompts)), answers
         if out.exists():
             files.refuse_other_than_files(out)
@@ -41,7 +41,7 @@ class Ranking:
         self._lock = threading.RLock()
 
     def next(self, who: str) -> Item | None:
-        """What this person has not judged yet; None where that is all. Prompts with one answer alone are not asked."""
+        """The next item for this person; None if all are judged. Prompts with a single answer are skipped."""
         done = {one.prompt for one in self.judgements if one.who == who}
         for prompt in self.prompts:
             if prompt not in done and len(candidates := self._answers(prompt)) > 1:
@@ -49,11 +49,11 @@ class Ranking:
         return None
 
     def count(self, who: str) -> int:
-        """How many of the prompts this person has judged or passed over."""
+        """How many of the prompts this person has judged or skipped."""
         return len({one.prompt for one in self.judgements if one.who == who} & set(self.prompts))
 
     def judge(self, who: str, item: Item, order: Order) -> None:
-        """Keeps an order of an item's answers; an empty one passes it over. Raises InputError or StorageError."""
+        """Saves an order of an item's answers; an empty order skips it. Raises InputError or StorageError."""
         numbers = [number for group in order for number in group]
         if len(set(numbers)) < len(numbers) or not all(0 <= number < len(item.candidates) for number in numbers):
             raise InputError("an order that names an answer twice, or one that is not there", fix=FIX)
@@ -64,7 +64,7 @@ class Ranking:
             self.judgements.append(made)
 
     def undo(self, who: str) -> bool:
-        """Takes this person's last judgement back; False where there is none."""
+        """Removes this person's last judgement; False if there is none."""
         with self._lock:
             last = max((i for i, one in enumerate(self.judgements) if one.who == who), default=None)
             if last is None:
@@ -75,7 +75,7 @@ class Ranking:
             return True
 
     def agreement(self) -> dict[str, float | int]:
-        """Of all who judged the same answers; a person's last word counts."""
+        """The agreement of all who judged the same answers; a person's last judgement counts."""
         judged: dict[str, dict[str, Sequence[int]]] = {}
         for one in self.judgements:
             if one.order:
@@ -84,7 +84,7 @@ class Ranking:
 
 
 def order_in(text: str, count: int) -> Order:
-    """What a person means: "2 1=3", or "213" where there are at most 9; numbers are from 1. Raises InputError."""
+    """Parses an order: "2 1=3", or "213" where there are at most 9 answers; numbers begin at 1. Raises InputError."""
     plain = re.sub(r"\s*=\s*", "=", text.strip())
     words = plain.split() if " " in plain or count > 9 else re.findall(r"\d(?:=\d)*|\D+", plain)
     groups = [word.split("=") for word in words]
@@ -99,7 +99,7 @@ def order_in(text: str, count: int) -> Order:
 
 
 def in_terminal(ranking: Ranking, who: str) -> None:
-    """Until all is judged, or standard input ends."""
+    """Ranking in the terminal, until all is judged or standard input ends."""
     say(HELP)
     item = shown(ranking, who)
     while item is not None:

@@ -1,4 +1,4 @@
-"""What the models that understand texts share: reading sequences in batches of like length."""
+"""Shared by models with an answer for each token: reading sequences in batches of similar length."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ READ = 8192  # tokens that are read at a time
 
 @torch.inference_mode()
 def token_logits(model: TokenClassifier, sequences: Sequence[Framed]) -> list[Float[Tensor, "_ L"]]:
-    """The logits at each token of each sequence. Raises NonFiniteError."""
+    """The logits for each token of each sequence. Raises NonFiniteError."""
     lengths = [len(one.tokens) for one in sequences]
     found: list[Tensor] = [torch.empty(0)] * len(sequences)
     for group in of_like_length(lengths, READ):

@@ -1,4 +1,4 @@
-"""What finished models of several tasks share: how they are read from a run's folder, and what is told of them."""
+"""Shared by the finished models of several tasks: loading them from a run's folder, and facts about them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,25 +32,26 @@ S = TypeVar("S", bound=Served)
 
 @dataclass(frozen=True)
 class Reads:
-    """How a model reads texts, for who looks inside: its body, what stands around a text, how one becomes tokens, and
+    """How a model reads texts, for looking inside: its body, the tokens around a text, how a text is encoded, and
     whether the body reads one text at a time, two, or either."""
 
     body: LM | Encoder
     frame: Frame
     encode: Callable[[Sequence[str]], list[list[int]]]
     texts: Literal["one", "two", "either"] = "one"
-    sums_up: Literal["first", "last"] = "first"  # the token whose hidden state stands for the whole
-    says: bool = False  # whether the body has learnt to say the next token
-    names: Mapping[int, str] = field(default_factory=dict)  # of tokens that the tokenizer lacks
+    sums_up: Literal["first", "last"] = "first"  # the token whose hidden state stands for the whole text
+    says: bool = False  # whether the body was trained to predict the next token
+    names: Mapping[int, str] = field(default_factory=dict)  # of tokens that the tokenizer does not have
 
     def pieces(self, tokenizer: Tokenizer, tokens: Sequence[int]) -> list[str]:
-        """`readable_pieces`, and the names of tokens that the tokenizer lacks."""
+        """`readable_pieces`, with the names of tokens that the tokenizer does not have."""
         shown = readable_pieces(tokenizer, tokens)
         return [self.names.get(token, piece) for token, piece in zip(tokens, shown, strict=True)]
 
     def framed(self, text: str, pair: str | None, purpose: str) -> Framed:
-        """A text, or two, as the body reads them. `purpose`: what for. Raises InputError for an empty text, for
-        more tokens than it can read, and for a pair where it reads one text, or none where it reads two."""
+        """One text or two, as the body reads them. `purpose`: a verb for the error message. Raises InputError for an
+        empty text, for more tokens than it can read, for a pair where it reads one text, and for no pair where it reads
+        two."""
         first, *second = self.encode([text] if pair is None else [text, pair])
         if not first or second == [[]]:
             raise InputError(f"there is no text to {purpose}", fix="give one")
@@ -76,7 +77,7 @@ class TextReader(Served, Protocol):
 
 
 class TextModel(Opened, Generic[M]):
-    """A finished model of texts, and its tokenizer. `about` is what task.json says."""
+    """A finished model of texts, and its tokenizer. `about` is the content of task.json."""
 
     model: M
     task: ClassVar[str]  # in task.json
@@ -95,7 +96,7 @@ class TextModel(Opened, Generic[M]):
 
 
 class PictureModel(Opened, Generic[M]):
-    """A finished model that reads no text. `about` is what task.json says."""
+    """A finished model that reads no text. `about` is the content of task.json."""
 
     model: M
     task: ClassVar[str]
@@ -114,21 +115,22 @@ class PictureModel(Opened, Generic[M]):
 
 
 def in_bits(served: S, weights: str) -> S:
-    """A finished model with the weights of its linear maps in fewer bits (`heedful.apply.inference`): "int8", "int4",
-    or as they are, "float32". Raises InputError for other words, and for fewer bits away from a CPU."""
+    """The model, with the weights of its linear maps in fewer bits (`heedful.apply.inference`): "int8" or "int4";
+    "float32" leaves them as they are. Raises InputError for another word, and for fewer bits on another device than a
+    CPU."""
     if weights != "float32":
         for_inference(served.model, weights)
     return served
 
 
 def load_in_bits(load: Callable[..., S], run: Path, device: str, weights: str) -> S:
-    """The same of a run that a command names: `device` is a word that `chosen_device` knows."""
+    """Loads a run with weights in fewer bits, for a command: `device` is a word for `chosen_device`."""
     return in_bits(load(run, device=chosen_device(device, weights=weights)), weights)
 
 
 def by_library(row: Task, run: Path) -> tuple[Any, str]:
-    """The model by another library; or None, and why that cannot serve it or cannot answer as its task.json says: ""
-    where the row has no library."""
+    """The model in another library; or None and the reason: that library cannot hold the model, or not do what its
+    task.json asks. "" where the task has no such library."""
     load = next((load for engine in row.engines.values() if (load := engine().load) is not None), None)
     if load is None:
         return None, ""
@@ -141,8 +143,9 @@ def by_library(row: Task, run: Path) -> tuple[Any, str]:
 
 
 def load_by(row: Task, run: Path, *, device: str, engine: str | None, weights: str) -> Any:
-    """The model itself, which answers unless an engine is asked for, or by "auto" another library, where it can: on a
-    CPU, in float32. Raises InputError for an engine that the task has not, or that does not serve this."""
+    """Loads a run. `engine`: None or "own" for our own code, the name of another library, or "auto" for that library
+    where it can be used: on a CPU, in float32. Raises InputError for an engine that the task does not have, or that
+    cannot do this."""
     if engine == "auto" and device == "cpu" and weights == "float32":
         fast, _ = by_library(row, run)
         if fast is not None:
@@ -162,7 +165,8 @@ def load_by(row: Task, run: Path, *, device: str, engine: str | None, weights: s
 
 
 def refuse_run_of_another(run: str | Path, task: str, purpose: str) -> None:
-    """Raises InputError for a run of another task, and MissingError for no run, before a model is read."""
+    """Raises OtherTaskError for a run of another task, and MissingError where there is no run, before reading a
+    model."""
     refuse_other(task_name(Path(run))[1], run, task, purpose)
 
 
@@ -173,41 +177,41 @@ def refuse_other(about: dict[str, Any], run: str | Path, task: str, purpose: str
 
 
 def spec_of(kind: type[Spec], about: dict[str, Any]) -> Spec:
-    """What task.json says beside the task's name, and the family of the Hub that the model came from."""
+    """The content of task.json, without the task's name and the Hub's family."""
     own = {key: value for key, value in about.items() if key not in ("task", "family")}
     return from_json(kind, own, where="task.json")
 
 
 def refuse_nan_answers(answers: Tensor, what: str = "answers") -> None:
-    """Raises NonFiniteError."""
+    """Raises NonFiniteError where there is a NaN."""
     if answers.isnan().any():
         raise NonFiniteError(f"the model's {what} are not finite", fix="train it with a lower train.lr")
 
 
 def opened(files: Sequence[str | Path], preparation: Preparation) -> ImageFiles:
-    """Pictures to use a model on, which are not kept."""
+    """Picture files to use a model on; they are not kept in memory."""
     return ImageFiles([ImageFile(Path(file)) for file in files], channels=preparation.channels, most=0)
 
 
 def text_facts(saved: Saved, context: int | None) -> dict[str, Any]:
-    """What `heed info` tells of a run on texts."""
+    """What `heed info` prints about a run on texts."""
     assert saved.tokenizers is not None
     return {"task": saved.about["task"], "vocabulary": saved.tokenizers[0].size, "context": context}
 
 
 def body_facts(saved: Saved) -> dict[str, Any]:
-    """The same of a run whose model is a body, or a head on one."""
+    """The same for a run whose model has an embedding with a context length."""
     return text_facts(saved, saved.config.embed.context_length)
 
 
 def picture_facts(saved: Saved, labels: tuple[str, ...], seen: Preparation) -> dict[str, Any]:
-    """What `heed info` tells of a run that says labels of pictures."""
+    """What `heed info` prints about a run that labels pictures."""
     answers = ", ".join(labels) if len(labels) <= 20 else f"{len(labels):,} labels"
     return {"task": saved.about["task"], "answers": answers, "pictures": size_in_words(seen)}
 
 
 def size_in_words(seen: Preparation) -> str:
-    """How large pictures are made for a model."""
+    """The size to which pictures are resized, in words."""
     size = " x ".join(map(str, seen.crop or seen.resize)) or "any"
     if seen.longest is not None and not seen.crop:
         size = f"edges of {size} to {seen.longest}"

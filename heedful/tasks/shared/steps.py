@@ -1,4 +1,5 @@
-"""A text step by step: the likeliest tokens at each, what sampling makes of them, and what was said.
+"""Decoding step by step: the likeliest tokens of each step, their probabilities after sampling filters, and the token
+that was chosen.
 
 T steps, V tokens in the vocabulary.
 """
@@ -23,8 +24,8 @@ MOST_STEPS, MOST_TOKENS = 64, 2000
 
 
 class TokenCandidate(TypedDict):
-    """A token that may come: as a piece to read, as the text that it adds, and its probability, as the model has it and
-    `after` the settings, where 0 is cut."""
+    """A candidate for the next token: its readable piece, the text that it adds, and its probability `before` and
+    `after` the sampling settings; 0 is cut off."""
 
     token: int
     piece: str
@@ -34,8 +35,8 @@ class TokenCandidate(TypedDict):
 
 
 class DecodingStep(TypedDict):
-    """The likeliest tokens, the one that was said, the entropy of all (bits), and the log-probability (nats) of all
-    that was said up to and with this one."""
+    """The likeliest tokens, the token that was chosen, the entropy of the distribution (bits), and the log-probability
+    (nats) of all tokens so far."""
 
     top: list[TokenCandidate]
     said: TokenCandidate
@@ -50,8 +51,8 @@ class Stepped(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class StepsOptions:
-    """`chosen` are the tokens that are said first, whatever the model would say; they are continued greedily. Told are
-    the steps from number `first` on, at most `most` of them, with the `top` likeliest tokens of each."""
+    """`chosen` tokens come first, whatever the model would choose; greedy decoding continues them. The answer has the
+    steps from number `first` on, at most `most` of them, with the `top` likeliest tokens of each."""
 
     chosen: tuple[int, ...] = ()
     first: int = 0
@@ -82,7 +83,7 @@ def steps_of(
     before: Sequence[int] = (),
     forbidden: tuple[int, ...] = (),
 ) -> list[DecodingStep]:
-    """What is told of a text whose token `said[t]` was said with `logits[t]`, after the tokens `before`."""
+    """The steps of a text whose token `said[t]` was chosen by `logits[t]`, after the tokens `before`."""
     chances = logits.float().log_softmax(-1)
     shaped = _shaped(logits.float(), Sampling(**options.sampling), forbidden)
     spoken = chances[range(len(said)), list(said)].cumsum(0).tolist()
@@ -114,7 +115,7 @@ def steps_of(
 
 
 def _shaped(logits: Float[Tensor, "T V"], sampling: Sampling, forbidden: tuple[int, ...]) -> Float[Tensor, "T V"]:
-    """The probabilities that tokens are drawn by."""
+    """The probabilities after the sampling filters."""
     nothing = torch.empty(len(logits), 0, dtype=torch.long)
     scores = Forbid(forbidden)(nothing, logits.clone())
     filters = sampling_filters(sampling)

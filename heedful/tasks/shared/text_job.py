@@ -1,4 +1,4 @@
-"""What the trainings on running text share that do not cut it into passages."""
+"""Shared by the trainings on running text that is not cut into passages."""
 
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -14,15 +14,15 @@ from heedful.run.start import Start, read_start
 from heedful.tasks.shared.sections import TextRecipe
 
 R = TypeVar("R", bound=TextRecipe)
-SHORTEST = 2000  # characters that say anything about a model
+SHORTEST = 2000  # characters of a text, below which measuring means little
 
 
 class TextJob(Job[R, Documents, M]):
-    """The documents as token ids, and the model to begin with, if any."""
+    """Documents as token ids, and the model to start from, if any."""
 
     unit: ClassVar = "documents"
     kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
-    hides: ClassVar[bool] = False  # a new tokenizer gets a token for what is hidden
+    hides: ClassVar[bool] = False  # whether a new tokenizer gets a mask token
     start: Start | None
     tokenizer: Tokenizer
 
@@ -45,7 +45,7 @@ class TextJob(Job[R, Documents, M]):
         return read_start(self.recipe, self.begun, self.recipe.task)
 
     def portion(self, valid: list[str], share: float) -> list[str]:
-        """Some of many documents, or the beginning of each of a few."""
+        """Some of the documents if there are many, or the beginning of each if there are few."""
         if round(share * len(valid)) >= FEWEST:
             return [valid[i] for i in spread(len(valid), share)]
         return [text[: max(SHORTEST, round(share * len(text)))] for text in valid]
@@ -64,6 +64,6 @@ class TextJob(Job[R, Documents, M]):
         return {"tokens": sum(map(len, self.documents)), "vocabulary": self.tokenizer.size}
 
     def started(self, kind: type) -> Any:
-        """The configuration of the model to begin with."""
+        """The configuration of the model to start from."""
         assert self.start is not None
         return from_json(kind, self.start.model["model"], where=f"{self.recipe.start_from}/config.json")

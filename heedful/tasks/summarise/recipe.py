@@ -1,4 +1,4 @@
-"""What a recipe of a summariser says: what one of a translator does, with other defaults."""
+"""The recipe of a summariser: that of a translator, with other defaults."""
 
 from typing import ClassVar, Literal
 

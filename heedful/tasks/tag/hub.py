@@ -1,4 +1,4 @@
-"""What stands beside the weights of a tagger on the Hub: its tokenizer, and what it calls its labels."""
+"""The files beside the weights of a tagger on the Hub: its tokenizer, and what it calls its labels."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a recipe of a tagger says."""
+"""The recipe of a tagger."""
 
 from typing import ClassVar, Literal
 

@@ -1,12 +1,12 @@
-"""Translations of sentences, from pairs of them (Vaswani et al. 2017; Bahdanau et al. 2015).
+"""Translation of sentences, learnt from pairs (Vaswani et al. 2017; Bahdanau et al. 2015).
 
-`train`, `use` and `cli` are as in every task: the job, the model in use, and the commands. What they are made of is in
+`train`, `use` and `cli` are as in every task: the job, the model in use, and the commands. Their parts are
 
-- `training`: what an epoch is, its loss, pairs that models write, and the card;
-- `searching`, `wishes`, `capitals` and `confidence`: how texts are searched for, what a translation must have, texts
-  in capitals, how sure it is;
-- `documents`: what is longer than a sentence; `pairs`: translations that are given; `inside`: looks into one;
-- `languages`: which directions and kinds of translations there are; `exchange`: other libraries, and the Hub.
+- `training`: epochs, losses, pairs that models write, and the model card;
+- `searching`, `wishes`, `capitals` and `confidence`: the search, words that a translation must or must not have, texts
+  in capitals, how sure a translation is;
+- `documents`: texts longer than a sentence, and files; `pairs`: given translations; `inside`: looking inside a model;
+- `languages`: directions and kinds of translations; `exchange`: other libraries, and the Hub.
 """
 
 from heedful.run.task import Inside, Lazy, Task, TrainOption

@@ -1,7 +1,7 @@
-"""Texts in CAPITALS: a model that has learnt from hardly any reads them in small letters, of which it knows the words.
+"""Texts in CAPITALS: a model that was trained on hardly any reads them in lower case, in which it knows the words.
 
-Cut into tokens such a text is mostly single letters, whose translation is nonsense. In small letters it is a sentence
-that lacks the capitals of rare names, and its translation is as good as that of one.
+As tokens, a text in capitals is mostly single letters, and its translation nonsense. In lower case it is a normal
+sentence, except for the capitals of rare names, and is translated as well as one.
 """
 
 import re
@@ -12,10 +12,10 @@ from heedful.data.documents.protected import PLACEHOLDER
 from heedful.data.text.headers import meaning
 
 Tokens = Callable[[Sequence[str]], Sequence[Sequence[int]]]
-FEWEST = 0.01  # of the sources that are in capitals, of which a model is left to read them as they are
+FEWEST = 0.01  # share of sources in capitals, from which the model reads them as they are
 READS_CAPITALS = "reads_capitals"  # of task.json
-WORDS = 2  # of two letters or more, of a text in capitals; fewer are names, such as NATO
-# What Turkish and Azerbaijani write for them.
+WORDS = 2  # that a text in capitals has at least, of two letters or more; fewer are names, such as NATO
+# The lower case of these letters in Turkish and Azerbaijani.
 DOTTED = str.maketrans({"I": "\N{LATIN SMALL LETTER DOTLESS I}", "İ": "i"})
 _WORD, _BEGIN = re.compile(r"[^\W\d_]{2,}"), re.compile(r"(?:^|[.!?]\s)\W*\w")
 _KEPT = re.compile(rf"{PLACEHOLDER.pattern} | \b[^\W\d_]\w*\d\w*", re.VERBOSE)  # and names with digits, such as MP3
@@ -23,10 +23,10 @@ _ENGLISH_I = re.compile(r"\bI\b")
 
 
 def in_capitals(text: str) -> bool:
-    """Whether a text has several words in capitals and no other letter, aside from placeholders and addresses: no
-    small one, but for the "ß" that few have a capital for, and none of a script without capitals."""
+    """Whether a text has several words in capitals and no other letters, apart from placeholders and addresses: no
+    lower case, except "ß", and no script without capitals."""
     text = text.replace("ß", "\N{LATIN CAPITAL LETTER SHARP S}")
-    if not _several(text):  # which is soonest known
+    if not _several(text):  # the quickest test
         return False
     own = _KEPT.sub(" ", text)
     return _several(own) and all(map(str.isupper, filter(str.isalpha, own)))
@@ -37,8 +37,9 @@ def _several(text: str) -> bool:
 
 
 def in_small_letters(text: str, language: str = "", tokens: Tokens | None = None) -> str:
-    """As many characters, each sentence with a capital where it begins; placeholders and addresses as they are. A word
-    that takes fewer `tokens` with a capital was learnt so, as names, months and German nouns are: it begins with one.
+    """The text in lower case, with the same number of characters. Sentences begin with a capital; placeholders and
+    addresses stay as they are. A word that has fewer `tokens` with a capital gets one: the model learnt it so, as it
+    does names, months and German nouns.
     """
     code = meaning(language)
     lower = (text.translate(DOTTED) if code in ("tr", "az") else text).lower()
@@ -60,11 +61,11 @@ def in_small_letters(text: str, language: str = "", tokens: Tokens | None = None
 
 
 def capitals_facts(sources: Sequence[str]) -> dict[str, bool]:
-    """What task.json keeps of the sources that are learnt from: that hardly any is in capitals; else nothing."""
+    """For task.json: a fact if hardly any training source is in capitals, otherwise nothing."""
     return {READS_CAPITALS: False} if sum(map(in_capitals, sources)) < FEWEST * len(sources) else {}
 
 
 def capitals_lost(about: Mapping[str, Any]) -> list[str]:
-    """What is told of a folder whose reader knows nothing of this, of a run with such a task.json."""
+    """A line for an export to a library that does not do this, for a run with such a task.json."""
     told = "there a text in CAPITALS is read as it is: the run itself reads it in small letters"
     return [] if about.get(READS_CAPITALS, True) else [told]

@@ -54,7 +54,7 @@ With = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationScoring:
-    """What `heed eval` is told for a translator."""
+    """The options of `heed eval` for a translator."""
 
     source: Annotated[
         str | None, typer.Option(help="A file, a sentence a line; with --data, a language or column.")
@@ -84,7 +84,7 @@ class TranslationScoring:
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationLook(LayerOptions):
-    """What `heed look` is told for a translator."""
+    """The options of `heed look` for a translator."""
 
     target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None
     to: To = ""
@@ -94,7 +94,7 @@ class TranslationLook(LayerOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationSearch:
-    """How `heed translate` is to search."""
+    """The search of `heed translate`."""
 
     beam: Beam = None
     n_best: Annotated[
@@ -122,7 +122,7 @@ class TranslationSearch:
 
 @dataclass(frozen=True, kw_only=True)
 class WordOptions:
-    """What its translations must have, or must not."""
+    """Words that the translations must have, or must not have."""
 
     prefix: Annotated[str | None, typer.Option(help="How each translation must begin.")] = None
     require: Annotated[
@@ -140,7 +140,7 @@ class WordOptions:
     ] = None
 
     def wishes(self, languages: tuple[str, str]) -> "Wishes":
-        """Tells how many terms there are."""
+        """The wishes; prints the number of terms."""
         from heedful.tasks.translate.wishes import wishes_of
 
         found = wishes_of(self.require or (), self.avoid or (), self.glossary, languages)
@@ -157,7 +157,7 @@ class WordOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationOutputOptions:
-    """What is told of each translation."""
+    """What is printed for each translation."""
 
     flag: Annotated[
         float | None,
@@ -178,7 +178,7 @@ class TranslationOutputOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentOptions:
-    """Which documents."""
+    """The documents to translate."""
 
     file: Annotated[
         list[Path] | None,
@@ -191,7 +191,7 @@ class DocumentOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TranslatorOptions:
-    """Which model, of which languages, and where it computes."""
+    """The model, its languages, and the device."""
 
     to: To = ""
     from_language: FromLanguage = ""
@@ -206,7 +206,7 @@ class TranslatorOptions:
     weights: Weights = "float32"
 
     def load(self, run: Path, *, own: bool) -> "Translator":
-        """`own`: something is asked for that another library cannot do."""
+        """`own`: another library cannot do what is asked for."""
         from heedful.run.device import chosen_device
         from heedful.tasks.translate.load import load_together
 
@@ -263,7 +263,7 @@ def write_texts(
     answer: TranslationOutputOptions,
     model: TranslatorOptions,
 ) -> None:
-    """`heed translate` of sentences, or of standard input line by line."""
+    """`heed translate` for sentences, or for standard input line by line."""
     import torch
 
     from heedful.tasks.translate.load import load_translator
@@ -315,7 +315,7 @@ def write_documents(
     answer: TranslationOutputOptions,
     processes: int | None,
 ) -> None:
-    """`heed translate` of documents. Raises InputError for words that every sentence of them would have to have."""
+    """`heed translate` for documents. Raises InputError for required words: every sentence would have to have them."""
     import torch
 
     from heedful.tasks.translate.documents.files import translate_documents

@@ -1,11 +1,11 @@
-"""How sure a translation is, as a whole and word by word: the model's probabilities, and how often such come true.
+"""How sure a translation is, as a whole and word by word: the model's probabilities, calibrated on validation data.
 
-A word is as probable as its tokens together, each after all before it, and a translation as the geometric mean of its
-tokens, the end token among them (Fomicheva et al. 2020, section 3.1). What such a figure is worth differs from model to
-model. So it is mapped by a sigmoid of its log-odds, with Platt's targets (Platt 1999, section 2.2), which is fitted on
-validation data: a word is right where the reference has it, as often as it is said, and a translation where its chrF is
-50 or more. The error of the mapping is the expected calibration error (Guo et al. 2017, section 2): the mean distance
-of confidence and accuracy over ten bins, of one half of the data by what was fitted on the other.
+The probability of a word is that of its tokens together, each given all before it; that of a translation is the
+geometric mean of its tokens, including the end token (Fomicheva et al. 2020, section 3.1). What these figures mean
+differs from model to model. So a sigmoid of the log-odds, with Platt's targets (Platt 1999, section 2.2), is fitted on
+validation data: a word counts as right if the reference has it, as often as it is said, and a translation if its chrF
+is 50 or more. The error is the expected calibration error (Guo et al. 2017, section 2): the mean distance between
+confidence and accuracy over ten bins, on each half of the data with the sigmoid that was fitted on the other half.
 
 N texts or words.
 """
@@ -39,12 +39,12 @@ from heedful.training.optimizers import LBFGS
 if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
 
-FILE, KEY = "confidence.json", "confidence"  # of a run's folder, and of what is known of the model
-GOOD = 50.0  # chrF of a translation that counts as right
-FEWEST = 20  # translations that a mapping is fitted on
+FILE, KEY = "confidence.json", "confidence"  # in a run's folder, and in `about`
+GOOD = 50.0  # chrF from which a translation counts as right
+FEWEST = 20  # translations that a calibration needs
 BINS = 10
 SPACE = "▁"
-SURE, NEVER = -1e-6, -50.0  # log-probabilities beyond which nothing is told apart
+SURE, NEVER = -1e-6, -50.0  # log-probabilities are clamped to between these
 
 Ids = Sequence[int]
 
@@ -56,8 +56,8 @@ class WordConfidence(TypedDict):
 
 @dataclass(frozen=True)
 class WordLikelihoods:
-    """A translation's words with their log-probabilities (nats); the sum of all its tokens', and how many there are,
-    its end among them."""
+    """A translation's words with their log-probabilities (nats); the sum over all its tokens, including the end token,
+    and their number."""
 
     words: tuple[tuple[str, float], ...] = ()
     total: float = 0.0
@@ -68,14 +68,14 @@ class WordLikelihoods:
         return self.total / max(1, self.tokens)
 
     def __add__(self, other: "WordLikelihoods") -> "WordLikelihoods":
-        """Of two texts, one after the other."""
+        """For two texts, one after the other."""
         return WordLikelihoods(self.words + other.words, self.total + other.total, self.tokens + other.tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sigmoid:
-    """What becomes of log-odds, how far off that is, how far the probabilities themselves are, and of how many the two
-    errors are."""
+    """A calibration: slope and intercept on the log-odds, its calibration error, that of the uncalibrated
+    probabilities, and the number of examples of both errors."""
 
     slope: float
     intercept: float
@@ -89,7 +89,7 @@ class Sigmoid:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """`chrf` is that of a translation that counts as right."""
+    """`chrf`: that from which a translation counts as right."""
 
     sentence: Sigmoid
     word: Sigmoid
@@ -109,8 +109,7 @@ def calibration_of(about: dict[str, Any]) -> Calibration | None:
 
 
 def sentence_confidence(said: WordLikelihoods, calibration: Calibration | None) -> float:
-    """Without a calibration the probability itself. Of a text without words it is 1, and of a translation without any,
-    which no reference is like, 0."""
+    """Without a calibration it is the probability itself; 1 for a blank text, and 0 for a translation without words."""
     if not said.words:
         return 0.0 if said.tokens else 1.0
     return math.exp(said.mean) if calibration is None else calibration.sentence(said.mean)
@@ -122,13 +121,13 @@ def word_confidences(said: WordLikelihoods, calibration: Calibration | None) -> 
 
 
 def refuse_no_probability(flag: float | None) -> None:
-    """Raises InputError for what no confidence is less than, or all are."""
+    """Raises InputError unless the threshold is from 0 to 1."""
     if flag is not None and not (isinstance(flag, Real) and 0 <= flag <= 1):
         raise InputError(f"{flag!r} is no probability", where="flag", fix="give a number from 0 to 1: 0.4")
 
 
 def doubtful(confidence: float, words: Sequence[WordConfidence], flag: float) -> str:
-    """What is told of a translation that a person should read first: one less sure than `flag`; "" of another."""
+    """The warning about a translation with less confidence than `flag`; "" for another."""
     if confidence >= flag:
         return ""
     told = f"confidence {confidence:.2f}, below {flag:g}"
@@ -136,7 +135,7 @@ def doubtful(confidence: float, words: Sequence[WordConfidence], flag: float) ->
 
 
 def likelihood_of(tokenizer: Tokenizer, tokens: Ids, logprobs: Sequence[float]) -> WordLikelihoods:
-    """Of a translation's tokens; their log-probabilities may have one more, that of its end."""
+    """From a translation's tokens and their log-probabilities, which may include that of the end token."""
     words = tuple(
         (tokenizer.decode(list(tokens[place.start : place.stop])).strip(), sum(logprobs[place.start : place.stop], 0.0))
         for place in words_of(tokenizer, tokens)
@@ -145,8 +144,8 @@ def likelihood_of(tokenizer: Tokenizer, tokens: Ids, logprobs: Sequence[float]) 
 
 
 def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:
-    """Which tokens are each word's: one begins where there is a space before it, and with each character of a
-    script that has no spaces. Marks are in none."""
+    """The tokens of each word. A word begins after a space, and at each character of a script without spaces. Control
+    tokens belong to no word."""
     found: list[range] = []
     apart = True
     for place, (token, piece) in enumerate(zip(ids, tokenizer.pieces(list(ids)), strict=True)):
@@ -163,7 +162,7 @@ def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:
 
 
 def read_calibration(run: Path) -> dict[str, Any]:
-    """What a run's folder adds to its task.json: nothing, where it was never calibrated."""
+    """What confidence.json adds to task.json; nothing if the run was never calibrated."""
     return {KEY: files.read_json(run / FILE)} if (run / FILE).is_file() else {}
 
 
@@ -172,7 +171,7 @@ def write_calibration(run: Path, calibration: Calibration) -> None:
 
 
 def calibrated(translator: "Translator", pairs: Pairs) -> Calibration | None:
-    """Fitted on the translations of pairs, as the translator searches by itself; None where they are too few."""
+    """A calibration, fitted on the translator's own translations of these pairs; None if there are too few."""
     if len(pairs) < FEWEST:
         return None
     made = translator.search_pairs(pairs, confidence=True)
@@ -192,8 +191,8 @@ def calibrated(translator: "Translator", pairs: Pairs) -> Calibration | None:
 
 
 def found_in(words: Sequence[str], references: Sequence[str]) -> list[bool]:
-    """Which words are in the reference that has most of them, each as often as it is there. Signs around a word do not
-    count."""
+    """Which of the words are in the reference that has most of them, each at most as often as it is there. Punctuation
+    around a word is ignored."""
     told = []
     for reference in references:
         left, own = Counter(map(_bare, _words(reference))), []
@@ -205,7 +204,7 @@ def found_in(words: Sequence[str], references: Sequence[str]) -> list[bool]:
 
 
 def _words(text: str) -> list[str]:
-    """As `words_of` parts them."""
+    """The words of a text, split as `words_of` does."""
     apart = "".join(f" {letter}" if unicodedata.east_asian_width(letter) == "W" else letter for letter in text)
     return apart.split()
 
@@ -220,9 +219,10 @@ def log_odds(logprob: float) -> float:
 
 
 def _mapped(found: Sequence[Sequence[tuple[float, bool]]]) -> Sigmoid:
-    """Fitted on the log-probabilities of each text, and whether they came true."""
+    """A calibration from, for each text, log-probabilities and whether they were right."""
     halves = [_columns(found[half::2]) for half in (0, 1)]
-    chances = [_apply(_fitted(*other), own[0]) for own, other in zip(halves, halves[::-1], strict=True)]
+    lines = [_fitted(*other) for other in halves[::-1]]  # each half by what was fitted on the other
+    chances = [(line[0] * own[0] + line[1]).sigmoid() for line, own in zip(lines, halves, strict=True)]
     right = torch.cat([own[1] for own in halves])
     odds, came = _columns(found)
     slope, intercept = _fitted(odds, came).tolist()
@@ -235,12 +235,8 @@ def _columns(found: Sequence[Sequence[tuple[float, bool]]]) -> tuple[Float[Tenso
     return torch.tensor(odds, dtype=torch.float64), torch.tensor([right for own in found for _, right in own])
 
 
-def _apply(weights: Float[Tensor, "2"], odds: Float[Tensor, "N"]) -> Float[Tensor, "N"]:
-    return (weights[0] * odds + weights[1]).sigmoid()
-
-
 def _fitted(odds: Float[Tensor, "N"], right: Bool[Tensor, "N"]) -> Float[Tensor, "2"]:
-    """The slope and the intercept of the greatest likelihood."""
+    """The slope and the intercept of maximum likelihood."""
     yes, no = int(right.sum()), int((~right).sum())
     target = torch.where(right, (yes + 1) / (yes + 2), 1 / (no + 2)).double()
     weights = torch.tensor([1.0, 0.0], dtype=torch.float64, requires_grad=True)

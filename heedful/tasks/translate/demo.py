@@ -1,4 +1,4 @@
-"""The demonstration: a translator trained on the phrasebook, used, and looked into, without a download."""
+"""The demonstration: trains a translator on the phrasebook, uses it, and looks inside, without a download."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,12 +20,12 @@ from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.use import Translator
 
 PAIRS, TESTED = 60_000, 1_000
-LABEL = "reference  "  # as wide as each label of a sample
+LABEL = "reference  "  # all labels of a sample have this width
 SHOWN = "My brother is going to buy three red apples."
 
 
 def demo_recipe(settings: Sequence[str] = ()) -> TranslateRecipe:
-    """Enough steps to get 96 % right, or what four minutes allow: two cores with AVX2 alone make some 900 of them."""
+    """Enough steps to get 96 % right, or as many as four minutes allow: about 900 on two cores with AVX2 only."""
     recipe = TranslateRecipe.model_validate(
         {
             "preset": "transformer-small",
@@ -73,7 +73,7 @@ def train_demo(out: Path, recipe: TranslateRecipe, device: str = "auto") -> Iter
 
 
 def _first_right(sample: str | bytes) -> tuple[str, str] | None:
-    """Of the translations that a measurement shows: the first that is the reference, and its source."""
+    """The first translation in a measurement's sample that equals the reference, and its source."""
     assert isinstance(sample, str)
     for shown in sample.strip().split("\n\n"):
         source, made, reference = (line[len(LABEL) :] for line in shown.split("\n"))
@@ -83,7 +83,7 @@ def _first_right(sample: str | bytes) -> tuple[str, str] | None:
 
 
 def examples(out: Path) -> list[tuple[str, str]]:
-    """Five unseen sentences, each of another kind, and what the trained model makes of them."""
+    """Five unseen sentences of different kinds, and their translations by the trained model."""
     book = phrasebook(PAIRS, seed=1)
     first: dict[str, str] = {}
     for source, _ in book.test:
@@ -94,7 +94,7 @@ def examples(out: Path) -> list[tuple[str, str]]:
 
 
 def pictures(out: Path) -> tuple[Path, Path]:
-    """A picture of the cross-attention and a page of all attention, written into the run's folder."""
+    """Writes a picture of the cross-attention, and a page with all attention, into the run's folder."""
     looked = look_at_translation(Translator.load(out), SHOWN)
     paths = out / "plots" / "attention.png", out / "plots" / "attention.html"
     for path in paths:

@@ -1,7 +1,7 @@
-"""Models of several languages: which tokens name them, where these stand, and how a direction is asked for.
+"""Models of several languages: the tokens that name them, where these tokens stand, and how a direction is chosen.
 
-task.json keeps it under `languages`; its `source` and `target` are the direction that is taken unless another is asked
-for, and "" where one has to be.
+task.json has this under `languages`; its `source` and `target` are the default direction, and "" where one must be
+given.
 """
 
 import re
@@ -21,19 +21,19 @@ from heedful.errors import InputError
 from heedful.run.start import Start
 
 KEY = "languages"
-TAGS = "tags"  # the ids of the tokens that ask for a kind of translation, by its name
-TAGGED = "tagged"  # the one of them that is asked for
+TAGS = "tags"  # the ids of the tokens that ask for a kind of translation, by name
+TAGGED = "tagged"  # the kind that is asked for
 MOST_TAGS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Languages:
-    """`tokens` are the ids of languages by their names. A source's language stands before it, or after its end
-    (Liu et al. 2020); the target's is said first (Tang et al. 2020; Fan et al. 2020), starts decoding in place of the
-    token that does (Liu et al. 2020), or stands before the source (Johnson et al. 2017).
+    """`tokens` are the ids of the languages' tokens, by name. The source's language stands before the source, or after
+    its end (Liu et al. 2020). The target's is the first token of the target (Tang et al. 2020; Fan et al. 2020), starts
+    decoding instead of the usual token (Liu et al. 2020), or stands before the source (Johnson et al. 2017).
 
-    `prefixes` are texts before a source, by the direction (Raffel et al. 2020); `directions` those that were learnt,
-    where not every one can be asked for.
+    `prefixes` are texts before a source, by direction (Raffel et al. 2020); `directions` are the trained ones, if not
+    all can be asked for.
     """
 
     tokens: dict[str, int] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Languages:
         return self.directions or tuple(self.prefixes)
 
     def names(self, side: Literal["source", "target"]) -> list[str]:
-        """Those that can be translated from, or to."""
+        """The languages that can be translated from, or to."""
         index = 0 if side == "source" else 1
         return list(dict.fromkeys(each.split(ARROW)[index] for each in self.learnt)) or list(self.tokens)
 
@@ -62,7 +62,7 @@ class Languages:
         return self.prefixes.get(f"{source}{ARROW}{target}", "").rstrip()
 
     def around(self, source: str, target: str, tokenizer: Tokenizer) -> dict[str, Any]:
-        """What stands around a text of this direction, as task.json says it; "" is a language that is not told."""
+        """The tokens around a text of this direction, as in task.json; "" is an unknown language."""
         before = tokenizer.encode([self.prefix(source, target)])[0]
         after, begin = [tokenizer.eos], list[int]()
         if source and self.source:
@@ -72,14 +72,14 @@ class Languages:
         return {"before": before, "after": after, "begin": begin}
 
     def start(self, target: str) -> int | None:
-        """The token that decoding starts with, where the target's language is that."""
+        """The token that decoding starts with, if that is the target's language."""
         return self.tokens[target] if target and self.target == "start" else None
 
     def direction(self, source: str, target: str, *, given: tuple[str, str]) -> tuple[str, str]:
-        """The names of two languages as the model has them; "" is what it has `given`. Raises InputError for one that
-        it does not have, or two between which it does not translate."""
+        """The model's names of two languages; "" stands for that of `given`. Raises InputError for a language that the
+        model does not have, and for a direction that it does not translate."""
         asked = source, target
-        told = not source or self.source or self.learnt  # a language that no token tells is any
+        told = not source or self.source or self.learnt  # otherwise the source may be in any language
         source = (named(source, self.names("source"), "--from-language") if told else source) if source else given[0]
         target = named(target, self.names("target"), "--to") if target else given[1]
         if self._lacks(source, target):
@@ -88,7 +88,7 @@ class Languages:
                 for one, other in self.pairs()
                 if (one == source or not asked[0]) and (other == target or not asked[1])
             ]
-            if len(left) == 1:  # the only one from or to what is asked for
+            if len(left) == 1:  # the only direction with the language that was given
                 source, target = left[0]
         if self._lacks(source, target):
             what = f"it does not translate {source} to {target}"
@@ -96,14 +96,14 @@ class Languages:
         return source, target
 
     def _lacks(self, source: str, target: str) -> bool:
-        """Whether not every direction was learnt, and this one was not."""
+        """Whether the model cannot translate this direction."""
         return bool(self.learnt) and f"{source}{ARROW}{target}" not in self.learnt
 
 
 @dataclass(frozen=True, kw_only=True)
 class DirectionOptions:
-    """Of a model of several languages, or kinds of translations, those that are asked for: as `--to`, `--from-language`
-    and `--tag` name them; "" is what the model has by default."""
+    """The languages and the kind of translation that are asked for, as by `--to`, `--from-language` and `--tag`; "" is
+    the model's default."""
 
     to: str = ""
     from_language: str = ""
@@ -112,13 +112,13 @@ class DirectionOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DirectionByEitherName(DirectionOptions):
-    """The same, where no `target` is a translation."""
+    """The same, with second names for the languages."""
 
-    source: str = ""  # another name of `from_language`
-    target: str = ""  # and of `to`
+    source: str = ""  # another name for `from_language`
+    target: str = ""  # another name for `to`
 
     def asked(self) -> tuple[str, str, str]:
-        """The two languages, and the tag. Raises InputError for a language that is said by both of its names."""
+        """The two languages, and the tag. Raises InputError where a language is given by both names."""
         for name, other in (("to", "target"), ("from_language", "source")):
             if getattr(self, name) and getattr(self, other):
                 what = "two names of the same, each with a language"
@@ -127,7 +127,7 @@ class DirectionByEitherName(DirectionOptions):
 
 
 def named(name: str, among: Sequence[str], option: str) -> str:
-    """The language of `among` that a name means: by its letters, or the only one that is the same language ("fr" is
+    """The language of `among` with this name, ignoring case, or the only one that is the same language ("fr" is
     "fra_Latn"). Raises InputError."""
     plain = {each.lower(): each for each in among}
     if name.lower() in plain:
@@ -142,7 +142,7 @@ def named(name: str, among: Sequence[str], option: str) -> str:
 
 
 def refuse_untold(languages: Languages, source: str, target: str, *, where: str) -> None:
-    """Raises InputError where pairs do not say which languages of a model they are in."""
+    """Raises InputError where the languages of pairs are unknown, or are not a direction of the model."""
     try:
         if unsaid := {source, target} & {SOURCE, TARGET}:
             raise InputError(f"which language is its {min(unsaid)} in? The model has several")
@@ -154,18 +154,18 @@ def refuse_untold(languages: Languages, source: str, target: str, *, where: str)
 
 
 def languages_in(about: Mapping[str, Any]) -> Languages | None:
-    """What task.json says of several languages; None of a model of one direction."""
+    """The languages in task.json; None for a model of one direction."""
     return from_json(Languages, about[KEY], where="task.json: languages") if KEY in about else None
 
 
 def as_told(languages: Languages) -> dict[str, Any]:
-    """As task.json keeps it."""
+    """The form in task.json."""
     return {key: value for key, value in to_json(languages).items() if value}
 
 
 def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
-    """A model to begin with, in the direction of pairs whose sides are called so, and a line that says what that adds
-    to the texts. Raises InputError where it has no such language, and one has to be told."""
+    """The model to start from, set to the direction of pairs with these sides, and a line that says what that adds to
+    the texts. Raises InputError where the model does not have such a language, but needs one."""
     languages = languages_in(start.around)
     if languages is None:
         return start, ""
@@ -189,8 +189,8 @@ def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
 
 
 def _in_new_direction(start: Start, languages: Languages, source: str, target: str) -> tuple[Start, str]:
-    """A model to begin with that has a token for each target alone, in a direction that it has not learnt: one more,
-    where it has the target's token, and else the only one, without any."""
+    """The model to start from, set to a direction that it was not trained on; it has tokens only for targets. With the
+    target's token this is an additional direction; without it, the model's only one."""
     try:
         target = named(target, list(languages.tokens), "--to")
     except InputError:
@@ -203,17 +203,17 @@ def _in_new_direction(start: Start, languages: Languages, source: str, target: s
 
 
 def token_of(name: str) -> str:
-    """The control token that asks for a language, in a vocabulary that is made here."""
+    """The control token for a target language, in a vocabulary that is made here."""
     return f"<|to_{re.sub(r'[^A-Za-z0-9_]', '_', name)}|>"
 
 
 def tag_token(name: str) -> str:
-    """The control token that asks for a kind of translation (Sennrich et al. 2016, Controlling politeness)."""
+    """The control token for a kind of translation (Sennrich et al. 2016, Controlling politeness)."""
     return f"<|tag_{re.sub(r'[^A-Za-z0-9_]', '_', name)}|>"
 
 
 def tags_said(parts: Iterable[Pairs]) -> list[str]:
-    """The tags of pairs, the most frequent first. Raises InputError where there are too many to be kinds."""
+    """The tags of pairs, the most frequent first. Raises InputError where there are too many."""
     counted = Counter(tag for part in parts for tag in part.tags if tag)
     if len(counted) > MOST_TAGS:
         fix = "name a column that says what kind a pair is of"
@@ -222,8 +222,8 @@ def tags_said(parts: Iterable[Pairs]) -> list[str]:
 
 
 def tags_of(names: Sequence[str], around: Mapping[str, Any], tokenizer: Tokenizer, *, where: str) -> dict[str, Any]:
-    """What task.json says of tags: of a model that training begins with, or of these in a new vocabulary. Raises
-    InputError for one that the model does not know."""
+    """The part of task.json about tags: those of the model that training starts from, or these in a new vocabulary.
+    Raises InputError for a tag that the model does not know."""
     tokens = around.get(TAGS) or {name: tokenizer.extra.get(tag_token(name)) for name in names}
     if unknown := [name for name in names if tokens.get(name) is None]:
         what = f"the model does not know the tag {unknown[0]!r}"
@@ -235,8 +235,8 @@ def tags_of(names: Sequence[str], around: Mapping[str, Any], tokenizer: Tokenize
 
 
 def tagged(about: Mapping[str, Any], tag: str) -> dict[str, Any]:
-    """What task.json says, where a translation of this kind is asked for: its token is the last before a source.
-    Raises InputError for one that was not learnt."""
+    """task.json, set to translations of this kind: its token is the last one before a source. Raises InputError for an
+    unknown tag."""
     tokens = about.get(TAGS, {})
     if tag not in tokens:
         what = f"no tag {tag!r}: there are {listed(tokens)}" if tokens else "this model has learnt no tags"
@@ -248,8 +248,8 @@ def tagged(about: Mapping[str, Any], tag: str) -> dict[str, Any]:
 def arounds_of(
     directions: Sequence[tuple[str, str]], around: Mapping[str, Any], tokenizer: Tokenizer, *, where: str = ""
 ) -> dict[tuple[str, str], dict[str, Any]]:
-    """What stands around the texts of each of several directions, of a model that training begins with, or of a new
-    one. Raises InputError where the model has one direction alone, or tells languages where no batch of several can."""
+    """The tokens around the texts of each direction, for the model that training starts from or for a new one. Raises
+    InputError where the model has only one direction, or marks languages in a way that a batch of several cannot."""
     if not directions:
         return {}
     languages, more = languages_in(around), dict[str, Any]()
@@ -277,8 +277,8 @@ def arounds_of(
 def redirected(
     about: Mapping[str, Any], source: str, target: str, tokenizer: Tokenizer
 ) -> tuple[dict[str, Any], int | None] | None:
-    """What task.json says, where another direction is asked for, and the token that decoding starts with, where the
-    target's language is that; None where nothing is another. Raises InputError for one that it does not have."""
+    """task.json, set to another direction, and the token that decoding starts with, if that is the target's language;
+    None if nothing changes. Raises InputError for a direction that the model does not have."""
     if not source and not target:
         return None
     given = str(about.get("source", "")), str(about.get("target", ""))
@@ -292,7 +292,7 @@ def redirected(
 
 
 def only_direction(source: str, target: str, *, given: tuple[str, str]) -> None:
-    """Raises InputError where a model of one direction is asked for another one."""
+    """Raises InputError where another direction is asked of a model that has one."""
     for name, known, option in ((source, given[0], "--from-language"), (target, given[1], "--to")):
         if name and name != known and (meaning(name) is None or meaning(name) != meaning(known)):
             what = f"{name!r}: this run translates {given[0]} to {given[1]} alone"
@@ -308,13 +308,13 @@ def in_a_line(languages: Languages) -> str:
 
 
 def languages_of(about: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What it translates from and to, as task.json names them; None of what writes summaries."""
+    """The languages that a model translates from and to, as in task.json; None for a model that writes summaries."""
     if about.get("scores") == "rouge":
         return None
     return str(about.get("source", "source")), str(about.get("target", "target"))
 
 
 def directions_of(about: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """All that it translates from and to, where it has several languages; none of another."""
+    """All directions of a model of several languages; none for another."""
     languages = languages_in(about)
     return [] if languages is None else languages.pairs()

@@ -1,4 +1,4 @@
-"""The laws that a translator must keep."""
+"""The laws of a translator."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from heedful.tasks.translate.use import Translator
 
 
 class TranslationProbe(CausalProbe[Any]):
-    """`options` are those of `greedy`, of searches that are to agree; it says the targets of the probe."""
+    """A probe on greedy translations. `options` are those of the two searches that must agree."""
 
     def __init__(self, model: Any, source: Tensor, segments: Tensor, *, filler: int, options: dict[str, Any]) -> None:
         self.source, self.segments = on_device((source, segments), device_of(model))

@@ -1,4 +1,4 @@
-"""A translator from a run's folder, by its own search or by another library's."""
+"""Loads translators, with our own search or with another library's."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from heedful.tasks.translate.use import Translator
 def load_together(
     runs: Sequence[Path], *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
 ) -> Translator:
-    """The first of the runs, which searches with the others. Raises InputError where their vocabularies differ."""
+    """The first run's translator, as an ensemble with the others. Raises InputError where their vocabularies differ."""
     first, *others = runs
     translator = load_translator(first, device=device, engine=engine, weights=weights)
     for run in others:
@@ -22,7 +22,7 @@ def load_together(
 def load_translator(
     run: Path, *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
 ) -> Translator:
-    """By "auto" CTranslate2 searches on a CPU, in float32, where it can serve the model. Raises InputError for an
-    engine that is not known, or that does not serve this device or such weights."""
+    """With "auto", CTranslate2 searches if it supports the model, on a CPU and in float32. Raises InputError for an
+    unknown engine, and for one that does not support the device or the weights."""
     translator: Translator = load_by(TRANSLATE, run, device=device, engine=engine, weights=weights)
     return translator

@@ -1,4 +1,4 @@
-"""What a recipe of a translator says."""
+"""The recipe of a translator."""
 
 from typing import ClassVar, Literal
 

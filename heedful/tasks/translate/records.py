@@ -1,4 +1,4 @@
-"""Translations as records: what a terminal prints, a server sends and Python returns."""
+"""Translations as records, which a terminal prints, a server sends and Python returns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Hypothetical(TypedDict):
-    """One of the best translations, as part of a record."""
+    """One hypothesis of a record."""
 
     text: str
     score: float
@@ -33,8 +33,8 @@ class Hypothetical(TypedDict):
 
 
 class Translated(TypedDict):
-    """An answer as a record. `confidence` and `words` are those of the first hypothesis; not `calibrated`, they are
-    probabilities of the model as they are."""
+    """A translation as a record. `confidence` and `words` are those of the first hypothesis; if not `calibrated`, they
+    are the model's plain probabilities."""
 
     source: str
     text: str
@@ -51,10 +51,10 @@ class Translated(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslateOptions(DirectionByEitherName):
-    """`decoding` are those keys of `Decoding` that are to be other than the model's own; `first` is the number of the
-    first text, which counts where translations are drawn. With `confidence` it is told how sure each translation and
-    its words are, and those less sure than `flag` are flagged. `glossary` has a term and its translation in each entry;
-    words that are required or to be avoided, and terms, are those of `tasks.translate.wishes`."""
+    """`decoding` has the keys of `Decoding` that differ from the model's own; `first` is the number of the first text,
+    which matters for sampling. With `confidence`, records say how sure the translations and their words are; those
+    below `flag` are flagged. `glossary` has a term and its translation in each entry; required words, words to avoid
+    and terms are those of `tasks.translate.wishes`."""
 
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
     prefix: str | None = None
@@ -103,7 +103,7 @@ def as_record(found: Translation, calibration: Calibration | None) -> Translated
 
 
 def flagged(record: Translated, flag: float) -> Translated:
-    """The record with whether a person should read it first, which its warning says as well."""
+    """The record with "flagged": whether its confidence is below `flag`; its warning says so too."""
     doubt = doubtful(record["confidence"], record["words"], flag)
     made: Translated = {**record, "flagged": bool(doubt)}
     if doubt:

@@ -1,4 +1,4 @@
-"""What a translator is worth: on a pair of files or on test sets, alone or beside another."""
+"""Scores a translator on a pair of files or on test sets, alone or in comparison with another."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -32,11 +32,11 @@ from heedful.tasks.translate.pairs.tagged import with_tags
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.use import Translator
 
-SURE = 0.05  # what is less probable by chance counts as a difference
+SURE = 0.05  # the p-value below which a difference counts
 
 
 def score_translator(translator: Translator, options: TranslationScoring) -> Iterator[Scored]:
-    """On a pair of files, or on the test sets of data as for training. Raises InputError or MissingError."""
+    """The scores on a pair of files, or on the test sets of data as for training. Raises InputError or MissingError."""
     tests, valid, told_of_data = _parts(translator, options)
     written = _outputs(options.out, [*tests])
     other = _other(translator, options)
@@ -77,12 +77,12 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
 
 
 def known(scores: Scores | Rouge) -> dict[str, Any]:
-    """As a record, without what was not asked for."""
+    """The scores as a record, without those that were not computed."""
     return {key: value for key, value in asdict(scores).items() if value is not None}
 
 
 def _to_be_calibrated(translator: Translator) -> Path:
-    """The folder that what is found is to be written into. Raises InputError, and StorageError where it cannot be."""
+    """The folder for the calibration. Raises InputError, and StorageError where it cannot be written."""
     if translator.run is None or translator.others:
         raise InputError("confidence is calibrated of one run", where="--calibrate", fix="leave out --with")
     files.need_access(translator.run)
@@ -90,7 +90,7 @@ def _to_be_calibrated(translator: Translator) -> Path:
 
 
 def _calibrated(translator: Translator, pairs: Pairs, run: Path) -> Scored:
-    """What is found is written into the run's folder. Raises InputError."""
+    """Calibrates on `pairs`, and writes the result into the run's folder. Raises InputError."""
     if (found := calibrated(translator, pairs)) is None:
         what = f"confidence is calibrated on {FEWEST} translations or more"
         raise InputError(what, where=pairs.name, fix="give more pairs")
@@ -99,7 +99,7 @@ def _calibrated(translator: Translator, pairs: Pairs, run: Path) -> Scored:
 
 
 class _Parts(NamedTuple):
-    """The test sets, what confidence is calibrated on, and what is to be told of how they were read."""
+    """The test sets, the pairs for calibration, and notes on how they were read."""
 
     tests: Mapping[str, Pairs]
     valid: Pairs
@@ -107,7 +107,7 @@ class _Parts(NamedTuple):
 
 
 def _parts(translator: Translator, options: TranslationScoring) -> _Parts:
-    """Of data, or of two files, which some of the runs may have learnt from."""
+    """The pairs of data or of two files; some of the runs may have been trained on them."""
     runs = [one for one in (translator.run, options.against, *(options.together or ())) if one is not None]
     if options.data is not None:
         return _of_data(translator, options.data, options, runs)
@@ -156,18 +156,18 @@ def _of_files(
 
 
 def _warnings(runs: Sequence[str | Path], paths: Sequence[Path]) -> tuple[str, ...]:
-    """Of the runs that have learnt from all these files: from one side alone they know no translations."""
+    """Warnings about runs that were trained on all of these files (one side alone teaches no translations)."""
     return tuple(warning(paths[0], run) for run in runs if learnt_from(Path(run), paths) == paths)
 
 
 def _in_direction(translator: Translator, part: Pairs) -> Pairs:
-    """The pairs, told that they are of the translator's direction."""
+    """The pairs, marked as being in the translator's direction."""
     way = str(translator.about["source"]), str(translator.about["target"])
     return replace(part, ways=[0] * len(part), directions=(way,))
 
 
 def _other(translator: Translator, options: TranslationScoring) -> Translator | None:
-    """What it is compared with."""
+    """The translator to compare with."""
     if options.against is None:
         return None
     if translator.metric.rank != "bleu":
@@ -176,13 +176,13 @@ def _other(translator: Translator, options: TranslationScoring) -> Translator | 
 
 
 def _device(translator: Translator) -> str:
-    """Where the model is; one that an engine has is a description, and nowhere."""
+    """The device of the model; with an engine, our model has no weights."""
     return "cpu" if translator.engine is not None else str(next(translator.model.parameters()).device)
 
 
 def _outputs(out: str | None, names: list[str]) -> dict[str, Path]:
-    """The file of each test set: the one that was named; of several sets, such as "made.NAME.txt". Raises InputError or
-    MissingError."""
+    """The output file of each test set: the given one, or, for several sets, "made.NAME.txt" and the like. Raises
+    InputError or MissingError."""
     if out is None:
         return {}
     path = Path(out)
@@ -204,8 +204,8 @@ def _notes(pairs: Pairs, made: list[Translation]) -> Iterator[str]:
 
 
 def _other_languages(pairs: Pairs, direction: Direction) -> Iterator[str]:
-    """Of each side of which most texts are in another language than it is scored in. `direction` is that of pairs that
-    do not say theirs."""
+    """A warning for each side whose texts are mostly in another language. `direction` is that of pairs that do not have
+    one of their own."""
     for way, rows in pairs.by_direction().items() or [(direction, range(len(pairs)))]:
         part = pairs.rows(rows)
         for side, name, texts in (("sources", way[0], part.source), ("targets", way[1], part.target)):

@@ -1,4 +1,4 @@
-"""How texts are searched for: in batches of sources, each by the search that suits, and held to what they must have."""
+"""The search for translations: in batches of sources, by the search that the settings ask for, with required words."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,20 +25,20 @@ from heedful.tasks.translate.wishes import UsedTerm, Wishes
 if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
 
-SEARCH_TOKENS = 8192  # source tokens in a batch that is searched, times the beam
-NARROWEST = 5  # beam of what is held to words
-SLACK = 4  # tokens beyond those of the words and a quarter more than what is said without them
-WORTH = 2048  # source tokens, times the beam, that are worth being shared by processes
+SEARCH_TOKENS = 8192  # source tokens in a batch, times the beam
+NARROWEST = 5  # the narrowest beam of a search with required words
+SLACK = 4  # tokens that a translation with required words may have beyond them and a quarter more than without
+WORTH = 2048  # source tokens, times the beam, from which several processes pay
 
 
 @runtime_checkable
 class SearchEngine(Protocol):
-    """What searches in place of the model: another library, that has it in a form of its own."""
+    """Another library, which searches in place of our model."""
 
     def search(
         self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
     ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each source, of at most so many tokens, as `decode.search` gives them."""
+        """The best hypotheses of each source, of at most `limits` tokens, as from `decode.search`."""
 
     def scored(
         self, sources: Sequence[Ids], listed: Sequence[Sequence[Hypothesis]], decoding: Decoding
@@ -47,24 +47,23 @@ class SearchEngine(Protocol):
 
 
 class Searched(NamedTuple):
-    """Sources that are searched for at once: how, with which numbers, and what their translations begin with, must have
-    in them, and must not."""
+    """A batch of sources: the settings, the sources' numbers, how their translations begin, and which words they must
+    have or must not have."""
 
     sources: list[Ids]
     decoding: Decoding
     numbers: list[int]
     prefix: list[Ids] | None = None
     wishes: list[list[Wish]] | None = None
-    plain: list[int] | None = None  # how long the translations were that did not have them
+    plain: list[int] | None = None  # the lengths of the translations without the wishes
     avoid: tuple[str, ...] = ()
 
 
 class Translation(NamedTuple):
-    """One source sentence and what the model makes of it, the best first. A score is the log-probability (nats)
-    divided by length ** length_penalty. Of a source that was too long, the last `cut` tokens were not read; `warning`
-    says so, or that the source is longer than all that the model was trained on, and was translated in `parts`.
-    `terms` are those of a glossary that the source has, and `said` the words and probabilities of each hypothesis,
-    where they were asked for."""
+    """One source and its translations, the best first. A score is the log-probability (nats) divided by length **
+    length_penalty. Of a source that was too long, the last `cut` tokens were not read; `warning` says so, or that the
+    source is longer than all that the model was trained on, and was translated in `parts`. `terms` are the glossary's
+    terms in the source, and `said` the words and probabilities of each hypothesis, where they were asked for."""
 
     source: str
     text: str
@@ -86,7 +85,7 @@ def search_texts(
     first: int,
     confidence: bool,
 ) -> list[Translation]:
-    """What `Translator.search` does, and raises."""
+    """Implements `Translator.search`."""
     ids, beyond = translator.encode(texts)
     translator.refuse_too_long(texts, ids)
     if translator.engine is not None:
@@ -96,7 +95,7 @@ def search_texts(
     found = translator.hypotheses(ids, decoding, forced, first=first, avoid=wishes.avoid)
     plain = [len(best.tokens) for best, *_ in found]
     read = [translator.texts_of(best) for best in found]
-    # What comes by itself need not be searched for.
+    # Translations that have their wishes anyway are not searched for again.
     lacking = [n for n, own in enumerate(wanted) if not all(one.met(text) for one in own for text in read[n])]
     again = translator.hypotheses(
         [ids[n] for n in lacking],
@@ -126,8 +125,8 @@ def search_texts(
 
 
 def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int, device: torch.device) -> list[list[int]]:
-    """The numbers of sources of like length, which are searched for at once; of several processes each gets as many
-    groups, of about as many tokens."""
+    """The numbers of the sources of each batch, of similar length. With several processes, all get equally many batches
+    of about equally many tokens."""
     width = max(decoding.beam, decoding.samples, 1)
     most = batch_scale(device) * max(256, SEARCH_TOKENS // width)
     groups, tokens = by_length(sources, most), sum(len(source) + 1 for source in sources)
@@ -140,7 +139,7 @@ def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int, device
 
 
 def search_batch(translator: "Translator", batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
-    """`through`: what is asked in place of the model. Raises InputError for what cannot be searched so."""
+    """Searches for one batch. `through` replaces the model. Raises InputError for settings that do not go together."""
     _refuse(translator, batch)
     decoding, limits = batch.decoding, _limits(translator, batch)
     if translator.engine is not None:
@@ -183,8 +182,8 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
 def refuse_engine(
     translator: "Translator", decoding: Decoding, *, prefix: bool = False, confidence: bool = False
 ) -> None:
-    """Raises InputError for what CTranslate2 does not know of this model. Of shares of what may come it tells the score
-    of a translation, but not of one whose beginning is given, nor of single words."""
+    """Raises InputError for what CTranslate2 cannot do with this model. Of renormalised probabilities it gives the
+    score of a translation, but not with a prefix, and not of single words."""
     if translator.begin or decoding.forced_eos:
         what = "this model's translations begin or end with certain tokens, which CTranslate2 would not know"
         raise InputError(what, fix="leave out the engine")
@@ -195,7 +194,7 @@ def refuse_engine(
 
 
 def refuse_untold_target(translator: "Translator") -> None:
-    """Raises InputError for a model of several languages that takes none to translate to unless told."""
+    """Raises InputError for a model of several languages without a default target language."""
     if translator.about.get("target") == "":
         raise InputError("it has several languages: to which one?", fix="--to names it, such as de")
 
@@ -221,12 +220,12 @@ def _refuse(translator: "Translator", batch: Searched) -> None:
 
 
 def _limits(translator: "Translator", batch: Searched) -> list[int]:
-    """The most tokens of each source's translations: twice the source's and 12 more, where nothing else was asked for,
-    and room for what they must have in them."""
+    """The most tokens of each source's translations: twice the source's and 12 more, unless a limit is given, and room
+    for required words."""
     longest, positions = batch.decoding.longest, translator.positions
     limits = [2 * len(ids) + 12 if longest is None else longest for ids in batch.sources]
     if batch.wishes is not None and longest is None:
-        if batch.plain is not None:  # what cannot end without a wish would otherwise repeat itself up to the limit
+        if batch.plain is not None:  # a hypothesis that lacks a wish cannot end, and would repeat itself to the limit
             limits = [
                 min(limit, 5 * max(own, len(ids) // 2) // 4 + SLACK)
                 for limit, own, ids in zip(limits, batch.plain, batch.sources, strict=True)
@@ -237,7 +236,7 @@ def _limits(translator: "Translator", batch: Searched) -> list[int]:
 
 
 def _rules(translator: "Translator", batch: Searched) -> list[Rule]:
-    """What may come next, the model aside. `sample` knows of the penalties for repeating by itself."""
+    """The rules on the next token. `sample` applies penalties for repetition itself."""
     decoding, begin = batch.decoding, () if batch.prefix else translator.begin
     rules: list[Rule] = [Certain(position, token) for position, token in enumerate(begin)]
     if decoding.forced_eos and decoding.longest is not None:

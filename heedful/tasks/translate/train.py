@@ -1,4 +1,4 @@
-"""Training a translator: pairs of texts in, a model out. A summariser is one, of long texts and short ones."""
+"""Training a translator: pairs of texts in, a model out. A summariser is one too, of long and short texts."""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,13 +53,14 @@ from heedful.tasks.translate.training.variants import Variants, varies
 from heedful.tasks.translate.use import Translator
 
 WARM = 8  # sentences that are translated before a model's speed is measured
-CALIBRATED = 400  # pairs of the validation data, at most
+CALIBRATED = 400  # pairs of the validation data that confidence is calibrated on, at most
 
 
 class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     unit: ClassVar = "pairs"
     kinds: ClassVar = "a folder or .zip, a .tsv, .csv, .jsonl or .json file, or two files, one a language"
     served: ClassVar = Translator
+    starts: ClassVar = ("translate",)
     start: Start | None
     calibration: Calibration | None = None
 
@@ -69,20 +70,20 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.metric = METRICS[data.scores]
         self.score_names = self.metric.names
         if data.scores == "rouge":
-            rouge_scorer()  # found missing now, and not when the training is over
+            rouge_scorer()  # raises now where it is not installed, and not after the training
         written = data.synthetic if self.start else [*map(with_tag, data.synthetic)]
         self.corpus = with_synthetic(read, written, data.originals)
         self.mixes = read_mixes(data.mix, self.corpus)
-        self.corpora = [self.corpus, *(mix.corpus for mix in self.mixes)]  # that are learnt from
+        self.corpora = [self.corpus, *(mix.corpus for mix in self.mixes)]  # all training data
         self.notes = self._notes(read)
         if self.start and not self.corpus.directions:
             self.start, told = directed_start(self.start, self.corpus.source, self.corpus.target)
             self.notes += [told] if told else []
         parts = [corpus.train.apart() for corpus in self.corpora]
         self.originals = len(read.train.apart())  # pairs of the data, one for each reference
-        self.synthetic = len(parts[0]) - self.originals  # and those that models wrote
+        self.synthetic = len(parts[0]) - self.originals  # pairs that models wrote
         tags = tags_said(parts)
-        self.tag = tags[0] if parts[0].tags and all(parts[0].tags) else ""  # what is meant where none is said
+        self.tag = tags[0] if parts[0].tags and all(parts[0].tags) else ""  # the default, if all pairs have a tag
         self.source, self.target, self.config = self._model(tags)
         self.framing = self._framing(tags)
         self.around = self.framing.around
@@ -111,8 +112,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return f"{self.source.fingerprint} {self.target.fingerprint}"
 
     def _notes(self, read: Corpus) -> list[str]:
-        """What becomes what, what is doubtful in the data as they were `read`, and the notes of all that is learnt
-        from."""
+        """Notes on the columns and the direction, on doubtful pairs in the data as they were `read`, and those of all
+        training data."""
         corpus, originals = self.corpus, read.train.apart()
         tests = {pair for part in read.tests.values() for pair in zip(part.source, part.target, strict=True)}
         wrong = doubts(originals.source, originals.target, tests)
@@ -127,7 +128,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return notes
 
     def _model(self, tags: Sequence[str]) -> tuple[Tokenizer, Tokenizer, Any]:
-        """Tokenizers and a configuration: those of the model that it starts from, or of the recipe."""
+        """The tokenizers and the configuration: of the model to start from, or new ones as the recipe says."""
         recipe = self.recipe
         if self.start:
             config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
@@ -138,7 +139,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return source, target, translator_config(row, **sizes, joint=recipe.data.joint)
 
     def _framing(self, tags: Sequence[str]) -> Framing:
-        """The tokens that stand before and after each side, by direction and tag, and what a row has room for."""
+        """The tokens before and after each side, by direction and tag, and the longest pair that is trained on."""
         data, where, positions = self.recipe.data, self.recipe.start_from, most_positions(self.config)
         around = self.start.around if self.start else {}
         kinds = tags_of(tags, around, self.source, where=where)
@@ -147,7 +148,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return Framing({way: own | kinds for way, own in arounds.items()}, longest, data.cut)
 
     def _cut_and_left_out(self, cut: int, left_out: int) -> list[str]:
-        """What is told of so many sources that were cut, and so many pairs that were left out."""
+        """Notes on the numbers of sources that were cut and of pairs that were left out."""
         longest = self.framing.longest
         told = [f"{counted(cut, 'source')} {are(cut)} cut after {longest} tokens"] if cut else []
         if left_out:
@@ -155,9 +156,10 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return told
 
     @classmethod
-    def first_look(cls, recipe: TranslateRecipe) -> tuple[Corpus | None, list[str]]:
+    def first_look(cls, recipe: TranslateRecipe, begun: Path | None) -> tuple[Corpus | None, list[str]]:
         if not recipe.data.path:
             return None, []
+        read_start(recipe, begun, *cls.starts)  # what is no model to begin with is refused before the pairs are read
         corpus = cls.read_pairs(recipe)
         return corpus, [*corpus.taken, *_direction(recipe, corpus)]
 
@@ -172,7 +174,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         )
 
     def _variants(self, texts: Sequence[tuple[str, str]], kinds: Sequence[Kind]) -> Variants | None:
-        """Other forms of the pairs that are kept, anew in each epoch; None where the recipe wants none."""
+        """Makes other forms of the pairs in each epoch; None where the recipe asks for none."""
         if not varies(self.recipe):
             return None
 
@@ -182,14 +184,14 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return Variants(texts, (self.source, self.target), self.recipe, framed=framed, longest=self.framing.longest)
 
     def _weights(self, pairs: Pairs, fits: Sequence[bool]) -> list[float]:
-        """How often each pair of the data comes that is kept; none where all come alike."""
+        """How often an epoch has each kept pair of the data; empty where all come equally often."""
         weights = self.corpus.weights
         kept = compress(range(len(pairs)), fits)
         return [weights.get(pairs.origin_of(i), 1.0) for i in kept] if weights else []
 
     def _mixed(self, fits: Sequence[bool], lengths: Sequence[int]) -> list[tuple[range, float]]:
-        """The numbers of each mix's pairs among those that are kept, and its share, of parts of these lengths: the
-        data itself, and the mixes. Raises InputError where a part keeps none."""
+        """The numbers of each mix's pairs among the kept ones, and its share. `lengths`: the numbers of pairs of the
+        data and of each mix. Raises InputError where no pair of a part is kept."""
         each, kept = iter(fits), [range(0)]
         for corpus, length in zip(self.corpora, lengths, strict=True):
             begin = kept[-1].stop
@@ -201,8 +203,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return [(own, mix.share) for own, mix in zip(kept[2:], self.mixes, strict=True)]
 
     def _kinds(self, parts: Sequence[Pairs]) -> list[Kind]:
-        """The direction and the tag of each pair of the data and of the mixes; none where all are of one kind. Raises
-        InputError for a direction that is mixed in and not learnt."""
+        """The direction and the tag of each pair of the data and of the mixes; empty where all are of one kind. Raises
+        InputError for a direction that is only in a mix."""
         several = bool(self.corpus.directions)
         if not several and any(mix.corpus.directions for mix in self.mixes):
             what = "several directions are mixed into data of one"
@@ -219,15 +221,15 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return kinds if several or any(tag for _, tag in kinds) else []
 
     def tests(self) -> Iterator[tuple[str, Pairs]]:
-        """One for each direction; and those of what is mixed in, so that it is seen what was forgotten."""
+        """A test set for each direction, and those of the mixes, which show what was forgotten."""
         yield from by_direction(dict(super().tests()))
         for mix in self.mixes:
             for name, part in by_direction(mix.corpus.tests):
                 yield f"{Path(mix.corpus.name).stem}, mixed in: {name}", part
 
     def finish(self, folder: Path, device: str) -> Scores:
-        """With those of the models that it has learnt from, where they are there: of the one with which the training
-        began, and of a teacher, then also how fast both are."""
+        """Includes the scores of the model that the training started from and of a teacher, if they still exist; with a
+        teacher, also the speed of both."""
         best = self.served.load(folder, device=device)
         self._calibrate(folder, best)
         models = {"": best, BEFORE: self._as_begun(device)}
@@ -239,10 +241,10 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
                 if model is None:
                     continue
                 if models[TEACHER] is not None:
-                    model.search(part.source[:WARM])  # what is done once alone is not counted
+                    model.search(part.source[:WARM])  # one-time work is not timed
                 begin = time.perf_counter()
                 made = model.search_pairs(part)
-                seconds = time.perf_counter() - begin  # of translating, without what scoring takes
+                seconds = time.perf_counter() - begin  # without scoring
                 found = known(model.metric.score([one.text for one in made], part.references))
                 own |= {f"{key}{ending}": found[key] for key in (self.score_names if ending else found)}
                 if models[TEACHER] is not None and ending != BEFORE:
@@ -250,22 +252,22 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return scores
 
     def _teacher(self, device: str) -> Translator | None:
-        """Whose translations it has learnt from; None where there is none, or it is no longer as it was."""
+        """The model whose translations were trained on; None where there is none, or it has changed."""
         return teacher_of([path for path, _ in paths_of(self.recipe.data.synthetic)], device)
 
     def write(self, folder: Path, model: TranslationModel) -> None:
-        files.remove_tree(folder / FILE)  # which was of another model
+        files.remove_tree(folder / FILE)  # it was fitted to another model
         super().write(folder, model)
 
     def _calibrate(self, folder: Path, best: Translator) -> None:
-        """Of what is scored as a translation, where there are pairs enough."""
+        """Calibrates confidence on the validation data, for translations (not summaries)."""
         valid = self.portion(self.corpus.valid, min(1.0, CALIBRATED / max(1, len(self.corpus.valid))))
         self.calibration = calibrated(best, valid) if self.metric.rank == "bleu" else None
         if self.calibration is not None:
             write_calibration(folder, self.calibration)
 
     def _as_begun(self, device: str) -> Translator | None:
-        """The model that the training began with; None where it was no translator, or is no longer there."""
+        """The model that the training started from; None if it was no translator, or no longer exists."""
         folder = Path(self.recipe.start_from)
         if self.start is None or not (folder / "task.json").is_file():
             return None
@@ -275,7 +277,12 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return Translator(for_inference(model), self.source, self.target, self.spec())
 
     def read_start(self) -> Start | None:
-        return read_start(self.recipe, self.begun, "translate")
+        return read_start(self.recipe, self.begun, *self.starts)
+
+    def doubts(self, scores: Scores) -> Iterator[str]:
+        start = self.recipe.start_from
+        if start and not (Path(start) / "task.json").is_file():
+            yield f"{start}, which this training began with, is not there: the scores of before are not told"
 
     def describe(self) -> str:
         sizes = " and ".join(f"{side.size:,}" for side in dict.fromkeys((self.source, self.target)))
@@ -316,7 +323,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         )
 
     def spec(self) -> dict[str, Any]:
-        """What the model is for, and how it searches unless told otherwise."""
+        """The content of task.json: languages, lengths, and the default search."""
         decode, data = self.recipe.decode.model_dump(exclude_none=True), self.recipe.data
         about: dict[str, Any] = {"task": "translate", "decode": decode}
         about |= {"source": self.corpus.source, "target": self.corpus.target} | self.lengths | self.capitals
@@ -342,7 +349,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return entropy(token for _, target in self.pairs for token in target)
 
     def measure(self, model: TranslationModel) -> Measurement:
-        """The loss, given the target's words; and the scores of greedy translations, of which a few are shown."""
+        """The loss with teacher forcing, the scores of greedy translations, and a sample of these."""
         translator = Translator(model, self.source, self.target, self.spec())
         scores, made = translator.measure(self.valid, beam=1)
         found = {name: getattr(scores, name) for name in self.score_names}
@@ -354,7 +361,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         return card_text(self, folder, scores, best)
 
     def _check_lengths(self, positions: int) -> None:
-        """Raises InputError where there is a text to be measured on that the model cannot read."""
+        """Raises InputError where a validation or test text is too long for the model."""
         for pairs in (self.corpus.valid, *(part for _, part in self.tests())):
             sides = (
                 cut_at(self.source.encode(pairs.source), self.framing.longest_source)[0],
@@ -366,7 +373,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
 
 def _direction(recipe: TranslateRecipe, corpus: Corpus) -> list[str]:
-    """What becomes what, as it was found in the data."""
+    """Notes on the direction, and the first pair."""
     purpose = recipe.PURPOSE.format(source=corpus.source, target=corpus.target).removesuffix(".")
     other_way = f" (the other way: {corpus.other_way})" if corpus.other_way else ""
     first = (shorten(side[0], 60, placeholder=" ...") for side in (corpus.train.source, corpus.train.target))
@@ -374,9 +381,8 @@ def _direction(recipe: TranslateRecipe, corpus: Corpus) -> list[str]:
 
 
 def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus, tags: Sequence[str]) -> tuple[Tokenizer, Tokenizer]:
-    """Tokenizers trained on both sides together, or on each alone; with a token for each language that may be asked
-    for, where there are several, and these tokens for tags, and with pieces of words in capitals, as often as sources
-    have them."""
+    """Tokenizers trained on both sides together, or on each side. They have a token for each target language, if there
+    are several, the tokens `tags`, and pieces of words in capitals, if sources are to be capitalised."""
     kind, size, pairs = recipe.data.tokenizer, recipe.data.vocab_size, corpus.train
     asked = list(dict.fromkeys([*(token_of(target) for _, target in corpus.directions), *tags]))
     loud = spread(len(pairs), recipe.noise.capitals, fewest=0) if recipe.noise.capitals else []

@@ -1,4 +1,4 @@
-"""Translating, with a model that has learnt to."""
+"""The finished translator."""
 
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 
 
 class Translator(Opened):
-    """A trained model, its tokenizers, and how it searches unless told otherwise.
+    """A trained model, its tokenizers, and its default search.
 
-    With an `engine` it searches, and can nothing else: the model has a configuration then, and no weights.
+    With an `engine` it can only search: the model then has a configuration, but no weights.
     """
 
     model: TranslationModel
@@ -65,7 +65,7 @@ class Translator(Opened):
         self.model = model.eval()
         self.source, self.target, self.about = source, target, about
         self.engine: SearchEngine | None = None
-        self.others: list[TranslationModel] = []  # that search with it, as one
+        self.others: list[TranslationModel] = []  # the other models of an ensemble
         self.processes: Processes | None = None
         self.phrases = Phrases(target)
 
@@ -91,9 +91,9 @@ class Translator(Opened):
         avoid: str | Collection[str] = (),
         **settings: Unpack[DecodingOptions],
     ) -> list[str]:
-        """The best translation of each text, searched for as `Decoding` says, in the languages and of the kind that are
-        asked for, as `directed` takes them. Warns of texts that are not read as a whole, or are longer than all that
-        the model was trained on, and of wishes that are not met."""
+        """The best translation of each text, by a search with the settings of `Decoding`, in the languages and of the
+        kind that are asked for, as in `directed`. Warns of texts that are not read completely or are longer than all
+        that the model was trained on, and of wishes that are not met."""
         asked = self.directed(from_language, to, tag)
         wishes = wishes_of(require, avoid, glossary, asked.languages)
         found = search_in_parts(asked, texts, prefix=prefix, wishes=wishes, **settings)
@@ -116,8 +116,8 @@ class Translator(Opened):
         **settings: Unpack[DecodingOptions],
     ) -> "list[TranslatedDocument]":
         """Translates documents (.docx, .html, .md, .po, .srt, .txt, .vtt, .xlf) as `heed translate --file` does: one
-        into the file `out`, several into that folder. `flag`: passages with a sentence less sure than that are marked.
-        Raises InputError, MissingError or StorageError; what was written before stays."""
+        into the file `out`, several into the folder `out`. `flag`: passages with a sentence below this confidence are
+        marked. Raises InputError, MissingError or StorageError; files that were written before stay."""
         from heedful.tasks.translate.documents.files import translate_documents
 
         asked = self.directed(from_language, to, tag)
@@ -135,10 +135,9 @@ class Translator(Opened):
         confidence: bool = False,
         **settings: Unpack[DecodingOptions],
     ) -> list[Translation]:
-        """The translations of each text, with scores. `prefix`: how each one must begin. `wishes`: what each must have
-        in it, and must not. `first`: the number of the first text among all that are asked for, which counts where
-        translations are drawn. `confidence`: tell the words and their probabilities. Raises TextError for a text of
-        more tokens than the model can read."""
+        """The translations of each text, with scores. `prefix`: how each one must begin. `wishes`: words that each must
+        have, and must not have. `first`: the number of the first text, which matters for sampling. `confidence`: return
+        the words and their probabilities. Raises TextError for a text of more tokens than the model can read."""
         return search_texts(self, texts, self.decoding(**settings), prefix, wishes, first, confidence)
 
     def texts_of(self, found: Sequence[Hypothesis]) -> list[str]:
@@ -147,8 +146,8 @@ class Translator(Opened):
 
     @checks_arguments
     def directed(self, source: str | None = "", target: str | None = "", tag: str | None = "") -> "Translator":
-        """The same from and to these languages, and for translations of this kind, of those that it has; "" and
-        None are what it has by default. Raises InputError for another."""
+        """The same translator, set to these languages and this kind of translation; "" and None mean the default.
+        Raises InputError for those that it does not have."""
         own = str(self.about.get(TAGGED, ""))
         tag, other = tag or "", self._between(source or "", target or "")
         if (tag or own) and (other is not self or tag not in ("", own)):
@@ -167,8 +166,8 @@ class Translator(Opened):
 
     @checks_arguments
     def join(self, other: "Translator", *, name: str = "") -> None:
-        """Searches with the other model as well from now on, by the mean of their probabilities. Raises InputError for
-        one that has another vocabulary, or reads or begins texts otherwise."""
+        """Adds the other model to an ensemble, which searches by the mean of the probabilities. Raises InputError for a
+        model with another vocabulary, or other tokens around texts."""
         if self.engine is not None or other.engine is not None:
             raise InputError("several models search by heedful alone", where=name, fix="leave out the engine")
         sides = zip((self.source, self.target), (other.source, other.target), strict=True)
@@ -181,53 +180,53 @@ class Translator(Opened):
 
     @property
     def positions(self) -> int | None:
-        """How many tokens a source and a target may have, ends included; None where any number."""
+        """How many tokens a source and a target may have, including end tokens; None: any number."""
         every = (most_positions(model.config) for model in (self.model, *self.others))
         return min((most for most in every if most is not None), default=None)
 
     @property
     def room(self) -> int | None:
-        """How many tokens a source may have beside those that stand around every one; None where any number."""
+        """How many tokens a source may have, besides those around it; None: any number."""
         return None if self.positions is None else self.positions - sum(map(len, self.around))
 
     def refuse_too_long(self, texts: Sequence[str], ids: Sequence[Ids]) -> None:
-        """Raises TextError for a text, of these tokens, of more of them than the model can read."""
+        """Raises TextError for a text with more tokens than the model can read."""
         refuse_longer(texts, ids, self.room, does="reads")
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
-        """Each source's tokens, as many as were read in training where those were cut, and how many there are
-        beyond. One of blanks has none."""
+        """Each source's tokens, cut as in training, and how many were cut off. A blank source has none."""
         texts = [self.as_read(text) if text.strip() else "" for text in texts]
         ids = self.source.encode_marked(texts) if self.marked else self.source.encode(texts)
         return cut_at(ids, self.about.get("longest_source"))
 
     def trimmed(self, text: str) -> str:
-        """A text as a person gives it, without white space around it, which a vocabulary made here has not learnt."""
+        """The text without surrounding white space, if the vocabulary was made here: it does not know that."""
         return text.strip() if self.source.ours else text
 
     def as_read(self, text: str) -> str:
-        """A source, of as many characters: one in capitals in small letters, where the model has learnt no others."""
+        """The source as it is encoded, with the same number of characters: in lower case if it is in capitals and the
+        model does not know those."""
         lowered = not self.about.get(READS_CAPITALS, True) and in_capitals(text)
         return in_small_letters(text, self.languages[0], self.source.encode_whole) if lowered else text
 
     @property
     def marked(self) -> bool:
-        """Whether it reads and says "<mask>" and the like as the marks that they name: a denoiser does."""
+        """Whether "<mask>" and the like in a text are control tokens: for a denoiser they are."""
         return "noise" in self.about
 
     @property
     def languages(self) -> tuple[str, str]:
-        """What it translates from and to, as task.json names them."""
+        """The languages that it translates from and to, as in task.json."""
         return str(self.about.get("source", "source")), str(self.about.get("target", "target"))
 
     @property
     def metric(self) -> Metric:
-        """What its translations are scored by."""
+        """The metric for its translations."""
         return METRICS[self.about.get("scores", "bleu")]
 
     @property
     def around(self) -> tuple[Ids, Ids]:
-        """What stands before a source, and after it."""
+        """The tokens before a source, and after it."""
         return self.about.get("before", []), self.about.get("after", [self.source.eos])
 
     def framed(self, source: Ids) -> Ids:
@@ -242,23 +241,23 @@ class Translator(Opened):
 
     @property
     def begin(self) -> Ids:
-        """What every target begins with."""
+        """The tokens that every target begins with."""
         return self.about.get("begin", [])
 
     @property
     def forbidden(self) -> tuple[int, ...]:
-        """What is never said."""
+        """The tokens that are never generated."""
         return tuple(self.about.get("forbidden", (self.target.pad, self.target.bos)))
 
     @property
     def calibration(self) -> Calibration | None:
-        """What its probabilities mean, where that was measured; several models as one were not."""
+        """The calibration of its confidence, if there is one; None for an ensemble."""
         return None if self.others else calibration_of(self.about)
 
     @checks_arguments
     def decoding(self, **settings: Unpack[DecodingOptions]) -> Decoding:
-        """How it searches: as these settings say, and otherwise as task.json does. Of n best, the beam is at least as
-        wide. Raises InputError for what shapes a draw where nothing is drawn."""
+        """The search settings: these, and otherwise those of task.json. The beam is at least as wide as `n_best`.
+        Raises InputError for sampling settings without samples."""
         made = Decoding(**{**self.about.get("decode", {}), **settings})
         unused = [
             name for name in SHAPING if name in settings and getattr(made, name) != getattr(DEFAULT_SAMPLING, name)
@@ -278,10 +277,10 @@ class Translator(Opened):
         plain: Sequence[int] | None = None,
         avoid: tuple[str, ...] = (),
     ) -> list[list[Hypothesis]]:
-        """Searches for all sentences, in batches of like length, and hands the results back in the order given. They
-        are numbered from `first`, where what is drawn hangs on it. `plain`: how many tokens each has without its
-        wishes, which bounds how many it has with them."""
-        out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # nothing said is translated by nothing
+        """The hypotheses of all sentences, in their order, searched in batches of similar length. Sentences are
+        numbered from `first`, which matters for sampling. `plain`: the lengths of their translations without wishes,
+        which bound those with them."""
+        out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # the translation of a blank source
         filled = [i for i, sentence in enumerate(ids) if sentence]
         shared, batches = self.processes, []
         device, count = next(self.model.parameters()).device, 1 if shared is None else shared.count
@@ -300,8 +299,9 @@ class Translator(Opened):
 
     @contextmanager
     def in_processes(self, count: int) -> Iterator[None]:
-        """Within it so many processes of one thread each search, on Linux and a CPU, where there is more than a batch:
-        faster for files. The model is as it was when it began, and another thread must not hold a lock then."""
+        """Inside this block, `count` processes of one thread each search, if there is more than one batch: faster for
+        files. Only on Linux and a CPU. The processes are forked: no other thread may hold a lock then, and later
+        changes of the model do not reach them."""
         on_cpu = next(self.model.parameters()).device.type == "cpu"
         if count < 2 or sys.platform != "linux" or self.engine is not None or not on_cpu:
             yield
@@ -315,7 +315,7 @@ class Translator(Opened):
 
     @property
     def searched(self) -> Any:
-        """What a search asks: the model, or several as one."""
+        """The model that is searched: a single one, or the ensemble."""
         return Ensemble([self.model, *self.others]) if self.others else self.model
 
     @checks_arguments
@@ -330,8 +330,7 @@ class Translator(Opened):
     def search_pairs(
         self, pairs: Pairs, *, confidence: bool = False, **settings: Unpack[DecodingOptions]
     ) -> list[Translation]:
-        """The translations of the sources, as `translate` makes them, each in the direction and of the kind of its
-        pair."""
+        """The translations of the sources, as by `translate`, each in the direction and of the kind of its pair."""
         kinds = pairs.by_kind()
         if not kinds:
             return search_in_parts(self, pairs.source, confidence=confidence, **settings)
@@ -344,8 +343,8 @@ class Translator(Opened):
 
     @checks_arguments
     def loss(self, pairs: Pairs) -> float:
-        """Nats a token of the first references. Raises InputError for texts of more tokens than the model has
-        positions, or a model whose sources end otherwise than its targets."""
+        """The loss of the first references, in nats a token. Raises InputError for texts of more tokens than the model
+        has positions, and for a model whose sources do not end like its targets."""
         refuse_nothing(pairs)
         found = [
             self.directed(*direction, tag)._nats(pairs.rows(rows)) for (direction, tag), rows in pairs.by_kind().items()

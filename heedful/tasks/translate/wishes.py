@@ -1,8 +1,8 @@
-"""What a translation must have in it, and must not: required words, the terms of a glossary, and words to avoid.
+"""Words that a translation must have or must not have: required words, the terms of a glossary, and words to avoid.
 
-A required word or term is a whole word of the text, with its capitals; at the begin of a sentence, or where the source
-is in CAPITALS, it may have others. A translation that has all of them anyway is left as it is; the others are searched
-for once more, held to them.
+A required word or term is a whole word of the text, with the same capitals; at the beginning of a sentence, or where
+the source is in CAPITALS, it may have others. A translation that has all of them anyway stays as it is; the others are
+searched for again, by a constrained search.
 """
 
 import re
@@ -27,8 +27,7 @@ Terms = str | Path | Glossary | Mapping[str, Any] | Iterable[Any]
 
 
 class UsedTerm(TypedDict):
-    """A term that a source has: the form that the translation has, or else those that it was to have, and whether it
-    has one."""
+    """A term in a source: the form that the translation uses, or the possible forms, and whether it uses one."""
 
     source: str
     target: str
@@ -36,14 +35,14 @@ class UsedTerm(TypedDict):
 
 
 class WantedForms(NamedTuple):
-    """One of these forms, so many times. `source`: the term that they translate; None of what is required anyway."""
+    """One of these forms is wanted, `times` times. `source`: the term that they translate; None for a required word."""
 
     forms: tuple[str, ...]
     times: int = 1
     source: str | None = None
 
     def said(self, text: str) -> list[str]:
-        """The forms that a text has as whole words, each as often as it has it."""
+        """The occurrences of the forms in a text, as whole words."""
         return _pattern(self.forms).findall(text)
 
     def met(self, text: str) -> bool:
@@ -51,7 +50,7 @@ class WantedForms(NamedTuple):
 
     @property
     def warning(self) -> str:
-        """Where it is not met."""
+        """The warning where it is not met."""
         often = f" {self.times} times" if self.times > 1 else ""
         of = f", for {self.source!r}" if self.source is not None else ""
         return f"the translation has no {' or '.join(map(repr, self.forms))}{often}{of}"
@@ -63,15 +62,15 @@ class WantedForms(NamedTuple):
 
 @dataclass(frozen=True)
 class Wishes:
-    """Of all texts alike: words that each translation must have, words that none has, and terms, which those have whose
-    sources have them. A required word may be several forms, parted by "|"."""
+    """For all texts: words that every translation must have, words that none may have, and terms, for the sources that
+    have them. A required word may have several forms, separated by "|"."""
 
     require: tuple[str, ...] = ()
     avoid: tuple[str, ...] = ()
     glossary: Glossary | None = None
 
     def __post_init__(self) -> None:
-        """Raises InputError for what is blank, and for a word that is both required and to be avoided."""
+        """Raises InputError for a blank word, and for one that is both required and to be avoided."""
         if not all(map(str.strip, self.avoid)):
             raise InputError("a word to be avoided is empty", fix="leave it out")
         for word in self.require:
@@ -81,7 +80,7 @@ class Wishes:
                 raise InputError(f"{word!r} is required, and to be avoided", fix="leave out one of the two")
 
     def of(self, source: str) -> list[WantedForms]:
-        """What the translation of a text must have."""
+        """The words that the translation of this source must have."""
         made = [WantedForms(with_capital(forms_of(word))) for word in self.require]
         terms: dict[str, WantedForms] = {}
         for found in () if self.glossary is None else self.glossary.find(source):
@@ -104,8 +103,8 @@ NO_WISHES = Wishes()
 def wishes_of(
     require: str | Collection[str], avoid: str | Collection[str], glossary: Terms | None, languages: tuple[str, str]
 ) -> Wishes:
-    """As they are given from Python: one word or several; a glossary as a file, as pairs, or as it is. Raises
-    InputError or MissingError."""
+    """Wishes as they are given from Python: one word or several; the glossary as a file, as pairs, or as a Glossary.
+    Raises InputError or MissingError."""
     if isinstance(glossary, str | Path):
         glossary = read_glossary(glossary, source=languages[0], target=languages[1])
     elif glossary is not None and not isinstance(glossary, Glossary):
@@ -118,7 +117,7 @@ def wishes_of(
 
 
 def _is_entry(entry: object) -> bool:
-    """Whether it is a term, and a translation or several."""
+    """Whether it is a term with one translation or a list of them."""
     match entry:
         case [str(), str()]:
             return True
@@ -132,30 +131,30 @@ def forms_of(word: str) -> tuple[str, ...]:
 
 
 def with_capital(forms: Sequence[str]) -> tuple[str, ...]:
-    """And what begins with a small letter, with a capital."""
+    """The forms, and those in lower case also with a capital."""
     return tuple(dict.fromkeys([*forms, *(form[0].upper() + form[1:] for form in forms)]))
 
 
 def spaced(letter: str) -> bool:
-    """Whether it is a letter of a script that parts words by spaces."""
+    """Whether it is a letter of a script that separates words by spaces."""
     return (letter.isalnum() or letter == "_") and unicodedata.east_asian_width(letter) != "W"
 
 
 @lru_cache(maxsize=4096)
 def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
-    """Of any of the forms, the longest first."""
+    """A pattern for any of the forms, the longest first."""
     return re.compile("|".join(map(_whole, sorted(forms, key=len, reverse=True))))
 
 
 def _whole(form: str) -> str:
-    """A pattern of a form as a whole word."""
+    """A pattern for a form as a whole word."""
     before, after = r"(?<!\w)" if spaced(form[0]) else "", r"(?!\w)" if spaced(form[-1]) else ""
     return before + re.escape(form) + after
 
 
 @dataclass
 class Phrases:
-    """How a vocabulary says words."""
+    """Turns words into tokens of a vocabulary."""
 
     tokenizer: Tokenizer
     _avoiding: dict[tuple[str, ...], Avoid] = field(default_factory=dict)
@@ -166,7 +165,7 @@ class Phrases:
         return Wish(tuple(dict.fromkeys(phrases)), whole, wanted.times)
 
     def _of(self, form: str) -> list[Phrase]:
-        """As a word of its own. Of a script without spaces, as part of a text as well."""
+        """The form's tokens as a separate word; in a script without spaces, also inside a text."""
         cut = [*self.tokenizer.encode([form]), *self.tokenizer.encode_whole([f" {form}"])]
         if not spaced(form[0]):
             return [tuple(ids) for ids in (*cut, *self.tokenizer.encode_whole([form])) if ids]
@@ -175,12 +174,12 @@ class Phrases:
 
     @cached_property
     def parting(self) -> Bool[Tensor, "V"]:
-        """The tokens that begin something new after a word."""
+        """The tokens that cannot continue a word."""
         begins = [spelling[:1] for spelling in self._spellings]
         return torch.tensor([is_letter(first[0]) is False if first else False for first in begins])
 
     def avoiding(self, words: tuple[str, ...]) -> Avoid:
-        """The rule that leaves these out."""
+        """The rule that avoids these words."""
         if words not in self._avoiding:
             self._avoiding = {words: avoiding(words, self._spellings)}
         return self._avoiding[words]

@@ -1,4 +1,4 @@
-"""What a recipe of vectors of words says."""
+"""The recipe of vectors of words."""
 
 from typing import ClassVar, Literal
 

@@ -210,3 +210,14 @@ def test_mean_and_deviation_by_hand(tmp_path):
     changed = pixels.clone()
     changed[699, 1, 4, 3] ^= 1
     assert survey(changed).fingerprint != found.fingerprint
+
+
+@pytest.mark.parametrize(("lowest", "highest"), [(0, 65536), (-1, 9), (0, 2**31 - 1)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_numbers_that_are_wider_than_16_bits_are_not_cut_off_in_silence(tmp_path, lowest, highest, channels):
+    numbers = numpy.array([[lowest, 5, highest]], dtype=numpy.int32)
+    Image.fromarray(numbers).save(tmp_path / "a.tiff")
+    with pytest.raises(InputError) as caught:
+        read_image(tmp_path / "a.tiff", channels=channels)
+    assert caught.value.what == f"pixels of 32 bits from {lowest:,} to {highest:,}, and from 0 to 65,535 are read"
+    assert caught.value.fix == "scale them, and save the picture with 8 or 16 bits"

@@ -237,6 +237,14 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, text: str, what: str) -> None
         read_glossary(tmp_path / "terms", source="en", target="de")
 
 
+@pytest.mark.parametrize("name", ["terms.yaml", "terms.yml"])
+def test_yaml_is_told_by_its_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("dog: Hund\n")
+    with pytest.raises(InputError, match="YAML, which holds no table") as caught:
+        read_glossary(tmp_path / name, source="en", target="de")
+    assert caught.value.fix.startswith("give a table, in each line a text, a TAB and its translation")
+
+
 def test_no_term_is_an_error() -> None:
     with pytest.raises(InputError, match="no term"):
         glossary_of([])

@@ -3,12 +3,16 @@
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from heedful.data.text.headers import SIDES, meaning
 
+if TYPE_CHECKING:
+    from heedful.data.text.quality.many_languages import LanguageBatches
+
 LEAST = 25  # characters: shorter texts are not judged
 SURE = 0.95  # the model's own probability, from which on it is believed
+ROUNDED = 0.01  # how far probabilities can be apart whose sums were rounded in another order, with room
 LOOKED_AT = 1000  # texts, from which a language is told that was not named
 FEW = 200  # texts, from which it is told whether they are in the one that was
 # What the model holds for others of the same texts so often that it is no fault.
@@ -35,20 +39,40 @@ def language(text: str) -> str | None:
     return code if probability >= SURE else None
 
 
+@cache
+def batches() -> "LanguageBatches":
+    from heedful.data.text.quality.many_languages import LanguageBatches
+
+    return LanguageBatches(identifier())
+
+
+def languages_of(texts: Sequence[str]) -> list[str | None]:
+    """`language` of each text."""
+    different = [text for text in dict.fromkeys(texts) if len(text) >= LEAST]
+    found: dict[str, str | None] = {}
+    for text, said in zip(different, batches().classify(different), strict=True) if different else ():
+        if said is None or abs(said[1] - SURE) < ROUNDED:
+            found[text] = language(text)
+        else:
+            found[text] = said[0] if said[1] >= SURE else None
+    return [found.get(text) for text in texts]
+
+
 def expected(name: str, texts: Sequence[str]) -> str | None:
     """The code of the language that a side is in: as it is called, or else what most of its texts are in."""
     return _named(name) or _most(texts, LOOKED_AT)
 
 
-def another(text: str, code: str | None) -> str | None:
-    """The language of a text that is not in the one of this code; None of one that is, or may be."""
-    return _unlike(language(text), code) if code else None
+def another(found: str | None, code: str | None) -> str | None:
+    """The language that was found of a text, where it is not the one of this code, nor may be."""
+    same = found is None or code is None or found == code or any({found, code} <= own for own in ALIKE)
+    return None if same else found
 
 
 def mostly_another(name: str, texts: Sequence[str]) -> tuple[str, str] | None:
     """The language that most texts of a side are in, where that is not the one that it is called, and this one."""
     code = _named(name)
-    found = _unlike(_most(texts, FEW), code) if code else None
+    found = another(_most(texts, FEW), code) if code else None
     return (found, code) if found and code else None
 
 
@@ -59,11 +83,6 @@ def _named(name: str) -> str | None:
 
 def _most(texts: Sequence[str], looked_at: int) -> str | None:
     step = max(1, len(texts) // looked_at)
-    found = Counter(filter(None, map(language, texts[::step])))
+    found = Counter(filter(None, languages_of(texts[::step])))
     most = found.most_common(1)
     return most[0][0] if most and most[0][1] > found.total() / 2 else None
-
-
-def _unlike(found: str | None, code: str) -> str | None:
-    same = found is None or found == code or any({found, code} <= own for own in ALIKE)
-    return None if same else found

@@ -1,5 +1,6 @@
 """Texts to train on that are in a test set too, or nearly."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from math import ceil
 
@@ -15,12 +16,12 @@ class Overlap:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.pieces: list[frozenset[str]] = []
-        self.having: dict[str, list[int]] = {}
+        self.having: defaultdict[str, list[int]] = defaultdict(list)
         for number, text in enumerate(dict.fromkeys(texts)):
             own = _pieces(text)
             self.pieces.append(own)
             for piece in own:
-                self.having.setdefault(piece, []).append(number)
+                self.having[piece].append(number)
 
     def near(self, text: str) -> bool:
         """Whether it has most of its pieces in common with one of them.
@@ -28,10 +29,12 @@ class Overlap:
         Of any so many of its pieces that the others alone are too few, such a text has one: the rarest are looked for.
         """
         own = _pieces(text)
-        if not own:
+        known = own & self.having.keys()
+        spare = len(known) - ceil(SHARE * len(own))
+        if not own or spare < 0:
             return False
-        rarest = sorted(own, key=lambda piece: len(self.having.get(piece, ())))[: len(own) - ceil(SHARE * len(own)) + 1]
-        found = {number for piece in rarest for number in self.having.get(piece, ())}
+        rarest = sorted(map(self.having.__getitem__, known), key=len)[: spare + 1]
+        found = set[int]().union(*rarest)
         return any(len(own & self.pieces[i]) >= SHARE * max(len(own), len(self.pieces[i])) for i in found)
 
 

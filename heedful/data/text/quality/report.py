@@ -16,6 +16,7 @@ EXAMPLES = 5  # of each fault
 MANY_TARGETS = 10
 LEAST_LONG = 15  # characters: the lengths of shorter texts tell little
 FURTHEST = 3.0  # times as long as usual, at least, is too long
+AT_ONCE = 4096  # pairs, whose languages are told together
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,13 @@ def examine(
     near = Overlap(text for part in tests for side in (part.source, part.target) for text in side)
     seen: set[tuple[int, str, str]] = set()
     targets: dict[tuple[int, str], set[str]] = {}
-    for i in along(range(0, len(pairs), step)):
+    numbers = range(0, len(pairs), step)
+    for i, said in zip(along(numbers), _languages(pairs, kinds, numbers), strict=True):
         one, other = pairs.source[i], pairs.target[i]
         both = texts.plain(one), texts.plain(other)
         report.looked_at += 1
         way = pairs.ways[i] if len(pairs.ways) else 0
-        for fault, note in faults_of(one, other, both, kinds[way], known, near):
+        for fault, note in faults_of(one, other, both, kinds[way], said, known, near):
             report.add(i, fault, partial(_example, pairs, i, note))
         if (way, *both) in seen:
             report.add(i, "duplicates", partial(_example, pairs, i))
@@ -90,7 +92,7 @@ def examine(
         targets.setdefault((way, both[0]), set()).add(both[1])
     many = {text: len(own) for text, own in targets.items() if len(own) > MANY_TARGETS}
     shown: set[tuple[int, str]] = set()
-    for i in range(0, len(pairs), step) if many else ():
+    for i in numbers if many else ():
         text = (pairs.ways[i] if len(pairs.ways) else 0), texts.plain(pairs.source[i])
         if text in many:
             note = f"{many[text]} targets"
@@ -104,18 +106,19 @@ def faults_of(
     other: str,
     both: tuple[str, str],
     kind: "Kind",
+    said: tuple[str | None, str | None],
     known: Collection[str],
     near: Overlap,
 ) -> Iterator[tuple[str, str]]:
-    """The faults of one pair, each with what is wrong in it."""
+    """The faults of one pair, each with what is wrong in it. `said` are the languages that its sides were found in."""
     if not (texts.has_words(one) and texts.has_words(other)):
         yield "empty", ""
         return
     if both[0] == both[1] and any(character.isalpha() for character in one):
         yield "copies", ""
     else:
-        for text, code in zip((one, other), kind.codes, strict=True):
-            if found := languages.another(text, code):
+        for language, code in zip(said, kind.codes, strict=True):
+            if found := languages.another(language, code):
                 yield "wrong_language", f"{found}, not {code}"
                 break
     for text in (one, other):
@@ -124,7 +127,7 @@ def faults_of(
             break
     if texts.CONTROL.search(one) or texts.CONTROL.search(other):
         yield "control", ""
-    if texts.CUT.search(one) or texts.CUT.search(other):
+    if texts.is_cut(one) or texts.is_cut(other):
         yield "pieces", ""
     if ratio := kind.usual.too_far(one, other):
         yield "length_ratio", f"{ratio:.1f} times the usual"
@@ -155,6 +158,16 @@ def _kinds(pairs: Pairs, source: str, target: str) -> list[Kind]:
         Kind((languages.expected(one, part.source), languages.expected(other, part.target)), LengthRatios(part))
         for (one, other), part in zip(names, parts, strict=True)
     ]
+
+
+def _languages(pairs: Pairs, kinds: Sequence[Kind], numbers: range) -> Iterator[tuple[str | None, str | None]]:
+    """What both sides of each pair are found in, where something is expected of them."""
+    for at in range(0, len(numbers), AT_ONCE):
+        own = numbers[at : at + AT_ONCE]
+        codes = [kinds[pairs.ways[i] if len(pairs.ways) else 0].codes for i in own]
+        source = [pairs.source[i] if code else "" for i, (code, _) in zip(own, codes, strict=True)]
+        target = [pairs.target[i] if code else "" for i, (_, code) in zip(own, codes, strict=True)]
+        yield from zip(languages.languages_of(source), languages.languages_of(target), strict=True)
 
 
 class LengthRatios:

@@ -12,10 +12,15 @@ PLACEHOLDER = re.compile(
     r"|https?://[^\s<>\"]+|www\.[^\s<>\"]+"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 )
+IN_PLACEHOLDERS = ("{", "%", "<", "&", "://", "www.", "@")  # each has one of these
 NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3})*(?:[.,]\d+)?")  # noqa: RUF001  # as several countries write it
 CUT = re.compile(r"\S@@(?!\S)|(?<!\S)▁\w")  # as subword-nmt and SentencePiece leave words
+IN_CUT = ("@@", "▁")
 TOKENISED = re.compile(r"\w [.,](?!\S)|&(?:apos|quot);")  # as Moses' tokenizer leaves punctuation
+NO_LETTERS = re.compile(r"[\W_]+")
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
+# What ftfy takes for badly decoded has one of these: two characters together that are not ASCII, or one of some few.
+UNDECODED = re.compile("[^\x00-\x7f](?:[^\x00-\x7f]|(?<=[\x80-\x9fÃÂŒœ]))")
 
 
 def plain(text: str) -> str:
@@ -25,7 +30,7 @@ def plain(text: str) -> str:
 
 def letters(text: str) -> str:
     """The letters and digits alone, in one case."""
-    return "".join(character for character in unicodedata.normalize("NFKC", text).casefold() if character.isalnum())
+    return NO_LETTERS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def has_words(text: str) -> bool:
@@ -41,12 +46,19 @@ def numbers(text: str) -> list[str]:
 
 def placeholders(text: str) -> list[str]:
     """Sorted. Tags lose their attributes, addresses the punctuation that a sentence puts behind them."""
+    if not any(mark in text for mark in IN_PLACEHOLDERS):
+        return []
     return sorted(re.sub(r"^(</?\w+).*>$", r"\1>", part.rstrip(".,;:!?)")) for part in PLACEHOLDER.findall(text))
+
+
+def is_cut(text: str) -> bool:
+    """Whether it has words in pieces."""
+    return any(mark in text for mark in IN_CUT) and CUT.search(text) is not None
 
 
 def undecoded(text: str) -> str | None:
     """How a text reads that was decoded wrongly; None of any other."""
-    if text.isascii():
+    if text.isascii() or not UNDECODED.search(text):
         return None
     import ftfy
 

@@ -1,1 +1,1 @@
-"""Texts longer than a sentence: documents, passages with marks inside, and whatever is translated in parts."""
+"""Texts longer than a sentence: documents, passages with marks, and texts that are translated in parts."""

@@ -1,7 +1,7 @@
-"""Texts that are longer than all that a model learnt from: translated in parts, and never cut short in silence.
+"""Texts that are longer than all training sources: translated in parts, and never cut off silently.
 
-A part is a sentence. One that alone is too long is halved where a clause ends, and again, until its parts are not;
-where the model could not even read it as a whole, also where a word ends.
+A part is a sentence. A sentence that is too long is halved at the end of a clause, repeatedly, until its parts are
+short enough; if it is too long for the model to read, also between words.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def parts_of(translator: "Translator", text: str, *, sentences: bool = True) -> list[Span]:
-    """Where the parts of a text begin and end; of one that is not too long, the whole."""
+    """The spans of a text's parts; a text that is not too long is one part."""
     about = translator.about
     limits = (about.get("longest_source"), translator.room)
     read = min((limit for limit in limits if limit is not None), default=None)
@@ -59,10 +59,10 @@ def search_in_parts(
     confidence: bool = False,
     **settings: Unpack[DecodingOptions],
 ) -> list[Translation]:
-    """`Translator.search`, where what is longer than all that was learnt from is translated in parts, and told, and
-    placeholders and addresses come out as they went in. The score of parts is the mean of theirs, and the second best
-    is made of the second best of each, and so on. What begins with a prefix, or has a required word in it, is drawn at
-    random, or is no translation but a summary, is read as a whole, and as it stands."""
+    """`Translator.search`, which translates texts longer than all training sources in parts, with a warning, and keeps
+    placeholders and addresses as they are. The score of a text is the mean over its parts, and its second best
+    translation consists of the second best of each part, and so on. With a prefix, required words or sampling, and for
+    summaries, texts are read as a whole and not changed."""
     whole = (
         prefix is not None
         or bool(wishes.require)

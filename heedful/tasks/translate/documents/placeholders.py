@@ -1,7 +1,7 @@
-"""Placeholders and addresses come out of a translation as they went in.
+"""Keeps placeholders and addresses unchanged in translations.
 
-One that the translation does not have is translated once more with a number in its place, which models learn to copy,
-and at last without it: it is then put where the words beside it went, which is told.
+If a translation lacks one, the source is translated again with a number in its place, which models learn to copy, and
+finally without it: it is then put next to the translations of its neighbours, with a warning.
 """
 
 import re

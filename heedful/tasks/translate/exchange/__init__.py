@@ -1,1 +1,1 @@
-"""To other libraries, and from the Hub."""
+"""Export to other libraries, and import from the Hub."""

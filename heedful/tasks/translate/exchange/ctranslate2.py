@@ -1,4 +1,4 @@
-"""Translators that search by CTranslate2."""
+"""Translators that search with CTranslate2."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property

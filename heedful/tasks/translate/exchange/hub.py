@@ -1,4 +1,4 @@
-"""What stands beside the weights of a translator on the Hub: its tokenizers, and how it searches."""
+"""The files beside the weights of a translator on the Hub: its tokenizers, and how it searches."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields

@@ -48,7 +48,7 @@ def export_onnx(run: Path, translator: Translator, out: Path, *, quantize: str |
         **tokenizer_files(source, target),
         "task.json": about,
         "onnx.json": facts_of(own),
-        CARD: card_with(run, USE.format(opset=OPSET)),
+        CARD: card_with(run, USE.format(opset=OPSET), lost(about)),
         LOOP: (Path(exchange.__path__[0]) / "onnx_loop.py").read_bytes(),
     }
     with filled_then_renamed(out) as growing:

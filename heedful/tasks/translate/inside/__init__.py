@@ -1,1 +1,1 @@
-"""Looking into a translation: what was looked at, step by step and word by word."""
+"""Looking inside a translation: its attention, its steps and its words."""

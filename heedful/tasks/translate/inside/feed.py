@@ -1,4 +1,4 @@
-"""One text through a translator, for who watches the pass: the source, and what is said of it so far."""
+"""Feeds a source, and the beginning of its translation, to a translator, for watching the forward pass."""
 
 import torch
 from torch import Tensor
@@ -11,8 +11,8 @@ from heedful.tasks.translate.use import Translator
 
 
 def feed_translator(served: Translator, text: str, pair: str | None) -> Feed:
-    """The source and the begin of its translation, of which `pair` is as much as is said already. What is said in the
-    end is the next token. Raises InputError for an empty text."""
+    """The source, and the beginning of its translation, `pair`. The answer is the next token. Raises InputError for an
+    empty text."""
     ((ids,), _) = served.encode([text])
     if not ids:
         raise InputError("there is no text to trace", fix='heed trace RUN "a sentence"')

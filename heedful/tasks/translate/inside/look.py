@@ -1,4 +1,4 @@
-"""Looking inside a translation: which tokens looked at which, in every layer and head."""
+"""The attention inside a translation: which tokens looked at which, in every layer and head."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ def look_translating(translator: Translator, text: str, kind: str, options: Tran
 
 
 def attention_translating(translator: Translator, text: str, options: TranslationLook) -> dict[str, NamedWeights]:
-    """What `look_translating` draws."""
+    """The weights that `look_translating` draws."""
     return named_weights(_looked(translator, text, options), options.head)
 
 

@@ -1,4 +1,4 @@
-"""How a translation is said, step by step, and the beginnings that the search gave up on the way."""
+"""A translation step by step, and the hypotheses that the search dropped on the way."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass

@@ -1,1 +1,1 @@
-"""Of a source and a translation that are given: which words belong together, and how likely it is."""
+"""Given pairs of a source and a translation: which words belong together, and how likely the translation is."""

@@ -119,7 +119,10 @@ def _answer_pairs(
     def answered_rows(rows: list[Row], first: int) -> Iterable[Sequence[Mapping[str, Any]]]:
         whole = [(one, other, tag) for one, other, tag in rows if tag is not None]
         found = iter(each_as_tagged(directed, answers, whole))
-        return one_each(_empty(row) if row[2] is None else next(found) for row in rows)
+        return one_each(
+            {"source": one, "target": other, "error": "a side is empty"} if tag is None else next(found)
+            for one, other, tag in rows
+        )
 
     if pairs.empty:
         say(f"{pairs.name}: an empty line stands for {counted(len(pairs.empty), 'pair')}, of which a side is empty")
@@ -131,10 +134,6 @@ def _answer_pairs(
         name=pairs.name,
         as_json=as_json,
     )
-
-
-def _empty(row: Row) -> Mapping[str, Any]:
-    return {"source": row[0], "target": row[1], "error": "a side is empty"}
 
 
 def _read(translator: "Translator", given: Given) -> "tuple[Pairs, Translator]":

@@ -1,7 +1,7 @@
 """Word alignments as word aligners write them: which words of a source became which words of a translation.
 
-Words are what blanks part. Each word of a translation is linked to one word of the source: that of which `links` finds
-most in it.
+Words are separated by blanks. Each word of a translation is linked to one word of the source: the one with the largest
+share in `links`.
 """
 
 import re

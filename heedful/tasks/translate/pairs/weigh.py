@@ -1,5 +1,4 @@
-"""How likely a model finds translations that are given: to leave out pairs that do not belong together, and to choose
-among translations."""
+"""The log-probabilities of given translations: to find wrong pairs, and to choose among translations."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""What an epoch of pairs is made of, its loss, pairs that models write, and what the card tells."""
+"""Epochs of pairs, their loss, pairs that models write, and the model card."""

@@ -1,4 +1,4 @@
-"""What the model card of a translator tells."""
+"""The model card of a translator."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -84,7 +84,7 @@ def _written(job: "TranslateJob", scored: bool) -> str:
 
 
 def _tags(job: "TranslateJob") -> str:
-    """The kinds of translations that can be asked for, and how often each was learnt from."""
+    """The kinds of translations that can be asked for, and their numbers of training pairs."""
     if not job.around.get(TAGS):
         return ""
     counted = Counter(tag for tag in job.corpus.train.tags if tag)
@@ -99,7 +99,7 @@ def _mixed_in(job: "TranslateJob") -> str:
 
 
 def _speeds(scores: Mapping[str, Any]) -> str:
-    """How fast it and its teacher translated, where it has one."""
+    """The speed of the model and of its teacher, if it has one."""
     if f"{SPEED}{TEACHER}" not in scores:
         return ""
     own, other = scores[SPEED], scores[f"{SPEED}{TEACHER}"]

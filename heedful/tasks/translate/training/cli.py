@@ -130,8 +130,8 @@ class DrawingOptions(BeamOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectionOptions:
-    """Which of the directions of a model of several languages."""
+class BackTranslationDirection:
+    """The direction, for a model of several languages."""
 
     to: Annotated[str, typer.Option(metavar="LANGUAGE", help="The language to make sources in, of several.")] = ""
     from_language: Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")] = ""
@@ -145,7 +145,7 @@ def back_translate(
     ],
     out: Annotated[Path, typer.Option(help="A .tsv file for the pairs: what RUN makes, and the text.")],
     *,
-    direction: DirectionOptions,
+    direction: BackTranslationDirection,
     drawing: DrawingOptions,
     told: TellingOptions,
 ) -> None:

@@ -1,5 +1,4 @@
-"""Pairs that models write, from a question to the file, and a student that learns from its teacher's (Kim and Rush
-2016)."""
+"""Files of pairs that models write, and a student that learns from its teacher's (Kim and Rush 2016)."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,7 +28,7 @@ OWN_DATA = ("tokenizer", "vocab_size", "joint")  # what a student takes of its t
 
 
 class Distillation(NamedTuple):
-    """What the teacher writes, and how the student then learns."""
+    """The teacher's file of pairs, and the student's training."""
 
     writing: Synthetic
     recipe: TranslateRecipe

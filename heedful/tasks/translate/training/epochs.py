@@ -1,4 +1,4 @@
-"""What an epoch of a translator's training is: the pairs in their order, as batches, and their loss."""
+"""The epochs of a translator's training: pairs in random order, in batches, and their loss."""
 
 from collections.abc import Sequence
 
@@ -17,9 +17,9 @@ SMOOTHING = 0.1  # of the labels, unless the recipe says otherwise (Vaswani et a
 class TranslationTask:
     """Batches of sentence pairs, and the cross-entropy of the target's tokens.
 
-    A decoder alone also learns from the source's, which its loss does not count: the losses of all models compare.
-    A model that can keep sentences apart gets rows packed with several of them, of one shape all along; one that
-    cannot gets a sentence a row, sorted by length.
+    A decoder-only model also learns from the source's tokens, but its loss does not count them, so that the losses of
+    all models compare. A model that can keep sentences apart gets rows packed with several sentences, all of the same
+    shape; another gets one sentence in each row, sorted by length.
     """
 
     def __init__(
@@ -33,15 +33,15 @@ class TranslationTask:
         mixes: Sequence[tuple[Sequence[int], float]] = (),
         variants: Variants | None = None,
     ) -> None:
-        """`weights`: how often an epoch has each pair; once, where there are none. `mixes`: pairs, by their numbers
-        behind all others, of which this share of each epoch is drawn. `variants` has other pairs in each epoch."""
+        """`weights`: how often an epoch has each pair (empty: once). `mixes`: the numbers of pairs, after all others,
+        from which this share of each epoch is drawn. `variants` makes other forms of the pairs in each epoch."""
         self.plan, self.packs, self.ends = plan, packs, ends
         self.weights, self.mixes, self.variants = weights, mixes, variants
         self.pairs = pairs
         longest = max(max(len(source), len(target)) + 1 for source, target in pairs)
         self.row = max(plan.row, -(-longest // 16) * 16)
 
-    def batches(self, epoch: int, model: object) -> list[PairBatch]:
+    def batches(self, epoch: int, model: object) -> Sequence[PairBatch]:
         plan, pairs = self.plan, self.pairs
         order = self.order(epoch)
         if self.variants is not None:
@@ -49,9 +49,9 @@ class TranslationTask:
             order = range(len(pairs))
         if self.packs:
             rows = max(1, plan.tokens // self.row)
-            return list(pack_rows(pairs, order, row=self.row, rows=rows, ends=self.ends))
+            return pack_rows(pairs, order, row=self.row, rows=rows, ends=self.ends)
         made = bucket_rows(pairs, order, tokens=max(plan.tokens, self.row), ends=self.ends)
-        # The order in which lengths come is drawn too: long sentences last would be what is remembered.
+        # The order of the lengths is random too: long sentences at the end would be remembered best.
         return [made[i] for i in shuffled(len(made), plan.seed + 1, epoch)]
 
     def order(self, epoch: int) -> Sequence[int]:
@@ -69,8 +69,8 @@ class TranslationTask:
 
 
 def weighted_order(weights: Sequence[float], seed: int, epoch: int) -> list[int]:
-    """The numbers of an epoch's pairs, in random order: of those with a weight of 2.2 all twice, and another fifth of
-    them each epoch; of a weight above 0, one pair at least."""
+    """The numbers of an epoch's pairs, in random order. Pairs with a weight of 2.2 come twice, and another fifth of
+    them once more, others in each epoch; of pairs with a weight above 0, at least one comes."""
     groups: dict[float, list[int]] = {}
     for i, weight in enumerate(weights):
         groups.setdefault(weight, []).append(i)
@@ -83,8 +83,8 @@ def weighted_order(weights: Sequence[float], seed: int, epoch: int) -> list[int]
 
 
 def mixed_order(own: Sequence[int], mixes: Sequence[tuple[Sequence[int], float]], seed: int, epoch: int) -> list[int]:
-    """The numbers of an epoch's pairs in random order: `own`, and of each mix, its pairs' numbers and its share, as
-    many as make that share of the epoch."""
+    """The numbers of an epoch's pairs, in random order: `own`, and from each mix, given by its pairs' numbers and its
+    share, as many as make up that share of the epoch."""
     whole = len(own) / (1 - sum(share for _, share in mixes))
     chosen = [*own]
     for number, (rows, share) in enumerate(mixes, 1):
@@ -93,8 +93,8 @@ def mixed_order(own: Sequence[int], mixes: Sequence[tuple[Sequence[int], float]]
 
 
 def drawn(count: int, size: int, seed: int, epoch: int) -> list[int]:
-    """The numbers of `count` of `size` pairs, which epochs draw one after another from one random order of all, and
-    then from another: each comes before any comes again."""
+    """The numbers of `count` of `size` pairs. Successive epochs draw them from a random order of all pairs, and then
+    from another one: every pair comes before any comes again."""
     first = count * epoch
     last, chosen = first + count, list[int]()
     for turn in range(first // size, -(-last // size)):

@@ -1,4 +1,4 @@
-"""What a translator reads of the tokens of a pair."""
+"""The tokens around the texts of a pair, as a translator reads them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Any
 
 from heedful.data.text.directions import Direction
 from heedful.data.tokenizer import Ids
+from heedful.tasks.shared.lengths import at_most
 from heedful.tasks.translate.languages import TAGS, tagged
 from heedful.tasks.translate.training.losses import framed_pairs
 
@@ -15,7 +16,7 @@ ONE_WAY = ("", "")  # the direction of all pairs, where there are not several
 
 @dataclass(frozen=True)
 class Framing:
-    """What stands around the texts of each direction, as task.json says it, and how long they may be with it."""
+    """The tokens around the texts of each direction, as in task.json, and the longest texts including them."""
 
     arounds: Mapping[Direction, dict[str, Any]]
     longest: int  # tokens of a row
@@ -36,7 +37,7 @@ class Framing:
         """As the model reads them, of these kinds where there are several: sources that are too long are cut, where
         they may be."""
         longest = self.longest_source
-        cut = [(source[:longest], target) for source, target in pairs]
+        cut = ((at_most(source, longest), target) for source, target in pairs)
         if not kinds:
             return framed_pairs(cut, self.around)
         arounds = self.arounds

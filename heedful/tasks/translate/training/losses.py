@@ -1,4 +1,4 @@
-"""Pairs of token ids: what stands around them, and their cross-entropy."""
+"""Pairs of token ids: the tokens around them, and their cross-entropy."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,10 +14,10 @@ from heedful.training.loss import Loss, head_cross_entropy, linear_cross_entropy
 
 
 def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float, rdrop: float = 0.0) -> Loss:
-    """`cross_entropy`, whose gradient is that of the source's tokens as well where a decoder alone is to learn them.
+    """`cross_entropy`; for a decoder-only model that learns the source's tokens too, with their gradient.
 
-    With `rdrop`, alpha of Liang et al. 2021, each row passes twice, and the loss is the mean of both passes and half of
-    alpha times their divergence: half of equation 4, so that it compares to others.
+    With `rdrop`, alpha of Liang et al. 2021, each row passes twice, and the loss is the mean of both passes plus half
+    of alpha times their divergence: half of equation 4, so that it compares with other losses.
     """
     if rdrop:  # a row beside itself: on a CPU both passes draw their dropout from the one generator of that row
         batch = PairBatch(*(part.repeat_interleave(2, 0) for part in batch))
@@ -29,7 +29,7 @@ def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float
 
 
 def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") -> Ends:
-    """What begins a target and ends each side. Raises InputError where nothing ends a source."""
+    """The tokens that begin a target and end each side. Raises InputError if sources have no end token."""
     after = around.get("after", [target.eos])
     if not after:
         raise InputError("nothing ends its sources", where=where, fix="start from another model")
@@ -37,14 +37,18 @@ def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") ->
 
 
 def framed_pairs(pairs: Iterable[tuple[Ids, Ids]], around: Mapping[str, Any]) -> list[tuple[Ids, Ids]]:
-    """With what stands around every source, but for the token that ends it, and begins every target."""
+    """The pairs with the tokens around every source, except its end token, and those that begin every target; the same
+    lists where there are none."""
     before, after, begin = around.get("before", []), around.get("after", [])[:-1], around.get("begin", [])
-    return [([*before, *source, *after], [*begin, *target]) for source, target in pairs]
+    return [
+        ([*before, *source, *after] if before or after else source, [*begin, *target] if begin else target)
+        for source, target in pairs
+    ]
 
 
 def cross_entropy(model: TranslationModel, batch: PairBatch, *, smoothing: float = 0.0, rdrop: float = 0.0) -> Loss:
-    """Summed over the target's tokens, in nats; padding is left out before the vocabulary is met. With `rdrop` each row
-    stands beside its second pass, whose loss and divergence are added."""
+    """Summed over the target's tokens, in nats; padding is dropped before the logits are computed. With `rdrop` each
+    row is followed by its second pass, whose loss and divergence are added."""
     device = model.head.weight.device
     source, target_in, target_out, source_segments, target_segments = (part.to(device) for part in batch)
     hidden = model.hidden(source, target_in, source_segments, target_segments)
