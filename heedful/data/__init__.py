@@ -1,1 +1,1 @@
-"""From files to batches: reading parallel text, the tokenizer, and rows of token ids."""
+"""From files to batches: readers of data, the tokenizer, and rows of token ids."""

@@ -1,8 +1,8 @@
-"""From texts and pairs of token ids to rectangles of int64: packed rows, length buckets, and padding for prediction.
+"""Turns texts and pairs of token ids into int64 rectangles: packed rows, length buckets, and padding for prediction.
 
-B rows, S source tokens and T target tokens a row. Everybody passes plain ids: here each source gets its end token,
-and each target a begin token before it on its way in and an end token behind it on its way out. `segments` number the
-sentences of a row from 1, and 0 is padding; source segment k belongs to target segment k of the same row.
+B rows, S source tokens and T target tokens a row. Callers pass plain ids: here each source gets its end token, each
+decoder input a begin token in front, and each decoder output an end token behind. `segments` number the sentences of a
+row from 1, and 0 is padding; source segment k belongs to target segment k of the same row.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,8 +18,8 @@ from heedful.core.seeds import shuffled
 from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.errors import InputError
 
-PACK_WINDOW = 512  # pairs packed together: fills rows of 64 to 93 % and 97 % with captions, and 1024 no better
-SORT_WINDOW = 8192  # pairs that are sorted by length together
+PACK_WINDOW = 512  # pairs packed together: fills rows of 64 with captions to 93 % and 97 %; 1024 is no better
+SORT_WINDOW = 8192  # pairs sorted by length together
 
 Pair = tuple[list[int], list[int]]
 
@@ -29,7 +29,7 @@ class Ends(NamedTuple):
 
     bos: int = BOS
     eos: int = EOS
-    source: int | None = None  # what ends a source, where that is another
+    source: int | None = None  # ends a source, if it is another token than `eos`
 
 
 OUR_ENDS = Ends()
@@ -56,8 +56,8 @@ class PairBatch(NamedTuple):
 
 
 class Text(NamedTuple):
-    """Two or more token ids of a running text, what begins and ends it among them, and which of them are learnt, such
-    as the answers of a conversation."""
+    """Two or more token ids of a running text, including those that begin and end it, and which of them count in the
+    loss, such as the answers of a conversation."""
 
     ids: list[int]
     learnt: list[bool]
@@ -74,10 +74,11 @@ class TextBatch(NamedTuple):
 
 
 class MadeWhenAsked(Sequence[PairBatch]):
-    """Batches of which only the numbers of their pairs are kept: all of an epoch take more memory than its texts."""
+    """Batches that are made on access from the indices of their pairs: all of an epoch need more memory than its
+    texts."""
 
     def __init__(self, chunks: Sequence[list[list[int]]], make: Callable[[list[list[int]]], PairBatch]) -> None:
-        """`chunks` has for each batch the numbers of the pairs in each of its rows."""
+        """`chunks` has, for each batch, the indices of the pairs in each of its rows."""
         self.chunks, self.make = chunks, make
 
     def __len__(self) -> int:
@@ -94,11 +95,11 @@ class MadeWhenAsked(Sequence[PairBatch]):
 def pack_rows(
     pairs: Sequence[Pair], order: Sequence[int], *, row: int, rows: int, ends: Ends = OUR_ENDS
 ) -> MadeWhenAsked:
-    """Pack whole pairs, in about this order, into batches of exactly (`rows`, `row`) on both sides.
+    """Packs whole pairs, in about this order, into batches of exactly (`rows`, `row`) on both sides.
 
-    Within each window of the order, the longest pairs are placed first, and each goes into the row where it
-    leaves least room (best fit decreasing; Johnson, 1973). What the last batch lacks is padding. Raises
-    InputError for a pair that is longer than `row`.
+    Within each window of the order, the longest pairs are packed first, each into the row where it leaves the least
+    room (best fit decreasing; Johnson, 1973). The last batch is filled up with padding. Raises InputError for a pair
+    that is longer than `row`.
     """
     _check_lengths(pairs, order, row, "a row")
 
@@ -109,7 +110,7 @@ def pack_rows(
 
 
 def pack_texts(texts: Sequence[Text], order: Sequence[int], *, row: int, rows: int) -> Iterator[TextBatch]:
-    """As `pack_rows`, whole texts. Segments, and what is learnt, stay with them."""
+    """As `pack_rows`, for whole texts. The batches have segments, and say which tokens are learnt."""
     pairs: list[Pair] = [([], text.ids[1:-1]) for text in texts]
     _check_lengths(pairs, order, row, "a row", noun="text")
     chunks = _chunks(pairs, order, row, rows)
@@ -117,10 +118,10 @@ def pack_texts(texts: Sequence[Text], order: Sequence[int], *, row: int, rows: i
 
 
 def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, ends: Ends = OUR_ENDS) -> list[PairBatch]:
-    """One pair a row, like lengths together, at most `tokens` a batch on either side, padding included.
+    """Makes batches of one pair a row and similar lengths, of at most `tokens` on either side, padding included.
 
-    Batches come by length within each window of the order: the caller shuffles them. Raises InputError for
-    a pair that is longer than `tokens`.
+    Batches are in the order of their lengths within each window of the order: the caller shuffles them. Raises
+    InputError for a pair that is longer than `tokens`.
     """
     _check_lengths(pairs, order, tokens, "a batch")
     lengths = [_length(pair) for pair in pairs]
@@ -136,23 +137,23 @@ def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, end
 def pad(
     sequences: Sequence[list[int]], *, before: Sequence[int] = (), after: Sequence[int] = (EOS,), filler: int = PAD
 ) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B S"]]:
-    """(ids, segments) of sources to predict from: each gets what stands around it, as in training its EOS, and is
-    padded with `filler`."""
+    """Returns (ids, segments) of sources to predict from: each with the tokens `before` and `after` it, by default EOS
+    as in training, and padded with `filler`."""
     rows = [[*before, *ids, *after] for ids in sequences]
     return _rectangle(rows, filler=filler), _rectangle([[1] * len(ids) for ids in rows])
 
 
 def by_length(sequences: Sequence[list[int]], tokens: int) -> list[list[int]]:
-    """Groups of indices, the longest sequences first, each at most `tokens` when padded with EOS.
+    """Groups indices, the longest sequences first; each group has at most `tokens` when padded with EOS.
 
-    A sequence that is longer than that stands alone.
+    A sequence that is longer than that is a group of its own.
     """
     lengths = [len(ids) + 1 for ids in sequences]
     return grouped(sorted(range(len(lengths)), key=lambda index: -lengths[index]), lengths, tokens)
 
 
 def of_like_length(lengths: Sequence[int], tokens: int) -> list[list[int]]:
-    """Groups of indices, the shortest first, each at most `tokens` with its padding, or one index."""
+    """Groups indices, the shortest first; each group has at most `tokens` with its padding, or one index."""
     return grouped(sorted(range(len(lengths)), key=lengths.__getitem__), lengths, tokens)
 
 
@@ -168,7 +169,7 @@ def _check_lengths(pairs: Sequence[Pair], order: Sequence[int], limit: int, hold
 
 
 def grouped(order: Sequence[int], lengths: Sequence[int], tokens: int) -> list[list[int]]:
-    """Cut the order where one more would pass the budget of group size times longest."""
+    """Cuts the order into groups whose size times longest length is at most `tokens`, or of one index."""
     groups: list[list[int]] = []
     longest = 0
     for index in order:
@@ -181,18 +182,18 @@ def grouped(order: Sequence[int], lengths: Sequence[int], tokens: int) -> list[l
 
 
 def shuffled_groups(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> list[list[int]]:
-    """Groups of indices, like lengths together, each at most `tokens` with its padding, or one index; in an order that
-    depends on (seed, epoch), and in each epoch others together."""
+    """Groups indices of similar lengths; each group has at most `tokens` with its padding, or one index. The order
+    depends on (seed, epoch), and each epoch groups differently."""
     groups = grouped(sorted(shuffled(len(lengths), seed, epoch), key=lengths.__getitem__), lengths, tokens)
     return [groups[i] for i in shuffled(len(groups), seed + 1, epoch)]
 
 
 def _fill(pairs: Sequence[Pair], window: Sequence[int], row: int) -> list[list[int]]:
-    """The indices in each row. Rows stand where the pair that opened them stood, so lengths come mixed."""
+    """Returns the indices of each row. Rows are in the order of the pairs that opened them, so lengths are mixed."""
     sizes = [(len(pairs[index][0]) + 1, len(pairs[index][1]) + 1) for index in window]
     shortest = [min(lengths) for lengths in zip(*sizes, strict=True)]
     filled: list[tuple[int, list[int]]] = []
-    unfilled: list[list] = []  # [source room, target room, indices] where another pair may go
+    unfilled: list[list] = []  # [source room, target room, indices] of rows with room for another pair
     for place in sorted(range(len(window)), key=lambda place: -max(sizes[place])):
         source, target = sizes[place]
         least, best = row, None
@@ -215,7 +216,7 @@ def _fill(pairs: Sequence[Pair], window: Sequence[int], row: int) -> list[list[i
 
 
 def _chunks(pairs: Sequence[Pair], order: Sequence[int], row: int, rows: int) -> Iterator[list[list[int]]]:
-    """The indices in each of `rows` rows of a batch; what the last batch lacks is empty."""
+    """Yields the indices of the `rows` rows of each batch; the last batch is filled up with empty rows."""
     filled = (
         indices
         for start in range(0, len(order), PACK_WINDOW)
@@ -226,7 +227,7 @@ def _chunks(pairs: Sequence[Pair], order: Sequence[int], row: int, rows: int) ->
 
 
 def _batch(rows: Sequence[Sequence[Pair]], ends: Ends, length: int | None = None) -> PairBatch:
-    """The pairs of each row, one after another, as far as `length` or the longest row."""
+    """Joins the pairs of each row and pads the rows to `length`, or to the longest row."""
     last = ends.eos if ends.source is None else ends.source
     source = [[token for ids, _ in row for token in (*ids, last)] for row in rows]
     target_in = [[token for _, ids in row for token in (ends.bos, *ids)] for row in rows]

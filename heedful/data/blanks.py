@@ -1,4 +1,4 @@
-"""Texts with hidden words: rows of them, packed, with what is to be named and which pairs are to be told apart."""
+"""Masked texts: packed rows, with the tokens to predict and the pairs to classify."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -14,16 +14,16 @@ from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
 
 PairKind = Literal["none", "next", "order"]
-SHARE = 0.15  # of the tokens are chosen
-HIDDEN, OTHER = 0.8, 0.1  # of those are hidden, and replaced by another token; the rest stay, so that all are read
-SHORT = 0.1  # of the pieces of a long text are shorter than they could be: the model meets short texts too
-WHOLE = 0.25  # of the texts stay whole where pairs are made: masks are filled in such
+SHARE = 0.15  # the share of the tokens that are chosen
+HIDDEN, OTHER = 0.8, 0.1  # of these are masked, and replaced by another token; the rest stay, so that all matter
+SHORT = 0.1  # of the pieces of a long text are cut short: the model needs short texts too
+WHOLE = 0.25  # of the texts stay whole when pairs are made: masks are filled in whole texts
 
 
 class MaskedRows(NamedTuple):
-    """Rows of texts: `tokens` is what the model sees of `words`, which are to be named where `chosen`. Segment 0 is
-    padding, and the texts of a row are numbered from 1. Of a text that is a pair, the second part has type 1; and
-    `pairs` is at its first token 0 where that part continues the first, 1 where not, and -1 elsewhere."""
+    """Rows of texts: `tokens` is the input, made of `words`, which are to be predicted where `chosen`. Segment 0 is
+    padding, and the texts of a row are numbered from 1. The second part of a text that is a pair has type 1. `pairs`
+    is, at such a text's first token, 0 if the second part continues the first and 1 if not; elsewhere it is -1."""
 
     tokens: Int[Tensor, "B T"]
     segments: Int[Tensor, "B T"]
@@ -34,7 +34,7 @@ class MaskedRows(NamedTuple):
 
 
 class Masker:
-    """Chooses tokens of a row and hides them. With `whole_words`, the tokens of a word are chosen together."""
+    """Chooses tokens of a row and masks them. With `whole_words`, the tokens of a word are chosen together."""
 
     def __init__(self, tokenizer: Tokenizer, *, whole_words: bool = False) -> None:
         assert tokenizer.mask is not None
@@ -45,20 +45,21 @@ class Masker:
         self.begins, self.ends = torch.tensor(letters or [(False, False)] * tokenizer.size).unbind(1)
 
     def choose(self, words: Int[Tensor, "T"], draw: torch.Generator) -> Int[Tensor, "N"]:
-        """The positions of SHARE of the tokens that are text, at least one; of whole words, those that fit in."""
+        """Returns the positions of SHARE of the tokens that are text, at least one; with whole words, of as many as
+        fit."""
         real = (~torch.isin(words, self.controls)).nonzero()[:, 0]
         if not len(real):
             return real
         joined = self.ends[words[real[:-1]]] & self.begins[words[real[1:]]] & (real.diff() == 1)
         word = torch.cat([joined.new_zeros(1, dtype=torch.long), (~joined).cumsum(0)])
-        order = torch.rand(len(real), generator=draw)[word].argsort(stable=True)  # by a number a word
+        order = torch.rand(len(real), generator=draw)[word].argsort(stable=True)  # one random number for each word
         count = max(1, round(SHARE * len(real)))
         ends = torch.cat([word[order].diff() != 0, joined.new_ones(1)]).nonzero()[:, 0] + 1
         whole = ends[ends <= count]
         return real[order[: int(whole[-1]) if len(whole) else count]]
 
     def hide(self, words: Int[Tensor, "T"], seed: int, *, mixed: bool) -> tuple[Int[Tensor, "T"], Bool[Tensor, "T"]]:
-        """What is seen of a row, and which of its tokens are to be named; `mixed`: not all of those are hidden."""
+        """Returns the masked row, and which of its tokens are to be predicted; `mixed`: not all of these are masked."""
         draw = torch.Generator().manual_seed(seed)
         positions = self.choose(words, draw)
         tokens, chosen = words.clone(), torch.zeros_like(words, dtype=torch.bool)
@@ -72,15 +73,15 @@ class Masker:
         return tokens, chosen
 
     def hide_in(self, rows: MaskedRows, *key: object, mixed: bool) -> MaskedRows:
-        """Hides tokens of every row: what is drawn for row i depends on the counter (*key, i) alone."""
+        """Masks tokens of every row: the random choices for row i depend only on the counter (*key, i)."""
         made = [self.hide(words, counter_seed(*key, i), mixed=mixed) for i, words in enumerate(rows.words)]
         tokens, chosen = (torch.stack(parts) for parts in zip(*made, strict=True))
         return rows._replace(tokens=tokens, chosen=chosen)
 
 
 def pieces(ids: Ids, longest: int, seed: int | None = None) -> Iterator[Ids]:
-    """A text in pieces that the model can read. With a seed, a text that needs several is cut elsewhere: the
-    first ends anywhere, and a few others early."""
+    """Yields a text in pieces of at most `longest` tokens. With a seed, the cuts of a text that needs several vary: the
+    first piece ends anywhere, and a few others early."""
     draw, begin = random.Random(seed), 0
     while begin < len(ids):
         early = seed is not None and len(ids) > longest and (begin == 0 or draw.random() < SHORT)
@@ -90,9 +91,9 @@ def pieces(ids: Ids, longest: int, seed: int | None = None) -> Iterator[Ids]:
 
 
 class PairSampler:
-    """Makes pairs of texts: most are parted, at the end of a sentence where there is one, and half of the second parts
-    are no continuation. "next": they are another text's (Devlin et al. 2019, section 3.1, task 2); "order": the two
-    parts have changed order (Lan et al. 2020, section 3.1). "none" leaves the texts as they are."""
+    """Makes pairs of texts: most texts are split, at the end of a sentence if there is one, and half of the second
+    parts do not continue the first. "next": they come from another text (Devlin et al. 2019, section 3.1, task 2);
+    "order": the two parts are swapped (Lan et al. 2020, section 3.1). "none" leaves the texts as they are."""
 
     def __init__(self, tokenizer: Tokenizer, kind: PairKind) -> None:
         self.kind, self.eos = kind, tokenizer.eos
@@ -102,12 +103,12 @@ class PairSampler:
 
     @property
     def extra(self) -> int:
-        """How many tokens joining adds to a text."""
+        """The number of tokens that joining adds to a text."""
         return 0 if self.kind == "none" else 1
 
     def join(self, texts: Sequence[Ids], longest: int, *key: object) -> list[tuple[Ids, list[int]]]:
-        """Each text with what is to be told of it: of a pair 0 where its second part continues the first, else 1,
-        and of a text that stays whole nothing. Raises InputError for less than two texts of two tokens."""
+        """Returns each text with its label: for a pair, [0] if its second part continues the first, else [1]; for a
+        whole text, []. Raises InputError for fewer than two texts of two or more tokens."""
         if self.kind == "none":
             return [(ids, []) for ids in texts]
         made = [(ids, list[int]()) for ids in texts if len(ids) < 2]
@@ -129,7 +130,7 @@ class PairSampler:
         return made
 
     def _part(self, ids: Ids, draw: random.Random) -> tuple[Ids, Ids]:
-        """Where the text ends a sentence, else between words, else anywhere."""
+        """Splits a text after a sentence if possible, else between words, else anywhere."""
         positions = range(1, len(ids))
         sentences = [place for place in positions if self.ends[ids[place - 1]]]
         words = [place for place in positions if self.begins[ids[place]]]
@@ -140,8 +141,8 @@ class PairSampler:
 def packed(
     texts: Sequence[tuple[Ids, list[int]]], order: Sequence[int], *, context: int, rows: int, tokenizer: Tokenizer
 ) -> Iterator[MaskedRows]:
-    """Batches of rows in which nothing is hidden yet; each text is begun by BOS and ended by EOS. To `pack_rows` it is
-    the source of a pair, and what `PairSampler.join` tells of it the target."""
+    """Yields batches of rows without masks yet; each text begins with BOS and ends with EOS. For `pack_rows`, the text
+    is the source of a pair, and the label from `PairSampler.join` the target."""
     ends, paired = Ends(tokenizer.bos, tokenizer.eos), any(told for _, told in texts)
     named = [([ends.bos, *ids], told or [-1]) for ids, told in texts]
     for batch in pack_rows(named, order, row=context, rows=rows, ends=ends):
@@ -157,5 +158,5 @@ def packed(
 
 
 def _firsts(segments: Int[Tensor, "B T"]) -> Bool[Tensor, "B T"]:
-    """Where a text begins."""
+    """Where each text begins."""
     return (segments > 0) & (segments.diff(dim=1, prepend=torch.zeros_like(segments[:, :1])) != 0)

@@ -1,7 +1,8 @@
-"""A text cut otherwise each time: BPE that leaves out merges at random (Provilkov et al. 2020, algorithm 1).
+"""BPE dropout: merges are left out at random, so that a text is segmented differently each time (Provilkov et al. 2020,
+algorithm 1).
 
-What `tokenizers` offers of this draws from a generator of each thread, which cannot be seeded. Here the draws are the
-caller's, so that a training that continues reads what it would have read.
+The dropout of `tokenizers` uses one generator per thread, which cannot be seeded. Here the caller passes the generator,
+so that a resumed training reads the same tokens as an uninterrupted one.
 """
 
 import random
@@ -12,15 +13,15 @@ from heedful.errors import InputError
 
 Word = tuple[int, ...]
 
-MOST = 1 << 20  # merges that are remembered, of words as they are cut
+MOST = 1 << 20  # tokens of the words whose possible merges are cached
 
 
 class BPEDropout:
-    """Encodes as the tokenizer does, but at each step every merge that is possible is left out with the probability
-    `share`; where none is left, the word stays as it is."""
+    """Encodes as the tokenizer does, but at each step every possible merge is left out with the probability `share`;
+    when all are left out, the word stays as it is."""
 
     def __init__(self, tokenizer: Tokenizer, share: float) -> None:
-        """Raises InputError for a tokenizer that does not merge pairs, or was not made here."""
+        """Raises InputError for a tokenizer that is not BPE, or was not trained here."""
         merges = tokenizer.merges
         if not merges:
             what = "only a BPE vocabulary that was made here can leave out merges"
@@ -31,7 +32,7 @@ class BPEDropout:
         self._held = 0
 
     def encode(self, text: str, draw: random.Random) -> list[int]:
-        """The ids of a text, without BOS and EOS."""
+        """Returns the ids of a text, without BOS and EOS."""
         ids: list[int] = []
         for word in self.tokenizer.unmerged(text):
             while merge := next((one for one in self._merges_of(word) if draw.random() >= self.share), None):
@@ -41,7 +42,8 @@ class BPEDropout:
         return ids
 
     def _merges_of(self, word: Word) -> list[tuple[int, int]]:
-        """Where two tokens of a word can be merged, and what they become, the merge that was learnt first first."""
+        """Returns where two tokens of a word can be merged, and the result, in the order in which the merges were
+        learnt."""
         found = self._possible.get(word)
         if found is None:
             pairs = ((self._merged.get(pair), at) for at, pair in enumerate(pairwise(word)))

@@ -1,4 +1,4 @@
-"""What stands around the texts that a model reads at once: one, or two of which it is told apart."""
+"""The control tokens around the texts of an encoder's input: one text, or a pair."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from heedful.data.tokenizer import PAD, Ids, Tokenizer
 
 
 class Framed(NamedTuple):
-    """A sequence to be read, with the type of each token: 1 in the second of two texts and behind it, else 0."""
+    """An input sequence, with the type of each token: 1 for the second of two texts and its end token, else 0."""
 
     tokens: Ids
     types: Ids
@@ -20,7 +20,7 @@ class Framed(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """begin, a text, end; or begin, a text, between, another, end."""
+    """The control tokens: begin, text, end; or begin, text, between, text, end."""
 
     begin: Ids
     between: Ids
@@ -28,12 +28,12 @@ class Frame:
 
     @classmethod
     def of_encoder(cls, tokenizer: Tokenizer) -> "Frame":
-        """Devlin et al. 2019, figure 2, where BOS and EOS are called [CLS] and [SEP]; Liu et al. 2019 part two texts
-        by two EOS."""
+        """As in Devlin et al. 2019, figure 2, where BOS and EOS are called [CLS] and [SEP]; Liu et al. 2019 separate
+        two texts by two EOS."""
         return cls([tokenizer.bos], [tokenizer.eos] * tokenizer.special.separators, [tokenizer.eos])
 
     def extra(self, *, pair: bool) -> int:
-        """How many tokens stand around the texts."""
+        """The number of control tokens around the texts."""
         return len(self.begin) + len(self.between) * pair + len(self.end)
 
     def put(self, first: Ids, second: Ids | None = None) -> Framed:
@@ -43,7 +43,8 @@ class Frame:
 
 
 def rectangle(sequences: Sequence[Framed]) -> tuple[Int[Tensor, "B T"], Int[Tensor, "B T"], Int[Tensor, "B T"]]:
-    """Tokens, segments and types of sequences as rows: a segment is 1, and 0 in the padding behind a row."""
+    """Returns tokens, segments and types of sequences as rows: segment 1 is the sequence, and 0 the padding behind
+    it."""
     T = max((len(one.tokens) for one in sequences), default=0)
     tokens, segments, types = torch.full((len(sequences), T), PAD), *torch.zeros(2, len(sequences), T).long()
     for row, one in enumerate(sequences):
@@ -56,7 +57,8 @@ def rectangle(sequences: Sequence[Framed]) -> tuple[Int[Tensor, "B T"], Int[Tens
 def rectangles(
     groups: Sequence[Sequence[Framed]],
 ) -> tuple[Int[Tensor, "B N T"], Int[Tensor, "B N T"], Int[Tensor, "B N T"]]:
-    """As `rectangle`, of as many sequences each: where one has fewer, the others are all padding."""
+    """As `rectangle`, for groups of sequences; groups with fewer sequences than the largest are filled up with
+    padding."""
     N = max(map(len, groups))
     rows = [one for group in groups for one in (*group, *[Framed([], [])] * (N - len(group)))]
     tokens, segments, types = (part.unflatten(0, (-1, N)) for part in rectangle(rows))

@@ -1,6 +1,7 @@
-"""Files of text: their lines, cells and JSON values, and one clear line for whatever is wrong with them.
+"""Reads text files: their lines, cells and JSON values, with a clear one-line error for anything that is wrong with
+them.
 
-Texts are left as they stand in the file: only line ends (LF or CRLF) and a UTF-8 byte order mark go.
+Texts are kept as they are in the file: only line ends (LF or CRLF) and a UTF-8 byte order mark are removed.
 """
 
 import codecs
@@ -22,14 +23,14 @@ from typing import Any
 
 from heedful.errors import HeedError, InputError, MissingError
 
-MOST_UNPACKED = 1 << 32  # bytes of all that a zip file holds
-# What comes of a file in a zip file that is damaged; and of one with a password, or packed in a way that is not known
-# (NotImplementedError, which is one).
+MOST_UNPACKED = 1 << 32  # bytes of a zip file's unpacked contents
+# What reading a member of a zip file raises: DAMAGED where it is damaged; NOT_READ where it has a password, or an
+# unknown compression (NotImplementedError, a subclass).
 DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)
 NOT_READ = RuntimeError
-PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}  # by how files begin
-JPEG = b"\xff\xd8\xff"  # how it begins; other pictures soon have a NUL byte
-MARKS = (  # the longer first: that of UTF-32 begins as that of UTF-16 does
+PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}  # by the first bytes
+JPEG = b"\xff\xd8\xff"  # the first bytes; other image formats soon have a NUL byte
+MARKS = (  # longer marks first: the mark of UTF-32 begins like that of UTF-16
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
     (codecs.BOM_UTF16_LE, "UTF-16"),
@@ -40,7 +41,7 @@ LONGEST_LINE = 1_000_000  # characters; a longer one is a broken file, not a doc
 
 
 def sanitise(text: str) -> str:
-    """Text that UTF-8 can hold: surrogate pairs are joined, lone ones become U+FFFD, all else stays."""
+    """Makes text valid for UTF-8: surrogate pairs are joined, lone surrogates become U+FFFD, the rest is unchanged."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -49,8 +50,8 @@ def sanitise(text: str) -> str:
 
 
 def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[str]:
-    """The lines of a file in UTF-8, or in what its byte order mark says. LF ends a line (a CR before it goes), or CR in
-    a file without any LF: U+2028 and U+0085 are text. Raises InputError or MissingError."""
+    """Reads the lines of a file in UTF-8, or in the encoding of its byte order mark. LF ends a line (a CR before it is
+    removed), or CR in a file without any LF: U+2028 and U+0085 are text. Raises InputError or MissingError."""
     path = Path(path)
     data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
     if marked := next((name for mark, name in MARKS if data.startswith(mark)), None):
@@ -78,7 +79,8 @@ def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[
 
 
 def text_lines(text: str, path: Path, *, longest: int | None = LONGEST_LINE) -> list[str]:
-    """The lines of what a file holds. Raises InputError."""
+    """Splits the text of a file into lines. Raises InputError for an empty text, a NUL byte, or a line longer than
+    `longest`."""
     if not text.strip():
         raise InputError("empty", where=str(path), fix="give a file with one sentence a line")
     if "\0" in text:
@@ -94,8 +96,8 @@ def text_lines(text: str, path: Path, *, longest: int | None = LONGEST_LINE) -> 
 
 
 def decoded_line(data: bytes, where: str, number: int | None) -> str:
-    """A line that comes alone, without its end, as `read_lines` reads those of a file; without a `number` it is none of
-    several lines. Raises InputError."""
+    """Decodes a line that comes alone, without its end, in the way `read_lines` reads those of a file; `number` None:
+    it is not one of several lines. Raises InputError."""
     if number in (1, None):
         data = data.removeprefix(codecs.BOM_UTF8)
     at, line = (where, "text") if number is None else (f"{where}:{number}", "line")
@@ -116,7 +118,7 @@ def decoded_line(data: bytes, where: str, number: int | None) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """What a file holds, unpacked where it is gzipped. Raises MissingError or InputError."""
+    """Reads a file, or a member of a zip file, and unpacks gzip. Raises MissingError or InputError."""
     try:
         archive = None if path.exists() else archive_of(path)
         data = path.read_bytes() if archive is None else _read_member(archive, path)
@@ -130,8 +132,8 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_beginning(path: Path, most: int) -> bytes:
-    """The first bytes of a file, unpacked where it is gzipped, as far as they can be read. Raises MissingError or
-    InputError, also for a pipe, which would lose them."""
+    """Reads the first `most` bytes of a file, unpacked if it is gzipped, or as many as can be read. Raises MissingError
+    or InputError, also for a pipe, which would lose them."""
     if not path.exists() and archive_of(path):
         return read_bytes(path)[:most]
     if path.is_fifo():
@@ -146,7 +148,7 @@ def read_beginning(path: Path, most: int) -> bytes:
 
 
 def unreadable(path: Path, error: OSError) -> HeedError:
-    """Why a file could not be read, in one line that a person can act on."""
+    """Makes the error that says in one line why a file could not be read, and how to fix it."""
     where = str(path)
     if isinstance(error, FileNotFoundError):
         if path.is_symlink():
@@ -165,12 +167,12 @@ def unreadable(path: Path, error: OSError) -> HeedError:
 
 
 def archive_of(path: Path) -> Path | None:
-    """The zip file that a path such as `pairs.zip/train.en` leads into."""
+    """Returns the zip file that a path such as `pairs.zip/train.en` leads into, or None."""
     return next((own for own in path.parents if own.suffix.lower() == ".zip" and own.is_file()), None)
 
 
 def files_in(path: Path) -> list[Path]:
-    """The files in a folder, or, as paths beneath it, in a zip file; none that is hidden. Raises InputError or
+    """Lists the files in a folder or, as paths below it, in a zip file, without hidden ones. Raises InputError or
     MissingError."""
     try:
         if path.is_dir():
@@ -190,7 +192,8 @@ def _archive(path: Path) -> zipfile.ZipFile:
 
 
 def _read_member(path: Path, member: Path) -> bytes:
-    """A file in a zip file, which says how large it is unpacked: no more than that is read."""
+    """Reads a file in a zip file. Raises InputError, without unpacking, if the zip file says that it unpacks to more
+    than MOST_UNPACKED."""
     with _archive(path) as archive:
         size = sum(info.file_size for info in archive.infolist())
         if size > MOST_UNPACKED:
@@ -208,7 +211,7 @@ def _read_member(path: Path, member: Path) -> bytes:
 
 
 def names_in(folder: Path) -> list[str]:
-    """What is in a folder; nothing where it cannot be read."""
+    """Returns the names in a folder; an empty list if it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -216,20 +219,20 @@ def names_in(folder: Path) -> list[str]:
 
 
 def tsv_cells(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """The number and the cells of each line; a blank line has none."""
+    """Yields the number and the cells of each line; a blank line has no cells."""
     return ((number, line.split("\t") if line.strip() else []) for number, line in enumerate(lines, 1))
 
 
 def tsv_row(*cells: str) -> str:
-    """A line of a table, which `tsv_cells` reads: what would end a cell or the line becomes a blank."""
+    """Makes a line of a table that `tsv_cells` can read: characters that would end a cell or the line become spaces."""
     return "\t".join(" ".join(cell.split("\t")).replace("\r", " ").replace("\n", " ") for cell in cells)
 
 
 def csv_cells(path: Path, lines: list[str], separator: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """The number of the line where each record begins, and its cells. Raises InputError."""
+    """Yields the number of the line where each record begins, and its cells. Raises InputError."""
     reader = csv.reader((line + "\n" for line in lines), strict=True, delimiter=separator)
     while True:
-        number = reader.line_num + 1  # where the record begins: a quoted cell may go over several lines
+        number = reader.line_num + 1  # where the record begins: a quoted cell may span several lines
         try:
             cells = next(reader, None)
         except csv.Error as error:
@@ -241,7 +244,7 @@ def csv_cells(path: Path, lines: list[str], separator: str = ",") -> Iterator[tu
 
 
 def json_line(line: str, *, where: str) -> object:
-    """What a line of a .jsonl file holds. Raises InputError."""
+    """Parses a line of a .jsonl file. Raises InputError."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -251,14 +254,14 @@ def json_line(line: str, *, where: str) -> object:
 
 
 def json_lines(path: str | Path, lines: Iterable[str]) -> Iterator[tuple[str, object]]:
-    """Where each line of a .jsonl file is that is not blank, and what it holds. Raises InputError."""
+    """Yields the position and the value of each line of a .jsonl file that is not blank. Raises InputError."""
     positions = ((f"{path}:{number}", line) for number, line in enumerate(lines, 1) if line.strip())
     return ((where, json_line(line, where=where)) for where, line in positions)
 
 
 def json_items(path: Path) -> list[tuple[str, object]]:
-    """Where each item of a .json file is, and what it holds: of a list; of the one list in an object, or of its "data";
-    or, where each line is JSON, of the lines. Raises InputError or MissingError."""
+    """Returns the position and the value of each item of a .json file: of a list; of the one list in an object, or of
+    its "data"; or, where each line is JSON, of the lines. Raises InputError or MissingError."""
     lines = read_lines(path, longest=None)
     first = next(line.strip() for line in lines if line.strip())
     try:
@@ -282,7 +285,8 @@ def json_items(path: Path) -> list[tuple[str, object]]:
 def named_cells(
     path: Path, rows: Iterable[tuple[int, list[str]]], header: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Where each row is that is not blank, and its cells by the names of their columns. Raises InputError."""
+    """Yields the position of each row that is not blank, and its cells by the names of their columns. Raises
+    InputError."""
     for number, cells in rows:
         if cells and len(cells) != len(header):
             raise InputError(f"{len(cells)} columns, expected {len(header)}", where=f"{path}:{number}")
@@ -291,30 +295,31 @@ def named_cells(
 
 
 def json_type(value: object) -> str:
-    """What a JSON value is, in words."""
+    """Names the type of a JSON value, for messages."""
     kinds = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
     return kinds.get(type(value), "null" if value is None else "an object")
 
 
 def json_object(value: object, where: str, fix: str) -> dict[str, Any]:
-    """What is one. Raises InputError for another JSON value."""
+    """Returns the value if it is a JSON object. Raises InputError otherwise."""
     if not isinstance(value, dict):
         raise InputError(f"{json_type(value)}, expected an object", where=where, fix=fix)
     return value
 
 
 def listed(names: Iterable[object]) -> str:
-    """The first eight of some names, for a message."""
+    """Formats the first eight names, for a message."""
     return ", ".join(map(repr, islice(names, 8))) or "none"
 
 
 def first_few(names: Sequence[str], most: int = 3) -> str:
-    """For a message: so many of them, and "..." for the others."""
+    """Formats the first `most` names for a message, with "..." for the others."""
     return ", ".join(names[:most]) + ", ..." * (len(names) > most)
 
 
 def quoted(text: str) -> str:
-    """For a message, as Python writes a text, but that spaces are spaces: French has narrow ones before its marks."""
+    """Quotes a text for a message as Python would, but keeps spaces as they are: French has narrow ones before
+    punctuation."""
     mark = '"' if "'" in text and '"' not in text else "'"
     shown = (
         letter if unicodedata.category(letter) == "Zs" else f"\\{mark}" if letter == mark else repr(letter)[1:-1]

@@ -1,4 +1,4 @@
-"""What a model is trained and measured on: which files are which part, and what is held out where there is none."""
+"""Training, validation and test data: which files are which part, and what is held out if a part is missing."""
 
 import re
 from collections import Counter
@@ -11,19 +11,19 @@ from heedful.core.seeds import hashed
 from heedful.data.lines import unreadable
 from heedful.errors import InputError, MissingError, counted
 
-E = TypeVar("E")  # the examples of a part, a list or something with pictures in it
+E = TypeVar("E")  # the examples of a part: a list, or an object with pictures
 Row = TypeVar("Row")
-Notes = tuple[str, ...]  # that a person should see
+Notes = tuple[str, ...]  # for the user
 SPLITS = re.compile(
     r"(?P<train>train(?:ing|set)?)|(?P<valid>(?:validation|valid|val|dev)(?:set)?)|(?P<test>test(?:ing|set)?)"
 )
-FEWEST = 16  # examples that say anything about a model
-SHARE, MOST = 10, 2000  # where nothing is given to validate on, one in so many is held out, and no more texts
+FEWEST = 16  # examples, the fewest to measure a model on
+SHARE, MOST = 10, 2000  # without validation data, one example in SHARE is held out, at most MOST
 
 
 @dataclass(frozen=True)
 class Parts(Generic[E]):
-    """What a model is trained and measured on. `notes` are lines that a person should see."""
+    """The data that a model is trained and measured on. `notes` are lines for the user."""
 
     train: E
     valid: E
@@ -31,11 +31,11 @@ class Parts(Generic[E]):
     name: str
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
-    # Those of the files that are not trained on, where it is known otherwise than by their names.
+    # The files that are not trained on, if this is not known by their names.
     apart: tuple[Path, ...] | None = field(default=None, kw_only=True)
 
     def scored(self) -> Mapping[str, E]:
-        """The tests, or what is validated on where there are none."""
+        """Returns the tests, or the validation data if there are none."""
         return self.tests or {"valid": self.valid}
 
     def named(self) -> dict[str, E]:
@@ -44,20 +44,20 @@ class Parts(Generic[E]):
 
 @dataclass(frozen=True)
 class PictureParts(Parts[E]):
-    """Of pictures: the channels of all, and the rows and columns of the middlemost one to learn from."""
+    """Parts of pictures: the channels of all, and the rows and columns of the median training picture."""
 
     channels: int = field(kw_only=True)
     size: tuple[int, int] = field(kw_only=True)
 
 
 def spread(count: int, share: float, *, fewest: int = FEWEST) -> list[int]:
-    """The numbers of this share of so many examples, evenly spread over them, but of no fewer than `fewest`."""
+    """Returns the indices of this share of `count` examples, evenly spread, at least `fewest` if there are as many."""
     return some_of(count, max(fewest, round(share * count)))
 
 
 def some_of(count: int, most: int) -> list[int]:
-    """The numbers of at most so many of `count` examples, evenly spread over them: they often stand by language, by
-    label or by source."""
+    """Returns the indices of at most `most` of `count` examples, evenly spread: examples are often sorted by language,
+    label or source."""
     chosen = min(count, most)
     return [i * count // chosen for i in range(chosen)]
 
@@ -68,8 +68,8 @@ def read_parts(
     """Reads a file, or the files of these `kinds` in a folder: named train*, valid* (val, dev) and test*, or as those
     of Universal Dependencies; any may be gzipped.
 
-    Without a part to validate on, a tenth of the training examples is held out, by a hash of their `key`: all of one
-    key together. Raises InputError or MissingError.
+    Without validation data, a tenth of the training examples is held out, by a hash of their `key`: all examples with
+    one key together. Raises InputError or MissingError.
     """
     path = Path(path)
     found = _files(path, kinds) if path.is_dir() else [path]
@@ -83,7 +83,7 @@ def read_parts(
 
 
 def learnt_too(train: Iterable[Row], others: Mapping[str, Collection[Row]], key: Callable[[Row], str]) -> Notes:
-    """Says how much of what is measured on shares its `key` with what is learnt from."""
+    """Returns notes on how many validation and test examples share their `key` with a training example."""
     known = set(map(key, train))
     shared = {name: sum(key(row) in known for row in part) for name, part in others.items()}
     return tuple(
@@ -94,7 +94,7 @@ def learnt_too(train: Iterable[Row], others: Mapping[str, Collection[Row]], key:
 
 
 def read_tests(path: str | Path, read: Callable[[Path], list[Row]], *, kinds: Sequence[str]) -> dict[str, list[Row]]:
-    """The examples of a file, or of a folder's test files, by name. Raises InputError or MissingError."""
+    """Reads the examples of a file, or of a folder's test files, by name. Raises InputError or MissingError."""
     path = Path(path)
     if not path.is_dir():
         return {path.name: read(path)}
@@ -109,7 +109,8 @@ def _files(folder: Path, kinds: Sequence[str]) -> list[Path]:
 
 
 def entries(folder: Path, *, hidden: tuple[str, ...] = (".",)) -> list[Path]:
-    """What is in a folder, by name, without what begins as `hidden` says. Raises MissingError or InputError."""
+    """Lists a folder's entries by name, except those that begin with one of `hidden`. Raises MissingError or
+    InputError."""
     try:
         return sorted(entry for entry in folder.iterdir() if not entry.name.startswith(hidden))
     except OSError as error:
@@ -117,54 +118,56 @@ def entries(folder: Path, *, hidden: tuple[str, ...] = (".",)) -> list[Path]:
 
 
 def kind_of(file: Path) -> str:
-    """The suffix of what a file holds, in small letters: that of "TRAIN.JSONL.gz" is ".jsonl"."""
+    """Returns the suffix of a file in lower case, without .gz: for "TRAIN.JSONL.gz" it is ".jsonl"."""
     return Path(file.name.lower().removesuffix(".gz")).suffix
 
 
 def part_of(file: Path) -> str:
-    """ "train", "valid" or "test", by the first word of its name, or of what follows a dot: "test_2016" and "sst2.test"
-    are tests, and "testament" is not. In Universal Dependencies it is the word after "-ud-"."""
+    """The part of a file, "train", "valid" or "test", by the first word of its name, or the first word after a dot:
+    "test_2016" and "sst2.test" are tests, "testament" is not. In Universal Dependencies it is the word after "-ud-"."""
     return named_part(file.name) or "train"
 
 
 def named_part(name: str) -> str | None:
-    """What `part_of` says, or None of a name that does not say it."""
+    """Returns the part as `part_of`, but None if the name does not say it."""
     words = (re.split(r"[^a-z]", piece)[0] for piece in name.lower().rpartition("-ud-")[2].split("."))
     found = next(filter(None, map(SPLITS.fullmatch, words)), None)
     return found.lastgroup if found else None
 
 
 def part_within(name: str) -> str | None:
-    """What `named_part` says, or else by any word: "instances_val2017" is there to validate on, "seg_test" a test."""
+    """Returns the part as `named_part`, or else by any word: "instances_val2017" is validation data, "seg_test" a
+    test."""
     return named_part(name) or next(filter(None, map(named_part, re.split(r"[^a-z]+", name.lower()))), None)
 
 
 def is_part(name: str) -> bool:
-    """Whether a folder is called as a part is."""
+    """Whether a folder is named like a part."""
     return named_part(name) is not None or name.lower().startswith("train")
 
 
 def are_parts(names: Collection[str]) -> bool:
-    """Whether all folders are called as parts are: by their first words, or by any where some are to learn from and
-    some are not."""
+    """Whether all folders are named like parts: by their first words, or by any word if some are for training and some
+    are not."""
     within = set(map(part_within, names))
     return bool(names) and (all(map(is_part, names)) or (len(within) > 1 and "train" in within and None not in within))
 
 
 def sorted_pictures(rows: Iterable[tuple[str, list[Row]]]) -> tuple[list[Row], list[Row], dict[str, list[Row]]]:
-    """What `sorted_in` gives, by any word of a name."""
+    """As `sorted_in`, but any word of a name may say the part."""
     return sorted_in(rows, lambda name: part_within(name) or "train")
 
 
 def tests_in(rows: Mapping[str, E]) -> Mapping[str, E]:
-    """Those that are called a test by any word, or all where none is."""
+    """Returns the parts with the word test in their names, or all if there is none."""
     return {name: own for name, own in rows.items() if part_within(name) == "test"} or rows
 
 
 def sorted_in(
     rows: Iterable[tuple[str, list[Row]]], part: Callable[[str], str] = lambda name: part_of(Path(name))
 ) -> tuple[list[Row], list[Row], dict[str, list[Row]]]:
-    """What is to be trained on, what to validate on, and the tests by name, of rows that come by the name of a part."""
+    """Returns the training rows, the validation rows, and the tests by name, from (name, rows) pairs whose names say
+    the part."""
     parts: dict[str, list[Row]] = {"train": [], "valid": []}
     tests = {}
     for name, own in rows:
@@ -176,21 +179,22 @@ def sorted_in(
 
 
 def scored_by_name(tests: Mapping[str, E], path: str | Path) -> dict[str, E]:
-    """What is to be scored, by name: all of a file, and of a folder that has no parts, is called as that is."""
+    """Returns the parts to score by name: the whole of a file, or of a folder without parts, gets the name of the
+    path."""
     path = Path(path).resolve()
     whole = [*tests] == ["train"] or (path.is_file() and [*tests] == [path.stem])
     return {path.name if whole else name: part for name, part in tests.items()}
 
 
 def stems(parts: Mapping[str, E]) -> dict[str, E]:
-    """The parts by the names of their files, without suffixes but where these alone tell several apart."""
+    """Renames the parts from file names to names without suffixes, unless several would then be the same."""
     short = Counter(name.split(".")[0] for name in parts)
     return {name if short[stem := name.split(".")[0]] > 1 else stem: part for name, part in parts.items()}
 
 
 def hold_out(weights: Mapping[str, int], room: int, *, parts: int = 1) -> list[Collection[str]]:
-    """The keys of each of so many parts: in the order of their hashes, as many as have room for what each of them
-    weighs, and at least one. Each machine chooses the same, and more data moves few of them."""
+    """Chooses the keys of each of `parts` parts: in the order of their hashes, as many as fit into `room` by their
+    `weights`, and at least one. The choice is the same on every machine, and changes little when data are added."""
     rest, chosen = sorted(weights, key=hashed), list[Collection[str]]()
     for _ in range(parts):
         held, left = set[str](), room
@@ -215,9 +219,9 @@ def held_out(
     most: int | None = None,
     within: Callable[[Row], str] = lambda row: "",
 ) -> tuple[list[Row], list[Row], tuple[str, ...]]:
-    """What is to be trained on and to validate on, and notes. Where `valid` is empty, it is held out of the rows: a
-    tenth of the keys, at least one and at most `most`, all rows of one key together; a tenth of each group where
-    `within` tells groups. Raises InputError where nothing could stay."""
+    """Returns the training rows, the validation rows, and notes. If `valid` is empty, it is held out of the rows: a
+    tenth of the keys, at least one and at most `most`, all rows of one key together; with `within`, a tenth of each
+    group. Raises InputError if nothing can be held out."""
     if valid:
         return rows, valid, ()
     groups: dict[str, dict[str, int]] = {}

@@ -1,4 +1,4 @@
-"""The pieces of a vocabulary, as they are learnt from texts: control tokens first, then the bytes, then the rest."""
+"""Learns the pieces of a vocabulary from texts: control tokens come first, then the bytes, then the rest."""
 
 import json
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ SMALLEST = len(SPECIALS) + N_BYTES
 
 
 def _byte_characters() -> dict[str, int]:
-    """The character that stands for each byte in a byte-level vocabulary (Radford et al., 2019)."""
+    """Returns the byte that each character stands for in a byte-level vocabulary (Radford et al., 2019)."""
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(N_BYTES) if byte not in visible]
     return {chr(byte): byte for byte in visible} | {chr(N_BYTES + i): byte for i, byte in enumerate(hidden)}
@@ -28,7 +28,7 @@ BYTE_OF = _byte_characters()
 
 
 def trained_pieces(texts: Iterable[str], kind: Kind, size: int) -> tokenizers.Tokenizer:
-    """At most `size` pieces, learnt from the texts. Raises InputError, as `train_tokenizer` says."""
+    """Learns at most `size` pieces from the texts. Raises InputError as described in `train_tokenizer`."""
     if size < SMALLEST:
         what = f"a vocabulary of {size} tokens, expected at least {SMALLEST}: the bytes and the control tokens"
         raise InputError(what, fix="8000 suits most corpora")
@@ -47,7 +47,7 @@ def trained_pieces(texts: Iterable[str], kind: Kind, size: int) -> tokenizers.To
 def _train_bpe(texts: list[str], size: int) -> tokenizers.Tokenizer:
     trainer = trainers.BpeTrainer(
         vocab_size=size,
-        min_frequency=2,  # a pair seen once is no pattern
+        min_frequency=2,  # a pair that occurs once is no pattern
         special_tokens=list(SPECIALS),
         initial_alphabet=list(BYTE_OF),
         show_progress=False,
@@ -68,8 +68,8 @@ def _train_unigram(texts: list[str], size: int) -> tokenizers.Tokenizer:
     inner = blank_pieces("unigram")
     inner.train_from_iterator(texts, trainer)
     learned = json.loads(inner.to_str())["model"]["vocab"][len(SPECIALS) :]
-    # The library ranks equal pieces, and spreads the scores of rare characters 0.0001 apart, in the order of
-    # a hash that changes with every run. Here such characters share a score, and equal scores go by alphabet.
+    # The library ranks equal pieces, and spaces the scores of rare characters by 0.0001, in the order of a hash that
+    # changes with every run. Here such characters share a score, and ties are sorted by alphabet.
     lowest = min((score for _, score in learned), default=0.0)
     rare = lowest + 1e-4 * (n_characters + 1)
     scored = [(piece, round(lowest if len(piece) == 1 and score <= rare else score, 6)) for piece, score in learned]
@@ -78,17 +78,17 @@ def _train_unigram(texts: list[str], size: int) -> tokenizers.Tokenizer:
 
 
 def blank_pieces(kind: Literal["bpe", "unigram"]) -> tokenizers.Tokenizer:
-    """A tokenizer that knows the control tokens and the bytes, and no text yet."""
+    """Returns a tokenizer with the control tokens and the bytes alone."""
     if kind == "bpe":
         vocabulary = {token: index for index, token in enumerate([*SPECIALS, *sorted(BYTE_OF)])}
         inner = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=SPECIALS[UNK]))
-        # A digit is a token: numbers are then copied figure by figure, and not learnt one by one.
+        # Each digit is a token: numbers are then copied digit by digit, and not learnt one by one.
         digits, words = pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)
         inner.pre_tokenizer = pre_tokenizers.Sequence([digits, words])
         inner.decoder = decoders.ByteLevel()
     else:
         inner = tokenizers.Tokenizer(_unigram([]))
-        # "<" ends its piece: a longer piece cannot begin with it, so none is "<s>" or the byte token "<0x41>"
+        # A piece ends after "<": no longer piece begins with it, so none is "<s>" or the byte token "<0x41>"
         inner.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Metaspace(prepend_scheme="never"), pre_tokenizers.Split("<", "merged_with_previous")]
         )

@@ -1,4 +1,4 @@
-"""Text that is read as it is made, a token at a time."""
+"""Decodes text while it is generated, token by token."""
 
 from collections.abc import Sequence
 
@@ -6,27 +6,27 @@ from heedful.data.tokenizer import Tokenizer
 
 
 class Reader:
-    """The text of ids that come one after another, up to the first of the strings in `stop` that comes.
+    """Decodes ids that come one after another, up to the first occurrence of a string in `stop`.
 
-    What `read` and then `rest` hand out, joined, is what all the ids add to the text of `before`, cut before that
-    string. Handed out is only what no further id can change: a character is held back until its last byte is there,
-    and what could begin a stop string until it does not.
+    The results of `read` and then `rest`, joined, are the text that all ids add to the text of `before`, cut before the
+    stop string. `read` returns only what later ids cannot change: it holds back a character until its last byte has
+    come, and text that could begin a stop string until it turns out not to.
     """
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = (), before: Sequence[int] = ()) -> None:
-        self.over = False  # whether a stop string has come: nothing more is to be read then
+        self.over = False  # whether a stop string has come: no further ids should be read
         self._tokenizer, self._stop = tokenizer, [word for word in stop if word]
-        self._before = [*before]  # as many of the last decoded ids as have a text
+        self._before = [*before]  # the last decoded ids, as many as have a text
         self._ids: list[int] = []  # not decoded yet
-        self._text = ""  # not handed out yet
+        self._text = ""  # decoded, but not returned yet
 
     def read(self, index: int) -> str:
-        """What this id settles."""
+        """Returns the text that is final after this id."""
         self._ids.append(index)
         return self._hand_out(hold=True) if self._tokenizer.settled(self._ids) else ""
 
     def rest(self) -> str:
-        """What is still held back, once no further id comes."""
+        """Returns the text that is still held back, after the last id."""
         return self._hand_out(hold=False)
 
     def _hand_out(self, *, hold: bool) -> str:
@@ -42,7 +42,7 @@ class Reader:
 
 
 def begun_by(text: str, word: str) -> int:
-    """The length of the longest begin of a word, and not all of it, that a text ends with; by comparing no more than
-    the text has."""
+    """Returns the length of the longest proper prefix of `word` with which the text ends. The time does not depend on
+    the length of the word if the text is shorter."""
     lengths = range(min(len(word) - 1, len(text)), 0, -1)
     return next((n for n in lengths if word[n - 1] == text[-1] and text.endswith(word[:n])), 0)

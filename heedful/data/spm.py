@@ -1,7 +1,7 @@
 """SentencePiece models (Kudo and Richardson, 2018) as tokenizers: the .spm and .model files that come with translators.
 
-A model is a protobuf message. Its pieces, their scores and the table of its normalisation are all that is needed; a
-reader of the wire format takes them out, so that neither of the two libraries has to be there.
+A model is a protobuf message. Only its pieces, their scores and its normalisation table are needed; a reader of the
+wire format extracts them, so that neither of the two libraries is required.
 """
 
 import struct
@@ -15,31 +15,32 @@ from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tok
 
 from heedful.errors import InputError, StorageError
 
-UNKNOWN = 2  # of the kinds of pieces; the others are control and unused ones
-NORMAL, USER_DEFINED = 1, 4  # those that a text may hold
-KINDS: dict[int, Literal["unigram", "bpe"]] = {1: "unigram", 2: "bpe"}  # of models
+UNKNOWN = 2  # kinds of pieces; the others are control and unused pieces
+NORMAL, USER_DEFINED = 1, 4  # the kinds of pieces that occur in a text
+KINDS: dict[int, Literal["unigram", "bpe"]] = {1: "unigram", 2: "bpe"}  # kinds of models
 AGAIN = "get the file again from its source"
-NEVER_READ = " "  # every space is "▁" by the time that pieces are looked for
+NEVER_READ = " "  # never matches: by then every space is "▁"
 
 Value = int | bytes
 
 
 @dataclass(frozen=True)
 class Spm:
-    """A SentencePiece model: pieces with their scores, and how a text is normalised before it is cut into them."""
+    """A SentencePiece model: pieces with their scores, and how a text is normalised before it is segmented."""
 
     pieces: tuple[tuple[str, float], ...]
-    listed: tuple[tuple[str, float], ...]  # in the order of their ids, control pieces among them
-    unknown: int  # the id of what is no piece
+    listed: tuple[tuple[str, float], ...]  # in the order of their ids, including control pieces
+    unknown: int  # the id of the unknown token
     kind: Literal["unigram", "bpe"]
-    by_bytes: bool  # what is no piece is written in bytes, whose pieces are in `listed`
+    by_bytes: bool  # unknown characters are written as bytes, whose pieces are in `listed`
     charsmap: bytes
     prefix: bool  # a space is put before a text
-    squeezed: bool  # spaces at the ends go, and of several one stays
+    squeezed: bool  # spaces at the ends are removed, and repeated ones reduced to one
 
 
 def read_spm(data: bytes, *, where: str | Path = "") -> Spm:
-    """Reads a `ModelProto` of unigrams or of BPE. Raises InputError for another kind, StorageError for another file."""
+    """Reads a `ModelProto` of a unigram or BPE model. Raises InputError for another kind, StorageError for another
+    file."""
     pieces, settings, normal = [], dict[int, Value](), dict[int, Value]()
     try:
         for number, value in _fields(data):
@@ -64,7 +65,7 @@ def read_spm(data: bytes, *, where: str | Path = "") -> Spm:
     if kind is None or settings.get(24) or normal.get(5) == 0:
         what = "not a SentencePiece model of unigrams, or of BPE, that begin words with a space"
         raise InputError(what, where=str(where), fix="take a model that comes with a tokenizer.json")
-    # As the library counts: a piece that its maker defined beats all that it could be made of.
+    # As in the library: a user-defined piece scores higher than any pieces that it could be made of.
     defined = [(piece, len(piece) * max(scores) - 0.1) for piece, _, kind in pieces if kind == USER_DEFINED]
     return Spm(
         tuple([(piece, score) for piece, score, kind in pieces if kind == NORMAL] + defined),
@@ -79,8 +80,8 @@ def read_spm(data: bytes, *, where: str | Path = "") -> Spm:
 
 
 def from_spm(spm: Spm, numbers: Mapping[str, int], controls: Sequence[str]) -> tokenizers.Tokenizer:
-    """A tokenizer whose pieces are those of the model; which ids they have, `Tokenizer` is told by `numbers`, of which
-    the names of languages are taken here: a text may begin with ">>fra<<". `controls` are the control tokens."""
+    """Returns a tokenizer with the pieces of the model. `Tokenizer` gets their ids from `numbers`; here only the names
+    of languages are taken from it: a text may begin with ">>fra<<". `controls` are the control tokens."""
     if spm.by_bytes:
         raise InputError("a SentencePiece model that knows bytes", fix="take a model that comes with a tokenizer.json")
     inner = tokenizers.Tokenizer(
@@ -100,7 +101,8 @@ def from_spm(spm: Spm, numbers: Mapping[str, int], controls: Sequence[str]) -> t
 
 
 def _merging(spm: Spm) -> models.BPE:
-    """The merges of a model of BPE: it makes the best piece first that two neighbours make, whichever two they are."""
+    """Returns the merges of a BPE model: at each step the two neighbours are merged that give the piece with the best
+    score, however it is split."""
     numbers = {piece: index for index, (piece, _) in enumerate([(NEVER_READ, 0.0), *spm.pieces])}
     scores = dict(spm.pieces)
     merges = [
@@ -113,8 +115,8 @@ def _merging(spm: Spm) -> models.BPE:
 
 
 def as_fairseq(spm: Spm, languages: Sequence[str], mask: str) -> tokenizers.Tokenizer:
-    """A tokenizer with the ids of fairseq's models (Ott et al. 2019), such as mBART's and XLM-R's: four controls of
-    their own in place of the model's three, the pieces, the names of languages, and the mask."""
+    """Returns a tokenizer with the ids of fairseq's models (Ott et al. 2019), such as mBART and XLM-R: four control
+    tokens instead of the model's three, the pieces, the names of languages, and the mask."""
     controls = ["<s>", "<pad>", "</s>", "<unk>"]
     pieces = [*((name, 0.0) for name in controls), *spm.listed[3:], *((name, 0.0) for name in (*languages, mask))]
     inner = _unigrams(spm, pieces, unknown=3)
@@ -123,8 +125,8 @@ def as_fairseq(spm: Spm, languages: Sequence[str], mask: str) -> tokenizers.Toke
 
 
 def as_pegasus(spm: Spm) -> tokenizers.Tokenizer:
-    """A tokenizer with the ids of Pegasus (Zhang et al. 2020): padding and end, then the masks and reserved tokens of
-    its training, and then what else the model has."""
+    """Returns a tokenizer with the ids of Pegasus (Zhang et al. 2020): padding and end, the masks and reserved tokens
+    of its training, and then the rest of the model."""
     controls = ["<pad>", "</s>", "<mask_1>", "<mask_2>", *(f"<unk_{i}>" for i in range(2, 103))]
     pieces = [*((name, 0.0) for name in controls), *spm.listed[2:]]
     inner = _unigrams(spm, pieces, unknown=len(controls) - 2 + spm.unknown)
@@ -133,12 +135,13 @@ def as_pegasus(spm: Spm) -> tokenizers.Tokenizer:
 
 
 def with_sentinels(spm: Spm, sentinels: Sequence[str]) -> tokenizers.Tokenizer:
-    """A tokenizer with the ids of the model's pieces, and behind them the sentinels' (as the code of Raffel et al.)."""
+    """Returns a tokenizer with the ids of the model's pieces, followed by the sentinels (as in the code of Raffel et
+    al.)."""
     return _unigrams(spm, [*spm.listed, *((name, 0.0) for name in sentinels)], unknown=spm.unknown)
 
 
 def _unigrams(spm: Spm, pieces: list[tuple[str, float]], *, unknown: int) -> tokenizers.Tokenizer:
-    """Raises InputError for a model of BPE."""
+    """Returns a tokenizer with these pieces. Raises InputError for a BPE model."""
     if spm.kind != "unigram":
         raise InputError("a SentencePiece model of BPE", fix="take a model that comes with a tokenizer.json")
     inner = tokenizers.Tokenizer(models.Unigram(pieces, unk_id=unknown, byte_fallback=spm.by_bytes))
@@ -151,7 +154,7 @@ def _unigrams(spm: Spm, pieces: list[tuple[str, float]], *, unknown: int) -> tok
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """The number and value of each field of a protobuf message: varints as int, all else as bytes."""
+    """Yields the number and value of each field of a protobuf message: varints as int, all others as bytes."""
     place = 0
 
     def varint() -> int:

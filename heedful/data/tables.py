@@ -1,4 +1,4 @@
-"""Tables of text: which character separates their cells, as their first lines tell, and what the cells are."""
+"""Tables of text: finds the character that separates the cells by the first lines, and reads the cells."""
 
 import re
 from collections import Counter
@@ -11,22 +11,21 @@ from heedful.data.parts import kind_of
 from heedful.errors import InputError
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "TAB", "|": "|"}
-SAID = re.compile(r"sep=([,;\t|])", re.IGNORECASE)  # how Excel says it, in a line before all others
-IMAGE_COLUMNS = ("image", "file", "path")  # that name the file of a picture
-FILE_COLUMNS = (*IMAGE_COLUMNS, "file_name", "filename", "image_name", "image_path")  # the same, beside captions
-LOOKED_AT = 100  # rows, to find out what separates cells
+SAID = re.compile(r"sep=([,;\t|])", re.IGNORECASE)  # how Excel declares it, in the first line
+IMAGE_COLUMNS = ("image", "file", "path")  # name the file of a picture
+FILE_COLUMNS = (*IMAGE_COLUMNS, "file_name", "filename", "image_name", "image_path")  # the same, in tables of captions
+LOOKED_AT = 100  # rows, to find the separator
 QUOTED = r'"(?:[^"]|"")*+"(?=[\t\n]|\Z)'
 QUOTED_CELLS = re.compile(rf'(?:(?:{QUOTED}|[^"\t\n]*+)(?:[\t\n]|\Z))*+')
 ALL_QUOTED = re.compile(rf"(?:{QUOTED}(?:[\t\n]+|\Z))*+")
 DOUBLED = re.compile(r'(?<![^\t\n])"[^"]*""')
 
-Rows = Iterator[tuple[int, list[str]]]  # numbers of lines, and cells; a blank line has none
+Rows = Iterator[tuple[int, list[str]]]  # line numbers and cells; a blank line has no cells
 
 
 def table_cells(path: Path, lines: list[str], is_header: Callable[[Sequence[str]], bool]) -> tuple[str, Rows]:
-    """What separates the cells of a table, by its name, and the rows. Quotes are those of CSV, but in a .tsv or .txt
-    file whose cells TABs separate, see `tab_cells`. Raises InputError where a quote is not closed, when that row is
-    asked for."""
+    """Returns the name of the separator of a table, and the rows. Quotes are those of CSV, except in a .tsv or .txt
+    file with TABs, see `tab_cells`. Iterating raises InputError at a row whose quote is not closed."""
     said = SAID.fullmatch(lines[0])
     lines = ["", *lines[1:]] if said else lines
     separator = said[1] if said else separator_of(path, lines, is_header)
@@ -34,15 +33,15 @@ def table_cells(path: Path, lines: list[str], is_header: Callable[[Sequence[str]
 
 
 def tab_cells(path: Path, lines: list[str]) -> Rows:
-    """The rows of a table with TABs. Quotes are text, but where all of them are those of CSV, as pandas and Excel write
-    them: then a cell may have a TAB or a line end in it."""
+    """Yields the rows of a table with TABs. Quotes are text, unless all of them follow the rules of CSV, as pandas and
+    Excel write them: then a cell may contain a TAB or a line end."""
     return csv_cells(path, lines, "\t") if _quoted(lines) else tsv_cells(lines)
 
 
 def separator_of(path: Path, lines: list[str], is_header: Callable[[Sequence[str]], bool]) -> str:
-    """The character by which the first row is a header; or else by which all of the first rows have two cells, or all
-    have the same number of more; or the usual one: a comma in .csv, a TAB in any other. A comma is common in text, and
-    separates cells in .csv or under a header alone."""
+    """Returns the separator with which the first row is a header; or else the one with which all of the first rows have
+    two cells, or the same larger number; or else the usual one: a comma in .csv, a TAB otherwise. A comma is common in
+    text, so it only counts in .csv or with a header."""
     usual = "," if kind_of(path) == ".csv" else "\t"
 
     def rank(separator: str) -> tuple[int, bool]:
@@ -60,7 +59,7 @@ def separator_of(path: Path, lines: list[str], is_header: Callable[[Sequence[str
 
 
 def _first_rows(path: Path, lines: list[str], separator: str) -> list[list[str]]:
-    """None where quotes are not closed."""
+    """Returns an empty list if quotes are not closed."""
     try:
         return [cells for _, cells in islice(_cells(path, lines, separator), LOOKED_AT) if cells]
     except InputError:
@@ -68,7 +67,7 @@ def _first_rows(path: Path, lines: list[str], separator: str) -> list[list[str]]
 
 
 def _quoted(lines: list[str]) -> bool:
-    """Whether cells that have quotes in them are in quotes themselves, and these are doubled; or all cells are."""
+    """Whether all cells that contain quotes are quoted, with the inner quotes doubled; or all cells are quoted."""
     text = "\n".join(lines) if any(line.startswith('"') or '\t"' in line for line in lines) else ""
     return bool(text) and (QUOTED_CELLS if DOUBLED.search(text) else ALL_QUOTED).fullmatch(text) is not None
 

@@ -1,9 +1,10 @@
-"""Text to token ids and back: one class over one `tokenizers.Tokenizer`, with the ids that everybody shares.
+"""Converts text to token ids and back: one class around a `tokenizers.Tokenizer`, with control ids that all models
+share.
 
-Text is read with exactly one space put before it, so that a word is the same piece at the start of a sentence
-as inside it; decoding takes that space away. A user's "<s>" is three ordinary characters, never a control id.
+Exactly one space is put before a text, so that a word is the same piece at the start of a sentence as inside it;
+decoding removes that space. A user's "<s>" is three ordinary characters, never a control id.
 
-A vocabulary that was not trained here comes with `SpecialTokens`, and reads a text as its own library does.
+A vocabulary that was not trained here comes with `SpecialTokens`, and encodes text as its own library does.
 """
 
 import codecs
@@ -22,11 +23,11 @@ from heedful.data.lines import sanitise
 from heedful.data.pieces import BOS, BYTE_OF, EOS, PAD, SMALLEST, SPECIALS, UNK, Kind, blank_pieces, trained_pieces
 from heedful.errors import InputError, StorageError
 
-Ids = list[int]  # of tokens
-MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that is made to have them
-MANY = 1000  # texts at once, of which each word is encoded once
-# What else may be asked for, after them. Text is cut between "<" or "<|" and a letter before pieces are learnt, so that
-# none is spelled like this.
+Ids = list[int]  # token ids
+MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that was made with them
+MANY = 1000  # texts; with more than that, each word is encoded only once
+# The names of extra control tokens, which come after these. Text is split between "<" or "<|" and a letter before
+# pieces are learnt, so that no piece is spelled like this.
 EXTRA = re.compile(r"<\|[A-Za-z][A-Za-z0-9_]*\|>|<[A-Z]+>")
 
 
@@ -34,13 +35,13 @@ EXTRA = re.compile(r"<\|[A-Za-z][A-Za-z0-9_]*\|>|<[A-Z]+>")
 class SpecialTokens:
     """The ids of a vocabulary's control tokens."""
 
-    bos: int  # begins what is generated
-    eos: int  # ends it
+    bos: int  # the first token of generated text
+    eos: int  # the last
     pad: int | None = None
     unk: int | None = None
-    mask: int | None = None  # hides a token; None: "<mask>", where that is one
-    spelled: bool = True  # a control token's string in a text is that token
-    separators: int = 1  # how many of `eos` part two texts that are read at once
+    mask: int | None = None  # replaces a hidden token; None: "<mask>", if the vocabulary has it
+    spelled: bool = True  # the string of a control token in a text is read as that token
+    separators: int = 1  # the number of `eos` between the two texts of a pair
 
 
 OURS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, unk=UNK, spelled=False)
@@ -49,8 +50,8 @@ OURS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, unk=UNK, spelled=False)
 class Tokenizer:
     """A trained vocabulary of `size` tokens, control tokens included.
 
-    `special` is of one that was not trained here. `numbers` has the ids of its pieces, where they are not those that
-    `inner` gives: a piece that it lacks is the unknown token.
+    `special` is for a vocabulary that was not trained here. `numbers` has the ids of its pieces, if they differ from
+    those of `inner`: a piece that is missing there is the unknown token.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Tokenizer:
         numbers: Mapping[str, int] | None = None,
     ) -> None:
         self.special, self.ours, self.numbers = special or OURS, special is None, numbers
-        inner.encode_special_tokens = not self.special.spelled  # not kept in the file
+        inner.encode_special_tokens = not self.special.spelled  # the file does not keep this setting
         self._inner = inner
         self._space = " " if self.ours else ""
         decoder = repr(inner.decoder)
@@ -75,7 +76,7 @@ class Tokenizer:
             self._controls = {index for index in (self.bos, self.eos, self.pad, self.unk, *named) if index is not None}
 
     def begun_by(self, bos: int) -> "Tokenizer":
-        """The same one with another token that begins what is generated."""
+        """Returns the same tokenizer with another BOS token."""
         return Tokenizer(self._inner, replace(self.special, bos=bos), self.numbers)
 
     @property
@@ -88,7 +89,7 @@ class Tokenizer:
 
     @property
     def pad(self) -> int:
-        """What fills rows: nothing looks there, so that where no token is for it any will do."""
+        """The id that fills rows. No query attends there, so a vocabulary without a padding token uses EOS."""
         return self.eos if self.special.pad is None else self.special.pad
 
     @property
@@ -101,7 +102,7 @@ class Tokenizer:
 
     @property
     def mask(self) -> int | None:
-        """The id that stands for a hidden token; None in a vocabulary without."""
+        """The id of the token that replaces hidden ones; None if the vocabulary has none."""
         return self._inner.token_to_id(MASK) if self.special.mask is None else self.special.mask
 
     @property
@@ -112,7 +113,7 @@ class Tokenizer:
 
     @property
     def sentinels(self) -> list[int]:
-        """The ids that stand for hidden spans, in their order; none in a vocabulary without."""
+        """The ids that stand for hidden spans, in order; empty if the vocabulary has none."""
         found: list[int] = []
         while (index := self._inner.token_to_id(SENTINEL.format(len(found)))) is not None:
             found.append(index)
@@ -120,21 +121,21 @@ class Tokenizer:
 
     @property
     def extra(self) -> dict[str, int]:
-        """The ids of further control tokens by their names, such as "<|user|>", in their order. No text is encoded as
-        one: whoever writes a conversation puts them between its texts."""
+        """The ids of further control tokens by their names, such as "<|user|>", in order. Text is never encoded as one
+        of them: the code that writes a conversation inserts them between its texts."""
         others = {self.bos, self.eos, self.special.pad, self.unk, self.mask, *self.sentinels}
         return {self._token(index): index for index in sorted(self._controls) if index not in others}
 
     def literal(self) -> "Tokenizer":
-        """The same, to which a control token's string in a text is only text."""
+        """Returns the same tokenizer, but with the string of a control token in a text as ordinary text."""
         if not self.special.spelled:
             return self
         inner = tokenizers.Tokenizer.from_str(self.json())
         return Tokenizer(inner, replace(self.special, spelled=False), self.numbers)
 
     def with_extra(self, names: Sequence[str]) -> "Tokenizer":
-        """The same with these control tokens behind all others; those that it has already stay. Raises InputError in a
-        vocabulary whose ids are numbered in a file of their own."""
+        """Returns the same tokenizer with these control tokens appended; those that it has already stay. Raises
+        InputError if the ids of the vocabulary come from a file of their own."""
         new = [name for name in names if self._inner.token_to_id(name) not in self._controls]
         if not new:
             return self
@@ -150,13 +151,14 @@ class Tokenizer:
         return sha256(self.json().encode()).hexdigest()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, without BOS and EOS; of an empty text, none. Never a control id."""
+        """Returns the ids of each text, without BOS and EOS; an empty list for an empty text. Never contains a control
+        id, unless control tokens are `spelled`."""
         return self._ids(texts, lambda text: self._space + sanitise(text) if text else "")
 
     @property
     def merges(self) -> list[tuple[int, int, int]]:
-        """The ids of two tokens that BPE puts together, and of what they become, the first learnt first; none in a
-        vocabulary of another kind, or of another make."""
+        """The merges of BPE as ids (left, right, merged), in the order in which they were learnt; empty for a
+        vocabulary of another kind, or one that was not trained here."""
         model = json.loads(self.json())["model"]
         if not self.ours or model["type"] != "BPE":
             return []
@@ -164,7 +166,7 @@ class Tokenizer:
         return [(ids[left], ids[right], ids[left + right]) for left, right in model["merges"]]
 
     def unmerged(self, text: str) -> list[tuple[int, ...]]:
-        """The words of a text as `encode` reads it, each as the ids of its characters, of which `merges` make its
+        """Splits a text into words as `encode` does, each as the ids of its characters, from which `merges` make its
         tokens."""
         words = self._inner.pre_tokenizer.pre_tokenize_str(self._space + sanitise(text)) if text else []
         return [tuple(self._inner.token_to_id(sign) or UNK for sign in word) for word, _ in words]
@@ -172,8 +174,8 @@ class Tokenizer:
     def encode_placed(
         self, texts: Sequence[str], *, whole: bool = False
     ) -> list[tuple[list[int], list[tuple[int, int]]]]:
-        """As `encode`, or `encode_whole`, with the characters of the text that each token covers: from the first to
-        before the last. A token of a word may cover the blank before it. The texts hold what UTF-8 can."""
+        """As `encode`, or `encode_whole`, with the span of characters (begin, end) that each token covers in its text.
+        A token of a word may cover the space before it. The texts must be valid for UTF-8."""
         space = "" if whole else self._space
         found = self._inner.encode_batch([space + text for text in texts], add_special_tokens=False)
         added = len(space)
@@ -183,13 +185,13 @@ class Tokenizer:
         ]
 
     def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
-        """As `encode`, but exactly the text: no space before its first word, for what is to be continued."""
+        """As `encode`, but without a space before the first word, for text that is to be continued."""
         return self._ids(texts, sanitise)
 
     def encode_masked(self, texts: Sequence[str]) -> list[list[int]]:
-        """As `encode_whole`, with the mask's id for each "<mask>"; another maker's name of it does as well. Where words
-        carry the space before them, so does a mask: one space before it is not a token of its own. Raises InputError
-        in a vocabulary without a mask."""
+        """As `encode_whole`, with the mask's id for each "<mask>", also in a vocabulary whose own name for it is
+        another. If words carry the space before them, so does a mask: one space before it is not a token of its own.
+        Raises InputError for a vocabulary without a mask."""
         mask = self.mask
         if mask is None:
             raise InputError(f"a vocabulary without {MASK}", fix="use a model of heed train fill")
@@ -199,9 +201,9 @@ class Tokenizer:
         return self._joined([split.split(text) for text in texts], {MASK: mask})
 
     def encode_marked(self, texts: Sequence[str]) -> list[list[int]]:
-        """As `encode`, but "<mask>" and "<extra_id_0>", ... are the marks that they name, where the vocabulary has
-        them; a space before one belongs to it, as it does to a word. A vocabulary that was not made here reads its own
-        marks as its library does."""
+        """As `encode`, but "<mask>" and "<extra_id_0>", ... are encoded as these tokens, if the vocabulary has them; a
+        space before one belongs to it, as with a word. A vocabulary that was not trained here reads its own marks as
+        its library does."""
         if not self.ours:
             return self.encode(texts)
         marks = {mark: index for index, mark in self._marks().items()}
@@ -210,7 +212,7 @@ class Tokenizer:
         return self._joined(parts, marks)
 
     def _joined(self, rows: Sequence[Sequence[str]], marks: Mapping[str, int]) -> list[list[int]]:
-        """The ids of each row of a text, a mark, a text, ..., a text."""
+        """Encodes rows that alternate text and mark, beginning and ending with a text; returns the ids of each row."""
         encoded = iter(self.encode_whole([text for row in rows for text in row[::2]]))
         made = []
         for row in rows:
@@ -221,7 +223,7 @@ class Tokenizer:
         return made
 
     def decode_marked(self, ids: Sequence[int]) -> str:
-        """As `decode`, with the marks that `encode_marked` reads."""
+        """As `decode`, but keeps the marks that `encode_marked` reads."""
         marks = self._marks()
         if not self.ours and self._names is None:
             kept = [index for index in ids if index in marks or index not in self._controls]
@@ -234,46 +236,47 @@ class Tokenizer:
 
     @property
     def carries_spaces(self) -> bool:
-        """Whether there are tokens of a space and what follows it; a vocabulary of characters has none."""
+        """Whether some tokens hold a space and what follows it; in a vocabulary of characters none does."""
         space = "Ġ" if self._byte_level else "▁"
         return any(len(token) > 1 and token.startswith(space) for token in self._inner.get_vocab())
 
     def letters(self, index: int) -> tuple[bool, bool]:
-        """Whether a token begins and whether it ends with a letter; all characters beyond ASCII count as such."""
+        """Whether a token begins and whether it ends with a letter; all characters beyond ASCII count as letters."""
         data = b" " if index in self._controls else self.spelling(index)
         first, last = data[:1], data[-1:]
         return first.isalpha() or first >= b"\x80", last.isalpha() or last >= b"\x80"
 
     def decode_whole(self, ids: Sequence[int]) -> str:
-        """The text of ids that `encode_whole` gave, or that continue such."""
+        """Returns the text of ids that come from `encode_whole`, or that continue such ids."""
         if self._names is None:
             return self._inner.decode(list(ids))
         pieces = [self._names.get(index, "") for index in ids if index not in self._controls]
         return self._inner.decoder.decode(pieces).strip()
 
     def decode_after(self, before: Sequence[int], ids: Sequence[int]) -> str:
-        """What `ids` add to the text of `before`: some vocabularies leave out the space of a text's first word."""
+        """Returns the text that `ids` add to the text of `before`. Some vocabularies drop the space before a text's
+        first word, so `ids` cannot be decoded alone."""
         begun, whole = self.decode_whole(before), self.decode_whole([*before, *ids])
         return whole.removeprefix(begun) if whole.startswith(begun) else self.decode_whole(ids)
 
     def settled(self, ids: Sequence[int]) -> bool:
-        """Whether the text of these ids stays as it is, and apart, whatever ids come after them."""
+        """Whether the text of these ids is final: following ids cannot change it."""
         ids = [index for index in ids if index not in self._controls]
         if self._byte_level:
             reader = codecs.getincrementaldecoder("utf-8")("replace")
             reader.decode(b"".join(map(self.spelling, ids)))
             return not reader.getstate()[0]
-        # Bytes are read together, as far as they follow each other.
+        # Consecutive byte tokens are decoded together.
         return not ids or BYTE.fullmatch(self._token(ids[-1])) is None
 
     def decode(self, ids: Sequence[int], *, extra: bool = False) -> str:
-        """The text of the ids; control ids are left out, with `extra` those in `extra` are not, and bytes that are no
-        UTF-8 read as U+FFFD."""
+        """Returns the text of the ids. Control ids are left out, except those of the property `extra` if the argument
+        `extra` is true; bytes that are not UTF-8 become U+FFFD."""
         names = {index: name for name, index in self.extra.items()} if extra else {}
         return self._decode_named(ids, names)
 
     def _decode_named(self, ids: Sequence[int], names: Mapping[int, str]) -> str:
-        """The text of the ids, of which some read as these names."""
+        """Returns the text of the ids; those in `names` become these names."""
         parts = (
             "".join(names[index] for index in own) if named else self.decode_whole(list(own))
             for named, own in groupby(ids, key=names.__contains__)
@@ -281,14 +284,14 @@ class Tokenizer:
         return "".join(parts).removeprefix(self._space)
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """`decode` of each row."""
+        """Applies `decode` to each row."""
         return [self.decode(row) for row in rows]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """What each token stands for, to be shown: its text with "▁" for a space.
+        """Returns each token for display: its text with "▁" for a space.
 
-        A character that is spread over several tokens stands at the one that completes it; those before it
-        show their bytes as "<0xF0>".
+        A character that spans several tokens is shown at the token that completes it; those before show their bytes as
+        "<0xF0>".
         """
         reader = codecs.getincrementaldecoder("utf-8")("replace")
         shown = []
@@ -303,19 +306,20 @@ class Tokenizer:
         return shown
 
     def names(self, size: int) -> list[str]:
-        """The strings of the first `size` ids in the vocabulary itself, all different; one is made up for an id that
-        has none."""
+        """Returns the strings of the first `size` ids in the vocabulary, all different; an id without one gets
+        "<unused_ID>"."""
         return [self._token(index) or f"<unused_{index}>" for index in range(size)]
 
     def json(self) -> str:
-        """The whole tokenizer as the text of a `tokenizer.json`."""
+        """Returns the whole tokenizer as the text of a `tokenizer.json`."""
         return self._inner.to_str()
 
     @classmethod
     def load(
         cls, path: str | Path, special: SpecialTokens | None = None, numbers: Mapping[str, int] | None = None
     ) -> "Tokenizer":
-        """Read what `json` gave; one of another make is refused where `special` is not given. Raises StorageError."""
+        """Reads what `json` wrote. Raises StorageError, also for a tokenizer that was not trained here if `special` is
+        missing."""
         tokenizer = cls(read_inner(path), special, numbers)
         if special is None:
             tokenizer._refuse_another_make(path)
@@ -338,7 +342,7 @@ class Tokenizer:
             raise StorageError("a tokenizer of another make", where=str(path), fix=FIX)
 
     def _ids(self, texts: Sequence[str], read: Callable[[str], str]) -> list[list[int]]:
-        """Of each text as it is `read`."""
+        """Returns the ids of each text, after `read` is applied to it."""
         if self.ours and len(texts) > MANY:
             known: dict[str, list[int]] = {}
             parts = ([*map(read, texts[at : at + MANY])] for at in range(0, len(texts), MANY))
@@ -349,8 +353,8 @@ class Tokenizer:
         return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
 
     def _by_words(self, texts: Sequence[str], known: dict[str, list[int]]) -> list[list[int]]:
-        """The same, but a word that comes often is encoded once: no token of ours reaches over the blank that begins a
-        word. `known` holds the words that came. A text that has other blanks is encoded as a whole."""
+        """As `_by_texts`, but encodes each different word only once: no token of ours spans the space before a word.
+        `known` caches the words. A text with other white space is encoded as a whole."""
         words = [text.split() for text in texts]
         plain = [bool(own) and " " + " ".join(own) == text for own, text in zip(words, texts, strict=True)]
         new = sorted(set(chain.from_iterable(compress(words, plain))) - known.keys())
@@ -375,7 +379,7 @@ class Tokenizer:
         return name or ""
 
     def spelling(self, index: int) -> bytes:
-        """What a token that is no control token adds to a text."""
+        """Returns the bytes that a token adds to a text; it must not be a control token."""
         token = self._token(index)
         if self._byte_level and all(character in BYTE_OF for character in token):
             return bytes(BYTE_OF[character] for character in token)
@@ -386,11 +390,11 @@ class Tokenizer:
 
 
 FIX = "use the tokenizer.json that was written beside the model"
-BYTE = re.compile("<0x([0-9A-F]{2})>")  # the token of a byte, where a vocabulary falls back on them
+BYTE = re.compile("<0x([0-9A-F]{2})>")  # the token of a byte, in a vocabulary with byte fallback
 
 
 def read_inner(path: str | Path) -> tokenizers.Tokenizer:
-    """The tokenizer in a `tokenizer.json` of any make. Raises StorageError."""
+    """Reads a `tokenizer.json` of any origin. Raises StorageError."""
     try:
         inner = tokenizers.Tokenizer.from_str(Path(path).read_bytes().decode())
     except OSError as error:
@@ -409,15 +413,15 @@ def train_tokenizer(
     sentinels: int = 0,
     extra: Sequence[str] = (),
 ) -> Tokenizer:
-    """Learn at most `size` tokens from the texts; the same texts give the same tokenizer on every machine. With `mask`,
-    the last of them is "<mask>"; after it come as many `sentinels`: "<extra_id_0>", "<extra_id_1>", ...; and after
-    these `extra` control tokens, which no text is encoded as.
+    """Learns at most `size` tokens from the texts; the same texts give the same tokenizer on every machine. The last
+    tokens are "<mask>" if `mask`, then `sentinels` tokens "<extra_id_0>", "<extra_id_1>", ..., then the `extra` control
+    tokens, which no text is encoded as.
 
-    "bpe" (Sennrich et al., 2016, on bytes as in Radford et al., 2019) gives every text back exactly.
-    "unigram" (Kudo, 2018) writes a character that it has not seen as its bytes, and reads "▁" as a space.
-    "chars" has a token for each character of the texts, and "bytes" for each byte, whatever the `size`.
-    Raises InputError for no text, for a `size` that cannot hold the bytes or, with "unigram", the texts' characters,
-    and for extra tokens that are alike or not named as "<|user|>" or "<EOQ>" is.
+    "bpe" (Sennrich et al., 2016, on bytes as in Radford et al., 2019) restores every text exactly. "unigram" (Kudo,
+    2018) writes an unseen character as its bytes, and reads "▁" as a space. "chars" has a token for each character of
+    the texts, and "bytes" for each byte, whatever the `size`. Raises InputError for no text, for a `size` too small for
+    the bytes or, with "unigram", the texts' characters, and for extra tokens that repeat or are not named like
+    "<|user|>" or "<EOQ>".
     """
     if not all(map(EXTRA.fullmatch, extra)) or len(set(extra)) < len(extra):
         raise InputError(f"extra tokens {', '.join(extra)}", fix='give different names like "<|user|>" or "<EOQ>"')
@@ -427,7 +431,7 @@ def train_tokenizer(
 
 
 def _settings(inner: tokenizers.Tokenizer) -> dict[str, object]:
-    """All of `tokenizer.json` but what was learned, and where the tokens beside it stand."""
+    """The contents of `tokenizer.json` without what was learnt, and without the ids of the added tokens."""
     document = json.loads(inner.to_str())
     document["added_tokens"] = [token | {"id": None} for token in document["added_tokens"]]
     return document | {"model": document["model"] | {"vocab": None, "merges": None}}

@@ -1,4 +1,4 @@
-"""XML from elsewhere, read as a stream: entities are refused, what is no XML is one line."""
+"""Reads XML from elsewhere as a stream: refuses entities, and reports malformed XML in one line."""
 
 import io
 from collections.abc import Iterator
@@ -8,31 +8,32 @@ from xml.etree.ElementTree import Element, ParseError
 from heedful.data.lines import read_bytes
 from heedful.errors import InputError
 
-INVALID = "reference to invalid character number"  # as expat says it
-NO_CHARACTERS = "0*([0-8]|1[124-9]|2[0-9]|3[01])|x0*([0-8BCEFbcef]|1[0-9A-Fa-f])"  # by number, in no XML
+INVALID = "reference to invalid character number"  # expat's message
+NO_CHARACTERS = "0*([0-8]|1[124-9]|2[0-9]|3[01])|x0*([0-8BCEFbcef]|1[0-9A-Fa-f])"  # characters that XML forbids
 
 
 def name_of(element: Element) -> str:
-    """The name of an element without its namespace."""
+    """Returns the name of an element without its namespace."""
     return str(element.tag).rpartition("}")[2]
 
 
 def language_of(element: Element) -> str:
-    """What xml:lang, or a plain lang, says; "" for neither."""
+    """Returns the xml:lang, or else the plain lang, of an element; "" if it has neither."""
     return element.get("{http://www.w3.org/XML/1998/namespace}lang") or element.get("lang") or ""
 
 
 def elements(path: Path) -> Iterator[tuple[str, Element]]:
-    """("start" or "end", element) in the order of the file. Who has read an element to its end clears it.
+    """Yields ("start" or "end", element) in the order of the file. A caller that has finished with an element clears
+    it.
 
-    Raises InputError for what is not well-formed, with the line, and for entities: they can grow without end, or name
-    other files.
+    Raises InputError for malformed XML, with the line, and for entities: they can expand without end, or refer to other
+    files.
     """
     yield from elements_of(read_bytes(path), str(path))
 
 
 def elements_of(data: bytes, where: str) -> Iterator[tuple[str, Element]]:
-    """The same of what a file holds."""
+    """As `elements`, for the contents of a file."""
     from defusedxml import DefusedXmlException
     from defusedxml.ElementTree import iterparse
 
@@ -55,7 +56,7 @@ def elements_of(data: bytes, where: str) -> Iterator[tuple[str, Element]]:
 
 
 def root_of(data: bytes, where: str) -> str:
-    """The name of the first element of what is XML to its end. Raises InputError as `elements`."""
+    """Returns the name of the root element of a well-formed XML document. Raises InputError as `elements`."""
     root = ""
     for event, element in elements_of(data, where):
         root = root or name_of(element)

@@ -1,9 +1,10 @@
-"""Word's documents (ECMA-376): the paragraphs of the text, of headers, footers, notes and comments, wherever the
-relationships say that these are.
+"""Word documents (ECMA-376): translates the paragraphs of the main text, headers, footers, notes and comments, which
+are found by the document's relationships.
 
-The runs of a paragraph are one passage. Its commonest format is what other words are in; where a run has another, that
-goes with its words. What stands between words (pictures, marks of notes, fields) goes along too; line breaks and tabs
-part passages, and so does what has one inside: a line of a table of contents. Text boxes are kept.
+The runs of a paragraph are one passage. Its most frequent format is the format of the translation; where a run has
+another one, it moves with the run's words. Other contents (pictures, marks of notes, fields) move along too. Line
+breaks and tabs separate passages, and so does an element that contains one, such as a line of a table of contents. Text
+boxes are left as they are.
 """
 
 import io
@@ -25,48 +26,49 @@ from heedful.data.lines import DAMAGED, NOT_READ, quoted
 from heedful.data.xml import elements_of, name_of, root_of
 from heedful.errors import InputError, are, counted
 
-MOST_UNPACKED = 1 << 28  # bytes of all that is in the file
+MOST_UNPACKED = 1 << 28  # bytes of the unpacked contents
 PREFIX = "w:"
-SHOWN = 40  # characters of a paragraph, by which it is found
-MAIN = "officeDocument"  # what the main part is to the file
-TEXTS = frozenset(["header", "footer", "footnotes", "endnotes", "comments"])  # and what these are to the main part
-NO_FORMAT = re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>")  # what is said of the old words alone
+SHOWN = 40  # characters of a paragraph that messages show
+MAIN = "officeDocument"  # the type of the file's relationship to the main part
+TEXTS = frozenset(["header", "footer", "footnotes", "endnotes", "comments"])  # types of its relations to other texts
+NO_FORMAT = re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>")  # properties of the old words only
 HOLDS = frozenset(
     ["w:hyperlink", "w:ins", "w:moveTo", "w:smartTag", "w:fldSimple", "w:dir", "w:bdo", "w:sdt", "w:sdtContent"]
 )
-SAYS = frozenset(["w:sdtPr", "w:sdtEndPr", "w:smartTagPr"])  # what it is that holds runs
-CHOICE = re.compile(r"<w(?:14)?:(?:checkbox|comboBox|date|dropDownList|picture)\b")  # of what is no text of its own
+SAYS = frozenset(["w:sdtPr", "w:sdtEndPr", "w:smartTagPr"])  # properties of elements that hold runs
+CHOICE = re.compile(r"<w(?:14)?:(?:checkbox|comboBox|date|dropDownList|picture)\b")  # controls without free text
 DELETED = re.compile(r"<w:(?:del|moveFrom)\s[^<>]*[^<>/]>")  # with words in it; that of a paragraph's end is empty
 EMPTY_FORMAT = re.compile(r"<w:rPr\s*/>|<w:rPr>\s*</w:rPr>|")
-DROPPED = frozenset(["w:proofErr", "w:lastRenderedPageBreak"])  # of the old words
+DROPPED = frozenset(["w:proofErr", "w:lastRenderedPageBreak"])  # only about the old words
 BREAKS = frozenset(["w:br", "w:cr", "w:tab", "w:ptab"])
 SIGNS = {"w:noBreakHyphen": "\u2011", "w:softHyphen": ""}
 
 
 @dataclass(frozen=True)
 class Format(Mark):
-    """Where words of another format begin or end; `raw` is the format."""
+    """Begins or ends words in another format; `raw` is the format."""
 
 
 @dataclass
 class ParagraphItem:
-    """A part of a paragraph: a text in a format, or what is kept, or a tag around some."""
+    """A part of a paragraph: a text in a format, something that is kept, or a tag around such parts."""
 
-    raw: str  # as it stands, but that each item of a run is a run
+    raw: str  # the source, but each item of a run as a run of its own
     text: str | None = None
     format: str = ""
     role: Role = "alone"
     name: str = ""
-    kept: str = ""  # what is written of it
+    kept: str = ""  # what is written for it
 
 
 def _kept(raw: str, role: Role = "alone", name: str = "") -> ParagraphItem:
-    """What is written as it stands."""
+    """Returns an item that is written unchanged."""
     return ParagraphItem(raw, role=role, name=name, kept=raw)
 
 
 def docx_document(data: bytes, where: str) -> Document:
-    """Raises InputError for what is not such a file, or is damaged, or unpacks into too much."""
+    """Parses a Word document. Raises InputError for another file, a damaged one, or one that unpacks to too many
+    bytes."""
     members = _members(data, where)
     texts = _texts(members, where)
     parts: list[str | Passage] = []
@@ -127,7 +129,7 @@ def _members(data: bytes, where: str) -> dict[str, bytes]:
 
 
 def _texts(members: Mapping[str, bytes], where: str) -> dict[str, str]:
-    """The parts that have texts, and what each is: "" for the main one. Raises InputError where that is not there."""
+    """Returns the parts with text and their types, "" for the main part. Raises InputError if that is missing."""
     main = next((name for kind, name in _related(members, "", where) if kind == MAIN), "")
     if main not in members:
         what = f"its main part, {main!r}, is not in it" if main else "it names no main part"
@@ -136,7 +138,8 @@ def _texts(members: Mapping[str, bytes], where: str) -> dict[str, str]:
 
 
 def _related(members: Mapping[str, bytes], part: str, where: str) -> Iterator[tuple[str, str]]:
-    """What others are to a part, or to the file where it is "", and their names (ECMA-376, part 2, section 6.5)."""
+    """Yields the types and targets of the relationships of a part, or of the file if the part is "" (ECMA-376, part 2,
+    section 6.5)."""
     folder, file = posixpath.split(part)
     own = posixpath.join(folder, "_rels", f"{file}.rels")
     for event, element in elements_of(members[own], f"{where}/{own}") if own in members else ():
@@ -153,7 +156,7 @@ def _refuse_other_prefix(text: str, where: str) -> None:
 
 
 def _packed(data: bytes, changed: dict[str, bytes]) -> bytes:
-    """The same file with other contents of these members; all else is as it was, and in its order."""
+    """Returns the file with new contents of these members; everything else, and the order, is unchanged."""
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(made, "w") as new:
         for info in old.infolist():
@@ -162,8 +165,8 @@ def _packed(data: bytes, changed: dict[str, bytes]) -> bytes:
 
 
 def _parts(text: str, kind: str) -> Iterator[str | Passage]:
-    """A part of the document, its paragraphs as passages. They are told by what the part is, by their numbers among
-    those with words, and by how they begin."""
+    """Yields a part of the document, its paragraphs as passages. Their positions name the type of the part, their
+    number among the paragraphs with words, and their first words."""
     begin = done = depth = number = 0
     inner: list[Token] = []
     for token in tokens_of(text, "xml"):
@@ -206,7 +209,8 @@ def _paragraph(tokens: Sequence[Token]) -> Iterator[str | Passage]:
 
 
 def _parting(pieces: Sequence[ParagraphItem]) -> set[int]:
-    """The numbers of the breaks, of the tags around them, and of those that have no partner in this paragraph."""
+    """Returns the indices of the pieces that separate passages: breaks, tags around breaks, and tags without a partner
+    in this paragraph."""
     parting, opened = set[int](), list[int]()
     for number, piece in enumerate(pieces):
         if piece.name == "break":
@@ -223,13 +227,13 @@ def _parting(pieces: Sequence[ParagraphItem]) -> set[int]:
 
 
 def _passage(run: Sequence[ParagraphItem]) -> Iterator[str | Passage]:
-    """The pieces from the first words to the last as a passage; those around them stay."""
+    """Yields the pieces from the first words to the last as a passage, and those around them unchanged."""
     said = [number for number, piece in enumerate(run) if piece.text]
     if not any(any(map(str.isalnum, piece.text or "")) for piece in run):
         yield "".join(piece.raw for piece in run)
         return
     first, last = said[0], said[-1] + 1
-    while _unpaired(run[first:last]) and (first, last) != (0, len(run)):  # a tag around some of the words
+    while _unpaired(run[first:last]) and (first, last) != (0, len(run)):  # a tag encloses only some of the words
         first, last = max(0, first - 1), min(len(run), last + 1)
     yield "".join(piece.raw for piece in run[:first])
     inner = run[first:last]
@@ -243,7 +247,7 @@ def _passage(run: Sequence[ParagraphItem]) -> Iterator[str | Passage]:
 
 
 def _marked(pieces: Sequence[ParagraphItem], base: str) -> tuple[str, tuple[Mark, ...]]:
-    """What the pieces say, and what is marked in it: tags, and words in another format than `base`."""
+    """Returns the text of the pieces, and its marks: tags, and words in another format than `base`."""
     text, current = "", base
     marks, names = list[Mark](), list[str]()
 
@@ -267,7 +271,7 @@ def _marked(pieces: Sequence[ParagraphItem], base: str) -> tuple[str, tuple[Mark
 
 
 def _written(base: str, placed: Placed) -> str:
-    """Texts as runs, each in its format."""
+    """Returns texts as runs, each in its format."""
     made, formats = "", [base]
     for part in placed:
         if isinstance(part, str):
@@ -292,7 +296,7 @@ def _unpaired(run: Sequence[ParagraphItem]) -> bool:
 
 @dataclass
 class _Field:
-    """A field that has begun: all of it as it stands up to its words, which come after "separate"."""
+    """A field that has begun: its source up to its text, which follows "separate"."""
 
     raw: str = ""
     depth: int = 0
@@ -300,9 +304,9 @@ class _Field:
 
 
 def _pieces(tokens: Sequence[Token]) -> Iterator[ParagraphItem]:
-    """The pieces of a paragraph in their order, fields as pairs."""
+    """Yields the pieces of a paragraph in order, with fields as pairs of marks."""
     begun: _Field | None = None
-    fields = 0  # whose words are being read
+    fields = 0  # fields whose text is being read
     for piece in _raw_pieces(tokens):
         kind = re.search(r"<w:fldChar\b[^<>]*w:fldCharType=[\"'](\w+)", piece.raw) if piece.text is None else None
         if begun is not None:
@@ -321,7 +325,7 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[ParagraphItem]:
             yield _kept(piece.raw, "closes", "field")
         else:
             yield piece
-    if begun is not None:  # it ends in another paragraph
+    if begun is not None:  # the field ends in another paragraph
         yield _kept(begun.raw)
 
 
@@ -347,7 +351,8 @@ def _raw_pieces(tokens: Sequence[Token]) -> Iterator[ParagraphItem]:
 
 
 def _begun(tokens: Sequence[Token], number: int) -> int:
-    """The number after the start tag of what holds runs, and after what it says of itself, which comes before them."""
+    """Returns the index after the start tag of an element that holds runs, and after its properties, which come
+    first."""
     end = number + 1
     while end < len(tokens) and (tokens[end].name in SAYS or tokens[end].kind == "text"):
         end = _end_of(tokens, end)
@@ -355,7 +360,7 @@ def _begun(tokens: Sequence[Token], number: int) -> int:
 
 
 def _run_pieces(run: Sequence[Token]) -> Iterator[ParagraphItem]:
-    """The items of a run, each as a run of its own."""
+    """Yields the items of a run, each as a run of its own."""
     number, last, format_ = 1, len(run) - 1, ""
     while number < last:
         token, end = run[number], _end_of(run, number)
@@ -375,7 +380,7 @@ def _run_pieces(run: Sequence[Token]) -> Iterator[ParagraphItem]:
 
 
 def _end_of(tokens: Sequence[Token], number: int) -> int:
-    """The number after the last token of the element that begins here."""
+    """Returns the index after the last token of the element that begins here."""
     if tokens[number].kind != "opens":
         return number + 1
     depth = 0

@@ -1,4 +1,4 @@
-"""The bytes of a document as text, and back: in the encoding that it says, or in UTF-8."""
+"""Decodes and encodes a document: in the encoding that it declares, or in UTF-8."""
 
 import codecs
 import re
@@ -10,7 +10,7 @@ from heedful.errors import InputError
 BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 XML = re.compile(rb"<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]+)")
 HTML = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-# What browsers read where a page says another, by Python's names (the Encoding Standard, 4.2).
+# The encodings that browsers use for others that a page declares, by Python's names (the Encoding Standard, 4.2).
 WIDER = {
     "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874", "gb2312": "gb18030",
     "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949",
@@ -23,9 +23,9 @@ class Decoded(NamedTuple):
 
 
 def decoded(data: bytes, where: str, *, says: re.Pattern[bytes] | None = None, references: bool = False) -> Decoded:
-    """A file's text, its byte order mark left out, and what makes a file of one again. `says` finds the encoding in its
-    beginning; `references`: a character that the encoding lacks is written as XML and HTML refer to it. Raises
-    InputError."""
+    """Decodes a file without its byte order mark, and returns a function that encodes a text in the same way. `says`
+    finds the declared encoding in the first bytes; `references`: characters that the encoding lacks are written as
+    character references of XML and HTML. Raises InputError."""
     bom, name = next(((bom, name) for bom, name in BOMS if data.startswith(bom)), (b"", ""))
     if not name:
         found = says.search(data[:4096]) if says is not None else None

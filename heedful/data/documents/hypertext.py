@@ -1,9 +1,9 @@
-"""HTML, and XML of any kind: the texts between tags. Inline tags are in passages, all others are between them.
+"""HTML, and XML of any kind: the texts between tags. Inline tags are part of passages; all other tags separate them.
 
-What HTML says is not to be translated is kept: scripts, styles, code, and what has `translate="no"` or the class
-`notranslate`, but for what has `translate="yes"` inside of that; readings of ruby and links to headings are kept too.
-Attributes are kept, but for the language of a whole page, and for those that people read (`alt`, `placeholder`, the
-description of a page) of tags that are not between the words of a passage.
+Elements that HTML does not translate are kept: scripts, styles, code, and elements with `translate="no"` or the class
+`notranslate`, except elements with `translate="yes"` inside them; ruby readings and links to headings are kept too.
+Attributes are kept, except the language of a whole page, and those that people read (`alt`, `placeholder`, the
+description of a page) if their tags are not between the words of a passage.
 """
 
 import html
@@ -27,8 +27,8 @@ a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label 
 span strike strong sub sup svg time tt u var wbr
 """
 INLINE = frozenset(PHRASING.split())
-NO_TEXT = {"math", "script", "style", "svg"}  # kept with all that is in them
-KEPT = {"code", "kbd", "pre", "rp", "rt", "samp", "var"}  # and so are these, unless they are said to be translated
+NO_TEXT = {"math", "script", "style", "svg"}  # kept with all their contents
+KEPT = {"code", "kbd", "pre", "rp", "rt", "samp", "var"}  # also kept, unless they have translate="yes"
 KEPT_CLASSES = frozenset(["notranslate", "headerlink", "hash-link"])  # links to headings of Sphinx and Docusaurus
 WORDED = frozenset(["alt", "aria-label", "label", "placeholder", "title"])  # attributes that people read
 DESCRIBES = frozenset(
@@ -39,8 +39,8 @@ BLOCK = """
 address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5
 h6 header hgroup hr main menu nav ol p pre search section summary table ul
 """
-# Elements whose end tag HTML lets be left out (its section 13.1.2.4), the tags that end them then, and the elements
-# inside of which those tags are others'.
+# Elements whose end tags are optional in HTML (its section 13.1.2.4), the tags that end them then, and the elements
+# inside which such tags belong to other elements.
 LISTS, TABLE, ROWS = ("dir", "menu", "ol", "ul"), ("table",), ("tbody", "tfoot", "thead", "tr")
 ENDED_BY: Mapping[str, tuple[Collection[str], Collection[str]]] = {
     "p": (frozenset(BLOCK.split()), ()),
@@ -62,9 +62,9 @@ def hypertext_parts(
     breaking: Collection[str] = (),
     inline: Collection[str] = (),
 ) -> list[str | Passage]:
-    """The parts of a page or a fragment. What is inside of the elements of `ignored` names is kept; tags of `breaking`
-    names part passages, and those of `inline` names do not. Of others, HTML's own say it; in XML a tag is inline where
-    its parent has text of its own."""
+    """Splits a page or a fragment into parts. Elements named in `ignored` are kept with their contents; tags named in
+    `breaking` separate passages, and those in `inline` do not. For other tags, HTML decides by their names; in XML, a
+    tag is inline if its parent has text of its own."""
     ended_by = ENDED_BY if markup == "html" else {}
     kept, said = partial(_kept, markup, frozenset(ignored)), _said if markup == "html" else _never
     tokens = [*joined(tokens_of(text, markup), kept, said, ended_by)]
@@ -105,7 +105,7 @@ def hypertext_parts(
 
 
 def _tag_parts(token: Token, line: int) -> Iterator[str | Passage]:
-    """A tag, with those of its attributes that people read as passages; what is more than a tag as it is."""
+    """Yields a tag, with passages for the attributes that people read; a longer part unchanged."""
     done, whole = 0, TAG.fullmatch(token.raw) and token.kind != "closes" and _translate(token) != "no"
     for found in ATTRIBUTE.finditer(token.raw, len(token.name) + 1) if whole else ():
         group = found.lastindex or 1
@@ -127,7 +127,8 @@ def _is_read(token: Token, name: str) -> bool:
 
 
 def _as_value(group: int, placed: Placed) -> str:
-    """A text as the value of an attribute, by which group of `ATTRIBUTE` it is: in double quotes, single ones, none."""
+    """Returns a text as the value of an attribute; the group of `ATTRIBUTE` tells whether it was in double quotes,
+    single quotes or none."""
     text = plain(placed)
     if group == 3:
         return escape(text, {"'": "&#39;"})
@@ -136,8 +137,8 @@ def _as_value(group: int, placed: Placed) -> str:
 
 
 def in_language(part: str, target: str) -> str:
-    """A tag that begins a page and says a language, with this one in place of it; any other part as it is, and all
-    where the target is no code of a language."""
+    """Returns the start tag of a page with its language replaced. Other parts are unchanged, and so are all if the
+    target is not the code of a language."""
     if not (LANGUAGE.fullmatch(target) and re.fullmatch(r"(?i)<html\s[^<]*>", part)):
         return part
     for found in reversed([*ATTRIBUTE.finditer(part, len("<html"))]):
@@ -153,10 +154,10 @@ def joined(
     said: Callable[[Token], bool],
     ended_by: Mapping[str, tuple[Collection[str], Collection[str]]] = MappingProxyType({}),
 ) -> Iterator[Token]:
-    """The tokens, with an element that is kept as one of them, an empty one. An element inside of it that is `said` to
-    be translated parts it: what is before it opens, what is behind it closes, and its own tokens are as they are
-    outside. One of `ended_by` may lack its end tag."""
-    within: list[_Within] = []  # elements in elements, by turns kept and not
+    """Yields the tokens, with each kept element as a single, empty one. An element inside it that is `said` to be
+    translated splits it: the part before becomes a start tag, the part after an end tag, and the element's own tokens
+    stay. Elements in `ended_by` may lack their end tags."""
+    within: list[_Within] = []  # nested elements, alternately kept and not
     for token in tokens:
         while within and (within[-1].opened.ends_before(token) or _closes_outside(within, token)):
             yield from within.pop().rest()
@@ -180,15 +181,15 @@ def joined(
 
 
 def _closes_outside(within: "Sequence[_Within]", token: Token) -> bool:
-    """Whether a tag ends what the last of these elements is in, and so that one too."""
+    """Whether a tag ends an element around the last of these, and so the last one too."""
     inside = token.kind != "closes" or within[-1].opened.counts[token.name]
     return not inside and any(outer.opened.counts[token.name] for outer in within[:-1])
 
 
 @dataclass
 class _Within:
-    """An element that is kept, or one inside of that which is not: what is open in it, and of one that is kept its
-    tokens that were not handed on yet, and whether others were."""
+    """A kept element, or an element inside one that is not kept: what is open in it, and for a kept one, the tokens
+    that were not yielded yet, and the name under which earlier ones were."""
 
     kept: bool
     opened: "_Opened"
@@ -196,7 +197,7 @@ class _Within:
     name: str = ""
 
     def part(self) -> Iterator[Token]:
-        """What comes before an element that is not kept."""
+        """Yields the tokens before an element that is not kept."""
         yield self._as_one("empty" if self.name else "opens")
         self.name = self.name or self.held[0].name
         self.held = []
@@ -211,7 +212,7 @@ class _Within:
 
 
 class _Opened:
-    """The elements that are open, the outermost one first, and how many there are of each name."""
+    """The open elements, the outermost first, and their number by name."""
 
     def __init__(self, ended_by: Mapping[str, tuple[Collection[str], Collection[str]]]) -> None:
         self.ended_by, self.names, self.counts = ended_by, list[str](), Counter[str]()
@@ -231,7 +232,7 @@ class _Opened:
         if self.names[0] not in self.ended_by:
             return False
         tags, within = self.ended_by[self.names[0]]
-        if token.kind == "closes":  # of an element that it is in
+        if token.kind == "closes":  # the end tag of an outer element
             return (token.name not in INLINE or token.name in within) and not self.counts[token.name]
         return token.name in tags and not any(self.counts[name] for name in within)
 
@@ -255,18 +256,19 @@ def _never(token: Token) -> bool:
 
 
 def _translate(token: Token) -> str | None:
-    """What the attribute of that name says ("yes" where it has no value); None where there is none."""
+    """Returns the value of the attribute `translate` ("yes" if it is empty), or None."""
     said = token.attribute("translate")
     return said.strip().lower() or "yes" if said is not None else None
 
 
 def is_kept(tag: str) -> bool:
-    """Whether HTML does not translate the element that begins with this tag."""
+    """Whether HTML does not translate the element with this start tag."""
     return _kept("html", (), next(iter(tokens_of(tag, "html"))))
 
 
 def _mixed(tokens: Sequence[Token]) -> set[int]:
-    """The numbers of the tags that are inline: their parent has text of its own. The fragment is the first parent."""
+    """Returns the indices of the inline tags: their parent has text of its own. The outermost parent is the
+    fragment."""
     stack, children, texts = [-1], dict[int, list[int]](), set[int]()
     for number, token in enumerate(tokens):
         if token.kind == "text" and not token.raw.isspace():

@@ -1,4 +1,4 @@
-"""Passages out of tokens: a run of texts and inline tags becomes a passage, and what surrounds its words stays."""
+"""Makes passages of tokens: a run of texts and inline tags becomes a passage, without what surrounds its words."""
 
 import html
 import re
@@ -9,19 +9,19 @@ from xml.sax.saxutils import escape
 from heedful.data.documents.markup import Token
 from heedful.data.documents.passages import Mark, Passage, Placed, Role, with_pairs
 
-BLANK = " \t\r\n\f"  # what markup means as one blank; others, such as one without a break, are text
+BLANK = " \t\r\n\f"  # white space that markup collapses; other spaces, such as no-break spaces, are text
 BLANKS = re.compile(f"[{BLANK}]+")
 
 
 @dataclass
 class Inline:
-    """A part of a run: a text, or a mark with the role and the name that pair it."""
+    """A part of a run: a text, or a mark with its role and the name by which it is paired."""
 
     raw: str
     text: str | None = None
     role: Role = "alone"
     name: str = ""
-    beside: str = ""  # how a mark stands beside other words, where that is not as it stands now
+    beside: str = ""  # how to write a mark beside other words, if not as now
 
 
 def inline_of(token: Token) -> Inline:
@@ -32,7 +32,7 @@ def inline_of(token: Token) -> Inline:
 
 
 def escaped(placed: Placed) -> str:
-    """Texts with the escapes of XML and HTML."""
+    """Returns texts escaped as in XML and HTML, and marks unchanged."""
     return "".join(escape(part) if isinstance(part, str) else part.raw for part in placed)
 
 
@@ -44,8 +44,8 @@ def passages_from(
     place: str = "",
     blanks: bool = True,
 ) -> list[str | Passage]:
-    """A run as one passage with what is before and after it: blanks, and marks that hold all of its words and
-    stay as they are. Where it has no letter and no digit, it is kept. `blanks`: as many as there are mean one."""
+    """Makes one passage of a run, and keeps what is before and after it: white space, and marks around all of its
+    words. A run without a letter or digit is kept. `blanks`: consecutive white space means one space."""
     run = [part for part in run if part.raw]
     if not any(part.text and any(map(str.isalnum, part.text)) for part in run):
         return ["".join(part.raw for part in run)]
@@ -67,7 +67,7 @@ def passages_from(
 
 def _passage(inner: Sequence[Inline], write: Callable[[Placed], str], blanks: bool) -> Passage:
     text, marks, names = "", list[Mark](), list[str]()
-    thing = False  # whether something stands there since the last text, which has blanks of its own
+    thing = False  # whether a mark with spaces of its own follows the last text
     for part in inner:
         if part.text is None:
             thing |= part.role == "alone"
@@ -81,7 +81,7 @@ def _passage(inner: Sequence[Inline], write: Callable[[Placed], str], blanks: bo
 
 
 def _within(run: Sequence[Inline]) -> tuple[int, int]:
-    """The part of a run without what is around all of its words: blanks, marks alone, and pairs."""
+    """Returns the range of a run without what surrounds all of its words: white space, single marks, and pairs."""
     marks = [Mark(0, part.raw, part.role if part.text is None else "alone") for part in run]
     pairs = [mark.pair for mark in with_pairs(marks, [part.name for part in run])]
 

@@ -1,8 +1,8 @@
-"""Markdown (CommonMark with tables and strikethrough), parsed by markdown-it-py: its blocks say where text is, and its
-inline tokens which signs in it are markup. Code, addresses of links, pictures and front matter are kept, and so are
-formulas, the marks of footnotes, boxes to tick, attributes in braces, emoji (`:tada:`), what begins a definition and
-what begins or ends a note (`[!NOTE]`, `:::tip`), citations (`[@x]`), which CommonMark has not; shortcodes
-(`{{< x >}}`, `{% x %}`), and what MDX imports and exports."""
+"""Markdown (CommonMark with tables and strikethrough), parsed by markdown-it-py: its blocks show where text is, and its
+inline tokens which characters are markup. Code, link addresses, pictures and front matter are kept, and so is syntax
+that CommonMark lacks: formulas, footnote marks, check boxes, attributes in braces, emoji (`:tada:`), the beginnings of
+definitions, beginnings and ends of notes (`[!NOTE]`, `:::tip`), citations (`[@x]`), shortcodes (`{{< x >}}`, `{% x
+%}`), and the imports and exports of MDX."""
 
 import html
 import re
@@ -26,22 +26,22 @@ TAIL = re.compile(
     re.VERBOSE,
 )
 BREAK = re.compile(r"(?:\\| *)\n *")
-# What a token is in the source, where its markup alone does not say it.
+# The source of tokens whose markup alone does not determine it.
 PATTERNS = {"softbreak": BREAK, "hardbreak": BREAK, "link_open": re.compile("<[^>]*>"), "link_close": TAIL}
 KEPT = re.compile(
     r"(\[\^[^\[\]\s]+\]:?|\A\[[ xX]\](?=\s)|\{[ \t]*(?:[#.:]|[\w-]+=)[^{}\n]*\}"
     r"|\A\[![A-Za-z]+\][-+]?(?!\()|\A:{3,}[^\n]*|\ue000+|\ue001+)"
 )
-# Formulas as GitHub has them: a character that stands for nothing is in their place while signs are looked for.
+# Formulas as on GitHub: a private character replaces them while the text is parsed.
 FORMULA = re.compile(r"\$\$(?:(?!\n[ \t]*\r?\n)[^$`])+\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n`]*(?<=[^\s$\\])\$(?![\w${])")
-# What Hugo, Jekyll and MkDocs put others in place of; on lines of its own it parts passages.
+# What Hugo, Jekyll and MkDocs replace; on a line of its own, it separates passages.
 SHORTCODE = re.compile(r"\{\{(?:(?!\}\}|\n[ \t]*\r?\n)[\s\S])*\}\}|\{%(?:(?!%\}|\n[ \t]*\r?\n)[\s\S])*%\}")
 INSERTED = re.compile(
     rf"^([ \t]*)(?:{SHORTCODE.pattern}|--8<--[^\r\n]*|\[TOC\]|\[\[_?TOC_?\]\]"
     r"|\\[a-z]+(?:\{[^{}\r\n]*\}|\[[^\[\]\r\n]*\])*)(?=[ \t]*\r?$)",
     re.MULTILINE | re.IGNORECASE,
 )
-# Code between shortcodes, and what a page of MDX takes from elsewhere, or gives.
+# Code between shortcodes, and imports and exports of MDX.
 GOES_ON = r"(?!\n[ \t]*(?:\r?\n|```|~~~))"
 CODE = re.compile(
     r"^()(?:\{%-? *highlight\b[\s\S]*?\{%-? *endhighlight *-?%\}"
@@ -50,31 +50,31 @@ CODE = re.compile(
     rf"|export[ ](?:default|const|let|var|function|class|async)\b(?:{GOES_ON}[\s\S])*)",
     re.MULTILINE,
 )
-# Citations as Pandoc has them, names after @, and links of a wiki.
+# Citations as in Pandoc, names after @, and wiki links.
 CITED = re.compile(
     r"\[(?:[^\[\]\n]*[\s;-])?@\w[^\[\]\n]*\](?![(\[])|(?<![\w@/.`-])-?@[A-Za-z](?:[\w:./-]*\w)?|\[\[[^\[\]\n]+\]\]"
 )
 EMOJI = re.compile(r"(?<![\w:]):(?=[+_-]*[a-z0-9])[a-z0-9_+-]+:(?![\w:])")
 TAG = re.compile(r"<([a-zA-Z][\w-]*)(?:\s[^<>\n]*)?>")
-NOTE = re.compile(  # what begins a footnote, a note of MkDocs or a tab, behind signs of quotes and lists
+NOTE = re.compile(  # beginnings of footnotes, notes of MkDocs or tabs, after markers of quotes and lists
     r"^((?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t])))*[ \t]*)"
     r'(\[\^[^\[\]\s]+\]:|(?:!{3}|\?{3}\+?)[ ][^\r\n]*|={3}[ ]"[^\r\n]*)',
     re.MULTILINE,
 )
-# What stands before a definition, and before what an abbreviation means.
+# The markers of definitions and abbreviations.
 DEFINES = re.compile(r"^(?:[ \t]*>)*[ \t]*([:~][ \t]+|\*\[[^\[\]\n]+\]:[ \t]+)(?=\S)", re.MULTILINE)
-BY_WORDS = ("]", "][]")  # how a link ends whose words say which of the addresses below is meant
+BY_WORDS = ("]", "][]")  # the ends of links whose text refers to an address below
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
-# White space inside of marks is none while lines are broken: code, and what is behind an address, come out as they are.
+# White space inside marks (code, link titles) is replaced while lines are wrapped, so that it stays unchanged.
 HELD = {ord(blank): 0xD800 + number for number, blank in enumerate(" \t\r\n")}
 FREE = {sign: blank for blank, sign in HELD.items()}
 
-Edit = tuple[int, int, list[str | Passage]]  # of characters of the file
+Edit = tuple[int, int, list[str | Passage]]  # a range of characters of the file, and its parts
 
 
 def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
-    """The parts, and lines about what is kept because it could not be told from its markup."""
+    """Returns the parts, and notes on text that is kept because its markup could not be followed."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
@@ -85,13 +85,14 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     for kept in (FORMULA, EMOJI, SHORTCODE, CITED):
         body = kept.sub(_hidden, body)
     body = _hide_kept(body)
-    # As an item of a list, which holds all that is indented below it: a footnote of one word would be a link's address.
+    # Parse it as a list item, which holds everything indented below it: a footnote of one word would be a link
+    # definition.
     body = NOTE.sub(lambda found: found[1] + "+   ".ljust(len(found[2]), "\ue001"), body)
     body = DEFINES.sub(lambda found: found[0].removesuffix(found[1]) + "\ue001" * len(found[1]), body)
     starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", body)), len(body)]
     edits, notes = list[Edit](), list[str]()
-    row, after = -1, 0  # of a table, and where its next cell may begin
-    block = ""  # the kind of the one that has just begun
+    row, after = -1, 0  # the row of a table, and where its next cell may begin
+    block = ""  # the type of the block that has just begun
     for token in parser.parse(body.replace("\0", " ")):
         cell, block = block in ("td_open", "th_open"), token.type
         if token.map is None or token.type not in ("inline", "html_block"):
@@ -118,7 +119,7 @@ def _hidden(found: re.Match[str], sign: str = "\ue000") -> str:
 
 
 def _hide_kept(body: str) -> str:
-    """With signs that stand for nothing in place of elements on one line that HTML does not translate."""
+    """Replaces elements on one line that HTML does not translate by private characters."""
     parts, done = list[str](), 0
     for tag in TAG.finditer(body):
         if tag.start() >= done and is_kept(tag[0]):
@@ -140,15 +141,15 @@ def _spliced(text: str, edits: Sequence[Edit]) -> Iterator[str | Passage]:
 
 
 def _below(part: str | Passage, lines: int) -> str | Passage:
-    """The same after so many lines."""
+    """Returns the part, moved down by `lines` lines."""
     return part if isinstance(part, str) else replace(part, line=part.line + lines)
 
 
 def _edit(token: Any, text: str, body: str, starts: Sequence[int], after: int, cell: bool) -> Edit | None:
-    """The passages of an inline token, and which characters of the file they are; None where they are not found in what
-    was parsed, `body`. In the `cell` of a table "|" is markup."""
+    """Returns the passages of an inline token, and the range of characters in the file that they replace; None if that
+    cannot be found in the parsed text, `body`. In the `cell` of a table, "|" is markup."""
     first = token.map[0]
-    offsets = list[int]()  # of each character of the content in the file, and of its end
+    offsets = list[int]()  # offsets in the file of each character of the content, and of its end
     for number, line in enumerate(token.content.split("\n")):
         begin, end = max(starts[first + number], after if not number else 0), starts[first + number + 1]
         own = line.rstrip()
@@ -166,7 +167,7 @@ def _edit(token: Any, text: str, body: str, starts: Sequence[int], after: int, c
         return None
     several = token.map[1] - first > 1 and "\n" in content
     last = content[content.rfind("\n") + 1 :]
-    begin = len(content) - len(last.lstrip(" \t"))  # or a line would not be of its note any more
+    begin = len(content) - len(last.lstrip(" \t"))  # otherwise a line might leave its note
     lead = text[starts[first + content.count("\n")] : offsets[begin]] if several else ""
     width = max(len(line) for line in text[starts[first] : starts[token.map[1]]].splitlines())
     parts: list[str | Passage] = []
@@ -191,7 +192,7 @@ def _edit(token: Any, text: str, body: str, starts: Sequence[int], after: int, c
 
 
 def _apart(placed: Placed) -> Iterator[str | Mark]:
-    """With a blank between marks that would be another one beside each other, as two pieces of code are."""
+    """Yields the parts with a space between adjacent marks that would otherwise join, such as two code spans."""
     before: str | Mark = ""
     for part in placed:
         if part == "":
@@ -205,26 +206,26 @@ def _apart(placed: Placed) -> Iterator[str | Mark]:
 
 
 def _escaped(text: str, signs: str) -> str:
-    """With a backslash before what would be markup: before signs that are not in the source as text, or not without
-    one there."""
+    """Puts a backslash before characters that would be markup: those that the source does not have as text, or only
+    escaped."""
     return re.sub(f"[{re.escape(signs)}]", lambda found: f"\\{found[0]}", text) if signs else text
 
 
 def _no_block(text: str) -> str:
-    """That its beginning begins no list, heading or quote."""
+    """Escapes the beginning of a text, so that it does not begin a list, heading or quote."""
     if not BLOCK.match(text):
         return text
     return re.sub(r"^(\d*)(.)", r"\1\\\2", text, count=1, flags=re.DOTALL)
 
 
 def _runs(children: Sequence[Any], content: str, text: str, offsets: Sequence[int]) -> list[list[Inline]] | None:
-    """The inline parts in the order of the content, in runs between hard line breaks; None where a token is not found
-    where it must be."""
+    """Returns the inline parts in order, in runs between hard line breaks; None if a token is not found where it should
+    be."""
     runs: list[list[Inline]] = [[]]
     at, skip = 0, False
-    begin = 0  # of the words of a link
+    begin = 0  # the beginning of a link's text
     for token in children:
-        if skip:  # inside <an address>
+        if skip:  # inside an autolink
             skip = token.type != "link_close"
             continue
         skip = token.type == "link_open" and token.markup == "autolink"
@@ -246,7 +247,7 @@ def _runs(children: Sequence[Any], content: str, text: str, offsets: Sequence[in
 
 
 def _end(token: Any, content: str, at: int) -> int | None:
-    """Where the token ends that begins there; None where it does not."""
+    """Returns the end of the token that begins at `at`; None if it does not."""
     kind, markup = token.type, token.markup
     if kind == "code_inline":
         found = re.compile(rf"{markup}(?!`).*?(?<!`){markup}(?!`)", re.DOTALL).match(content, at)
@@ -264,7 +265,8 @@ def _end(token: Any, content: str, at: int) -> int | None:
 
 
 def _said(token: Any, length: int) -> list[tuple[int, str | None, Role, str]]:
-    """The parts of a token so long: how long each is, what it says if it is text, and else its role and name."""
+    """Returns the parts of a token of this length: the length of each, its text if it is one, and else its role and
+    name."""
     kind = token.type
     if kind == "text":
         parts = enumerate(KEPT.split(token.content))
@@ -284,7 +286,7 @@ def _said(token: Any, length: int) -> list[tuple[int, str | None, Role, str]]:
 
 
 def _label(content: str, begin: int) -> int:
-    """Where the "]" is that closes the "[" at `begin`; 0 where there is none."""
+    """Returns the position of the "]" that closes the "[" at `begin`; 0 if there is none."""
     depth = 0
     for found in re.compile(r"\\.|[\[\]]", re.DOTALL).finditer(content, begin):
         depth += (found[0] == "[") - (found[0] == "]")

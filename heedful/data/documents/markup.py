@@ -1,4 +1,4 @@
-"""Tags and the texts between them, of HTML and XML, as they stand: every character is in exactly one token."""
+"""Splits HTML and XML into tags and texts, without loss: every character is in exactly one token."""
 
 import html
 import re
@@ -11,20 +11,20 @@ Kind = Literal["text", "opens", "closes", "empty", "other"]
 
 TAG = re.compile(r"<(?P<close>/?)(?P<name>[^\W\d][^\s/<>]*)(?P<rest>(?>\"[^\"]*\"|'[^']*'|[^'\"<>])*)>")
 ATTRIBUTE = re.compile(r"([^\s=\"'/<>]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'=<>`]+)))?")
-LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")  # a code, as attributes have it
+LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")  # a language code as in attributes
 APART = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">"))
 EMPTY = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
-RAW = {"script", "style", "textarea", "title"}  # hold no tags
+RAW = {"script", "style", "textarea", "title"}  # their contents have no tags
 
 
 @dataclass(frozen=True)
 class Token:
-    """A tag, a text, or what is neither: comments, declarations, instructions, CDATA."""
+    """A tag, a text, or something else: a comment, declaration, instruction or CDATA section."""
 
     kind: Kind
     raw: str
-    name: str = ""  # of a tag; in HTML in small letters
-    begin: int = 0  # characters before it
+    name: str = ""  # the name of a tag; in HTML in lower case
+    begin: int = 0  # its position in the text
 
     @property
     def end(self) -> int:
@@ -32,16 +32,16 @@ class Token:
 
     @property
     def local(self) -> str:
-        """The name without its namespace."""
+        """The name without its namespace prefix."""
         return self.name.rpartition(":")[2]
 
     @property
     def deeper(self) -> int:
-        """By how many elements what follows is deeper inside: a start tag's 1, an end tag's -1."""
+        """The change in depth: 1 for a start tag, -1 for an end tag."""
         return (self.kind == "opens") - (self.kind == "closes")
 
     def attribute(self, name: str) -> str | None:
-        """The value of an attribute, without escapes, "" of one without a value; None where there is none."""
+        """Returns the value of an attribute, unescaped, "" if it has no value; None if there is no such attribute."""
         for found in ATTRIBUTE.finditer(self.raw, len(self.name) + 1):
             if found[1].lower() == name.lower():
                 return html.unescape(found[2] or found[3] or found[4] or "")
@@ -49,9 +49,9 @@ class Token:
 
 
 def tokens_of(text: str, markup: Literal["xml", "html"]) -> Iterator[Token]:
-    """In time that is in proportion to the length."""
+    """Yields the tokens, in linear time."""
     begin = position = 0
-    absent = set[str]()  # ends of what is neither a tag nor a text, of which no more come
+    absent = set[str]()  # end marks of comments and the like that do not occur any more
     while (position := text.find("<", position)) >= 0:
         token = _tag_at(text, position, markup, absent)
         if token is None:
@@ -68,8 +68,8 @@ def tokens_of(text: str, markup: Literal["xml", "html"]) -> Iterator[Token]:
 
 
 def refuse_malformed(text: str) -> None:
-    """Raises ValueError for what cannot be what is inside of an element: it has no document type, and so no entities of
-    its own."""
+    """Raises ValueError for text that cannot be the contents of an element. It cannot have a document type, and so no
+    entities of its own."""
     parser = expat.ParserCreate("utf-8")
     try:
         parser.Parse(b"<text>" + text.encode() + b"</text>", True)
@@ -94,6 +94,6 @@ def _tag_at(text: str, position: int, markup: Literal["xml", "html"], absent: se
 
 
 def _end_of(text: str, position: int, name: str) -> int:
-    """Where the end tag of an element begins that holds no tags."""
+    """Returns the position of the end tag of an element whose contents have no tags."""
     found = re.compile(f"</{re.escape(name)}\\b", re.IGNORECASE).search(text, position)
     return len(text) if found is None else found.start()

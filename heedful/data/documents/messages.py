@@ -1,5 +1,5 @@
-"""Messages that choose their words, as ICU writes them: {n, plural, one {# file} other {# files}}. The words of each
-case are passages of their own, and what says which case it is stays."""
+"""ICU messages with cases: {n, plural, one {# file} other {# files}}. The words of each case are passages of their own,
+and the syntax around them is kept."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Passage
 
-BLANKS = r"(?:\s|\\n)*"  # a line end of a catalogue too
+BLANKS = r"(?:\s|\\n)*"  # includes the escaped line ends of catalogues
 CASE = rf"(?:=\d+|\w+){BLANKS}\{{"
 BEGINS = re.compile(
     rf"\{{{BLANKS}[\w.]+{BLANKS},{BLANKS}(plural|select|selectordinal){BLANKS},{BLANKS}(?:offset:\d+{BLANKS})?{CASE}"
@@ -18,21 +18,21 @@ BRACE = re.compile(r"[{}]")
 
 
 def chooses(text: str) -> bool:
-    """Whether a text, as it stands in the file, begins such a choice."""
+    """Whether a text, as in the source file, begins such a choice."""
     return BEGINS.search(text) is not None
 
 
 def passages_of(run: Sequence[Inline], read: Callable[[str], str], **how: Any) -> Iterator[str | Passage]:
-    """The passages of a run, of each case of a message one; `read` makes a text of what stands in the file."""
+    """Yields the passages of a run, one for each case of a message; `read` unescapes the source."""
     found = [*_parts(run, read)] if any(chooses(part.raw) for part in run if part.text is not None) else []
     for part in found if found and found[-1] is not None else [[*run]]:
         yield from [part] if isinstance(part, str) else passages_from(part or [], **how)
 
 
 def _parts(run: Sequence[Inline], read: Callable[[str], str]) -> Iterator[list[Inline] | str | None]:
-    """Runs, and what stands between them; None at last where braces do not match."""
+    """Yields runs, and the source between them; None at the end if braces do not match."""
     own = list[Inline]()
-    opened: list[str] = []  # the kinds of choices of which a case is open, and "" for other braces
+    opened: list[str] = []  # the kinds of the choices with an open case, and "" for other braces
     for part in run:
         if part.text is None:
             own.append(part)
@@ -65,7 +65,7 @@ def _parts(run: Sequence[Inline], read: Callable[[str], str]) -> Iterator[list[I
 
 
 def _texts(raw: str, read: Callable[[str], str], opened: Sequence[str]) -> Iterator[Inline]:
-    """A text; in a plural the sign of the number is none."""
+    """Yields a text; in a plural, "#" (the number) is not text."""
     number = opened and opened[-1].startswith(("plural", "selectordinal"))
     for piece in re.split("(#)", raw) if number else [raw]:
         yield Inline(piece) if piece == "#" and number else Inline(piece, read(piece))

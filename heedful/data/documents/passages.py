@@ -1,4 +1,4 @@
-"""What a document is made of: passages, which are translated, and what is kept between them as it stands."""
+"""The parts of a document: passages, which are translated, and the source between them, which is kept."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -11,48 +11,48 @@ Role = Literal["alone", "opens", "closes"]
 
 @dataclass(frozen=True)
 class Mark:
-    """What stands inside a passage and is no text: a tag, or anything else that is kept as it is. Two that belong
-    together have one `pair`; what is between them stays between them."""
+    """Something inside a passage that is not text: a tag, or anything else that is kept. Two marks that belong together
+    have the same `pair`; what is between them stays between them."""
 
-    at: int  # characters of the passage's text before it
-    raw: str  # as it stands in the file
+    at: int  # the number of characters of the passage's text before it
+    raw: str  # its source
     role: Role = "alone"
     pair: int = -1
 
 
-Placed = Sequence[str | Mark]  # a text in parts, with marks between them
+Placed = Sequence[str | Mark]  # a text in parts, with marks between
 
 
 def plain(placed: Placed) -> str:
-    """Texts and marks as they stand."""
+    """Joins texts and marks, unescaped."""
     return "".join(part if isinstance(part, str) else part.raw for part in placed)
 
 
 @dataclass(frozen=True)
 class Passage:
-    """What is translated as a whole: a paragraph, a heading, a cell. `text` has no tags and no escapes, `raw` is how it
-    all stands in the file, and `write` says how other words and the same marks stand there."""
+    """A unit of translation: a paragraph, a heading, a cell. `text` has neither tags nor escapes, `raw` is the source,
+    and `write` makes the source of other words with the same marks."""
 
     text: str
     marks: tuple[Mark, ...] = ()
     raw: str = ""
     write: Callable[[Placed], str] = field(default=plain, repr=False)
-    line: int = 0  # of the file, from 1; 0: not known
-    place: str = ""  # in words, where a line alone does not say it
+    line: int = 0  # line of the file, from 1; 0: unknown
+    place: str = ""  # the position in words, if a line is not enough
 
     def where(self, file: str | Path) -> str:
-        """The file and where in it the passage stands, for a message."""
+        """Returns the file and the position of the passage, for a message."""
         return "".join([str(file), f":{self.line}" * bool(self.line), f": {self.place}" * bool(self.place)])
 
     @property
     def placed(self) -> list[str | Mark]:
-        """The passage itself in parts."""
+        """The passage's own text in parts, with its marks."""
         return split_at(self.text, self.marks)
 
 
 @dataclass(frozen=True)
 class SegmentState:
-    """What stands before passages, and what stands there where one of those up to the next state is to be reviewed."""
+    """The source before passages: `done`, or `review` if one of the passages up to the next state is to be reviewed."""
 
     done: str
     review: str
@@ -63,9 +63,8 @@ Part = str | Passage | SegmentState
 
 @dataclass(frozen=True)
 class Document:
-    """The parts of a file in their order, and `finish`, which makes the file of them. `notes` are lines about what is
-    not translated in it, and why; `languages` what the file says that it, or each file in it, is in, and is to be
-    translated to, or ""."""
+    """The parts of a file in order, and `finish`, which makes the file of them. `notes` tell what is not translated,
+    and why; `languages` are the source and target languages that the file, or each file in it, declares, or ""."""
 
     parts: Sequence[Part]
     finish: Callable[[list[str]], bytes] = field(repr=False)
@@ -77,8 +76,8 @@ class Document:
         return [part for part in self.parts if isinstance(part, Passage)]
 
     def written(self, said: Iterable[Placed | None], review: Iterable[bool] = ()) -> bytes:
-        """The file with these in place of its passages; None, and what is the passage itself, leave one as it stands.
-        `review`: which of them are to be reviewed. Raises InputError where its encoding lacks a character."""
+        """Returns the file with these texts in place of its passages; None, or a passage's own text, leaves its source
+        unchanged. `review`: which of them are to be reviewed. Raises InputError if its encoding lacks a character."""
         each, doubts = iter(said), iter(review)
         whole, at, state = list[str](), 0, SegmentState("", "")
         for part in self.parts:
@@ -101,7 +100,7 @@ def _said(passage: Passage, placed: Placed | None) -> str:
 
 
 def merged(placed: Placed) -> list[str | Mark]:
-    """The same without empty texts, and with one text where two follow each other."""
+    """Returns the parts without empty texts, and with adjacent texts joined."""
     made: list[str | Mark] = []
     for part in placed:
         if isinstance(part, str) and made and isinstance(last := made[-1], str):
@@ -112,7 +111,7 @@ def merged(placed: Placed) -> list[str | Mark]:
 
 
 def split_at(text: str, marks: Sequence[Mark]) -> list[str | Mark]:
-    """A text in parts, with the marks where they say that they stand."""
+    """Splits a text at the positions of its marks, and inserts these."""
     made: list[str | Mark] = []
     begin = 0
     for mark in marks:
@@ -122,8 +121,8 @@ def split_at(text: str, marks: Sequence[Mark]) -> list[str | Mark]:
 
 
 def with_pairs(marks: Sequence[Mark], names: Sequence[str]) -> list[Mark]:
-    """Marks that open and close, with their pairs numbered: a close belongs to the last open one of its name. What has
-    no partner, or crosses another pair, becomes a mark alone."""
+    """Numbers the pairs of marks: a closing mark belongs to the last open one of its name. A mark without a partner, or
+    a pair that would cross another, becomes `alone`."""
     made, stack, opened = [*marks], list[int](), Counter[str]()
     for number, (mark, name) in enumerate(zip(marks, names, strict=True)):
         if mark.role == "opens":
@@ -136,5 +135,5 @@ def with_pairs(marks: Sequence[Mark], names: Sequence[str]) -> list[Mark]:
         elif mark.role == "closes" and opened[name]:
             while (last := names[stack.pop()]) != name:
                 opened[last] -= 1
-            opened[name] -= 1  # both stay without a partner, and so does what was opened between them
+            opened[name] -= 1  # both stay without a partner, and so do marks opened between them
     return [replace(mark, role="alone") if mark.role != "alone" and mark.pair < 0 else mark for mark in made]

@@ -1,4 +1,4 @@
-"""Plain text: a line is a passage, and so are lines that were broken at the width of a page. Signs of lists stay."""
+"""Plain text: a passage is a line, or several lines that were wrapped at the width of a page. List markers are kept."""
 
 import re
 import textwrap
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from heedful.data.documents.passages import Passage, Placed, plain
 from heedful.data.documents.words import SPACELESS
 
-NARROWEST, WIDEST = 40, 120  # characters of a line that may have been broken at the width of a page
+NARROWEST, WIDEST = 40, 120  # the width of a line that may have been wrapped
 ENDS = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$")
-# Before the items of a list: numbers where one is the first.
+# List markers; numbers count if one of them is 1.
 SIGN = re.compile(r"\s*(?:[-*+\u2022\u2023\u25aa\u25cf\u25e6\u00b7\u2013\u2014]|\(?[a-z]\))\s+(?=\S)")
 NUMBER = re.compile(r"\s*(?:\(?\d{1,3}\)|\d{1,3}\.)\s+(?=\S)")
 FIRST = re.compile(r"^[ \t]*\(?1[.)][ \t]", re.MULTILINE)
-OPENS = "\u3008\u300a\u300c\u300e\u3010\u3014\uff08"  # what no line ends with: brackets of such scripts
+OPENS = "\u3008\u300a\u300c\u300e\u3010\u3014\uff08"  # opening brackets of such scripts, which do not end a line
 PIECE = re.compile(rf"\s+|[{OPENS}]+$|[{OPENS}]*(?:[{SPACELESS}]|[^\s{SPACELESS}{OPENS}]+)[^\w\s{OPENS}]*")
 
 
@@ -21,7 +21,7 @@ def plain_parts(text: str) -> list[str | Passage]:
     parts: list[str | Passage] = []
     signs = (SIGN, NUMBER) if FIRST.search(text) else (SIGN,)
     block: list[str] = []  # lines with their ends
-    last = ""  # sign before it
+    last = ""  # the last list marker
     number = 1
     for line in [*lines_of(text), ""]:
         sign = next((found[0] for one in signs if (found := one.match(line))), "")
@@ -43,12 +43,12 @@ def plain_parts(text: str) -> list[str | Passage]:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines with their ends, which are CR, LF or both."""
+    """Returns the lines with their ends, which are CR, LF or both."""
     return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+$", text)
 
 
 def was_wrapped(lines: Sequence[str]) -> bool:
-    """Whether all lines but the last are about as long as a page is wide, and a sentence goes over the end of one."""
+    """Whether all lines but the last have about the width of a page, and a sentence continues over the end of one."""
     if len(lines) < 2 or not any(not ENDS.search(line) for line in lines[:-1]):
         return False
     lengths = [len(line) for line in lines[:-1]]
@@ -61,8 +61,8 @@ def was_wrapped(lines: Sequence[str]) -> bool:
 
 
 def wrapped_passage(lines: Sequence[str], number: int) -> list[str | Passage]:
-    """Lines as one passage, which is broken at the same width when it is written. What the second begins with, such as
-    blanks, all later ones begin with."""
+    """Makes one passage of lines, which is wrapped at the same width when it is written. Its later lines are indented
+    like the last one here."""
     raw = "".join(lines)
     begin, end = len(raw) - len(raw.lstrip()), len(raw.rstrip())
     inner = raw[begin:end]
@@ -84,15 +84,15 @@ def wrapped_passage(lines: Sequence[str], number: int) -> list[str | Passage]:
 
 
 class Wrapper(textwrap.TextWrapper):
-    """Breaks between the characters of a script without spaces too."""
+    """Also breaks lines between the characters of scripts without spaces."""
 
     def _split(self, text: str) -> list[str]:
         return [piece for chunk in super()._split(text) for piece in PIECE.findall(chunk)]
 
 
 def rewrapped(text: str, width: int, lead: str, line_end: str, *, never: re.Pattern[str] | None = None) -> str:
-    """A text broken into lines of at most this width, of which all but the first begin with `lead`, and none with what
-    `never` matches."""
+    """Wraps a text at this width. All lines but the first begin with `lead`, and no line begins with a match of
+    `never`."""
     made = list[str]()
     for line in Wrapper(max(1, width - len(lead)), break_long_words=False, break_on_hyphens=False).wrap(text):
         if made and never is not None and never.match(line):

@@ -1,7 +1,7 @@
-"""PO, the catalogues of gettext: what has no translation, or a fuzzy one, is translated, and keeps its marks.
+"""PO, the catalogues of gettext: messages without a translation, or with a fuzzy one, are translated; fuzzy marks stay.
 
-What is to be reviewed is marked as fuzzy. A message with plural forms has its first form from the singular, and all
-others from the plural.
+Translations to review are marked as fuzzy. In a message with plural forms, the first form is translated from the
+singular, and all others from the plural.
 """
 
 import re
@@ -19,17 +19,17 @@ from heedful.errors import InputError, counted
 FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
 QUOTED = re.compile(r'"((?:[^"\\\r\n]|\\.)*)"')
 LINE = re.compile(rf"\s*(?:#.*|(?:{FIELD.pattern})?{QUOTED.pattern}|)\s*")
-NO_LANGUAGE = re.compile(r'(?m)^("Language:)[ \t]*(\\n")')  # as xgettext writes it
+NO_LANGUAGE = re.compile(r'(?m)^("Language:)[ \t]*(\\n")')  # as in the output of xgettext
 CODE = re.compile(r"[a-z]{2,3}(_[A-Z]{2})?")
 
 
 @dataclass
 class Entry:
     line: int
-    begin: int  # characters of the file before it, but for its comments
+    begin: int  # its position in the file, after its comments
     fuzzy: bool = False
-    fields: dict[str, str] = field(default_factory=dict)  # as they stand between their quotes
-    spans: dict[str, tuple[int, int]] = field(default_factory=dict)  # of msgstr and its forms, in characters
+    fields: dict[str, str] = field(default_factory=dict)  # the source between the quotes
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)  # the ranges of msgstr and its forms, in characters
 
 
 def po_document(data: bytes, where: str, target: str) -> Document:
@@ -70,7 +70,7 @@ def po_document(data: bytes, where: str, target: str) -> Document:
 
 
 def _quoted(source: str, line: int, line_end: str) -> Iterator[str | Passage]:
-    """A string, of which each line of its text is a passage."""
+    """Yields a string; each line of its text is a passage."""
     lines = [(source, "")] if chooses(source) else re.findall(r"((?:(?!\\n)(?:\\.|[^\\]))*)(\\n|$)", source)
     lines = [(words, end) for words, end in lines if words or end]
     yield '"' if len(lines) < 2 else f'""{line_end}"'
@@ -96,7 +96,7 @@ def _escaped(placed: Placed) -> str:
 
 
 def _entries(text: str) -> Iterator[Entry]:
-    """The entries that are not obsolete."""
+    """Yields the entries that are not obsolete."""
     entry: Entry | None = None
     fuzzy = False
     name = ""

@@ -1,4 +1,4 @@
-"""What must come out of a translation as it went in: placeholders of programs, addresses, and numbers."""
+"""What must not change in a translation: placeholders of programs, addresses, and numbers."""
 
 import re
 from collections import Counter
@@ -35,14 +35,14 @@ NUMBER = re.compile(
     """,
     re.VERBOSE,
 )
-MARKS = ("7391", "8264", "5917", "6483", "9172", "3748", "4629", "2851")  # in place of placeholders
+MARKS = ("7391", "8264", "5917", "6483", "9172", "3748", "4629", "2851")  # replace placeholders
 
 
 class Protected(NamedTuple):
-    """What a text has of both, in its order."""
+    """The placeholders and numbers in a text, in order."""
 
     placeholders: tuple[str, ...]
-    numbers: tuple[str, ...]  # their digits alone: languages write the rest otherwise
+    numbers: tuple[str, ...]  # digits only: languages format numbers differently
 
 
 def protected_in(text: str) -> Protected:
@@ -52,7 +52,7 @@ def protected_in(text: str) -> Protected:
 
 
 def lost(source: str, translation: str) -> list[str]:
-    """What a translation lacks of it, or has too much of; nothing where all is there."""
+    """Returns the placeholders and numbers that a translation lacks, or has too often."""
     before, after = protected_in(source), protected_in(translation)
     found: list[str] = []
     for own, theirs in zip(before, after, strict=True):
@@ -66,8 +66,8 @@ def lost_placeholders(source: str, translation: str) -> bool:
 
 
 def masked(text: str) -> tuple[str, dict[str, str]] | None:
-    """A text with a number in place of each placeholder, which models learn to copy, and what each stands for; None
-    where there are too many for it."""
+    """Returns a text with a number in place of each placeholder, which models learn to copy, and what each stands for;
+    None if there are too many placeholders."""
     marks = iter(mark for mark in MARKS if mark not in text)
     stands: dict[str, str] = {}
     try:
@@ -78,14 +78,15 @@ def masked(text: str) -> tuple[str, dict[str, str]] | None:
 
 
 def unmasked(translation: str, stands: dict[str, str]) -> str | None:
-    """The placeholders back where their numbers are; None where one of these is lost, or is there twice."""
+    """Replaces the numbers by their placeholders; returns None if a number is missing, or occurs twice."""
     if any(len(re.findall(rf"(?<!\d){mark}(?!\d)", translation)) != 1 for mark in stands):
         return None
     return re.sub("|".join(stands), lambda found: stands[found[0]], translation) if stands else translation
 
 
 def without(text: str) -> tuple[str, Sequence[tuple[int, str]]]:
-    """A text without its placeholders, and what is left out before which of its characters, a blank beside it too."""
+    """Returns a text without its placeholders, and these with their positions; a space beside one is removed with
+    it."""
     made, out, begin = "", list[tuple[int, str]](), 0
     for found in PLACEHOLDER.finditer(text):
         made += text[begin : found.start()]

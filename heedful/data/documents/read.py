@@ -1,4 +1,4 @@
-"""The documents that are read, told apart by the ending of their names."""
+"""Reads documents; the suffix of the name determines the kind."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,12 +18,12 @@ from heedful.errors import InputError
 MOST = 1 << 26  # bytes
 LONGEST = 1_000_000  # characters of a passage
 
-Reader = Callable[[bytes, str, str], Document]  # of what a file holds, its name, and the language that is translated to
+Reader = Callable[[bytes, str, str], Document]  # arguments: contents, name, target language
 
 
 def read_document(path: Path, target: str = "") -> Document:
-    """`target` is the language that it is translated to, which some kinds of documents are told. Raises MissingError or
-    InputError, which say what is wrong with it in one line."""
+    """Reads a document. `target` is the language of the translation, which some kinds of documents record. Raises
+    MissingError or InputError, which say in one line what is wrong with it."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         what = f"{path.suffix or 'no ending'} is not the name of a kind of document that is read"
@@ -72,7 +72,7 @@ READERS: Mapping[str, Reader] = {
     ".htm": _html,
     ".xlf": xliff_document,
     ".xliff": xliff_document,
-    ".sdlxliff": xliff_document,  # 1.2, with more beside it: of Trados,
+    ".sdlxliff": xliff_document,  # XLIFF 1.2 with extensions: of Trados,
     ".mqxliff": xliff_document,  # memoQ
     ".mxliff": xliff_document,  # and Phrase
     ".po": po_document,

@@ -1,16 +1,17 @@
-"""The sentences of a passage, by sentencex (Wikimedia, MIT), which knows the abbreviations of some 300 languages."""
+"""Splits a passage into sentences by sentencex (Wikimedia, MIT), which knows the abbreviations of some 300
+languages."""
 
 import re
 
 from heedful.data.documents.words import SPACELESS, Span
 
 CODE = re.compile(r"[a-z]{2,3}")
-ANY = "en"  # where a language is not named by its code
+ANY = "en"  # if the name of a language is not a code
 CLAUSE = re.compile(rf"[,;:\u2014)]\s+|[\u3001\uff0c\uff1b]|\s+|(?<=[{SPACELESS}])")
 
 
 def sentences_in(text: str, language: str) -> list[Span]:
-    """Where each sentence begins and ends, the blanks between them in none."""
+    """Returns the span of each sentence, without the white space between them."""
     from sentencex import get_sentence_boundaries
 
     code = re.split("[-_]", language.lower())[0]
@@ -20,14 +21,14 @@ def sentences_in(text: str, language: str) -> list[Span]:
 
 
 def trimmed(text: str, begin: int, end: int) -> Span:
-    """A part of a text without the blanks at both ends."""
+    """Returns a span without white space at both ends."""
     part = text[begin:end]
     return begin + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
 
 
 def halves(text: str, *, clauses: bool) -> tuple[Span, Span] | None:
-    """A sentence in two, as near to its middle as may be, where a clause ends, or else a word; with `clauses` there
-    alone. None where there is no such end."""
+    """Splits a sentence in two, as near to the middle as possible, at the end of a clause, or else of a word; with
+    `clauses`, only of a clause. Returns None if there is no such end."""
     ends = {found.end(): not found[0].isspace() for found in CLAUSE.finditer(text)}
     inner = [end for end in ends if 0 < end < len(text) and text[:end].strip() and text[end:].strip()]
     best = [end for end in inner if ends[end] and len(text) / 5 <= end <= 4 * len(text) / 5]
@@ -39,7 +40,7 @@ def halves(text: str, *, clauses: bool) -> tuple[Span, Span] | None:
 
 
 def gap_between(before: str, gap: str, after: str) -> str:
-    """What stands between two sentences, of which one was translated: a blank, where the script has them."""
+    """Returns what to put between two sentences, one of which was translated: a space, if the script uses them."""
     if gap and not gap.isspace():
         return gap
     spaceless = re.compile(rf"[{SPACELESS}\u3000-\u3003\uff01\uff0c\uff0e\uff1f]")

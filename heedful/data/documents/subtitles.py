@@ -1,5 +1,5 @@
-"""Subtitles, SubRip's and WebVTT's: the words of each cue. Numbers, times, settings, notes, styles and readings of ruby
-are kept."""
+"""Subtitles in SubRip or WebVTT: the words of each cue. Numbers, times, settings, notes, styles and ruby readings are
+kept."""
 
 import html
 import re
@@ -15,11 +15,11 @@ from heedful.errors import InputError
 
 ENDS = "\r\n"
 TIMES = re.compile(r"\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}\s*-->\s*(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}")
-READING = r"<rt\b[^<>\n]*>[^<\n]*(?:</rt>|(?=</ruby>))"  # of ruby
-TAG = re.compile(READING + r"|<[^<>\n]*>|\{\\[^{}\n]*\}|[\u266a\u266b]+")  # and notes of music
-NO_SIGN = 0xD800  # where numbers begin that are no characters, and in no text
-SIGN = re.compile(r"\s*(?:[-\u2013\u2014]+|(?:>|&gt;){2,})\s*(?=\S|$)")  # before what somebody says
-NAME = r"[^\W\d_a-z](?:[^\W_a-z]|[ .'-]){0,30}:\s"  # in capitals, before what its owner says
+READING = r"<rt\b[^<>\n]*>[^<\n]*(?:</rt>|(?=</ruby>))"  # ruby readings
+TAG = re.compile(READING + r"|<[^<>\n]*>|\{\\[^{}\n]*\}|[\u266a\u266b]+")  # and musical notes
+NO_SIGN = 0xD800  # the first surrogate: these are not characters, and occur in no text
+SIGN = re.compile(r"\s*(?:[-\u2013\u2014]+|(?:>|&gt;){2,})\s*(?=\S|$)")  # before a speaker's words
+NAME = r"[^\W\d_a-z](?:[^\W_a-z]|[ .'-]){0,30}:\s"  # a speaker's name in capitals
 SPEAKS = re.compile(rf"\s*(?:(?:{TAG.pattern})\s*)*(?:{SIGN.pattern}|{NAME})|\s*(?:<v[\s.]|[\u266a\u266b])")
 
 
@@ -35,7 +35,7 @@ def subtitles_document(data: bytes, where: str, kind: Literal["srt", "vtt"]) -> 
     numbers = {number - 1 for number in times if kind == "srt" and number and lines[number - 1].strip().isdigit()}
     parts: list[str | Passage] = []
     cue: list[str] = []  # lines with their ends
-    within = False  # a cue, of which SubRip's may have blank lines
+    within = False  # inside a cue; a SubRip cue may have blank lines
     for number, line in enumerate(lines):
         if within and line.strip(ENDS if kind == "vtt" else None) and number not in times | numbers:
             cue.append(line)
@@ -46,7 +46,8 @@ def subtitles_document(data: bytes, where: str, kind: Literal["srt", "vtt"]) -> 
 
 
 def _cue(lines: Sequence[str], kind: Literal["srt", "vtt"], number: int) -> list[str | Passage]:
-    """Lines are one passage, but where another speaks; what tells so is kept."""
+    """Makes one passage of the lines of a cue, or one for each speaker; dashes and the like before a speaker's words
+    are kept."""
     speaks = [bool(SPEAKS.match(line)) for line in lines]
     groups: list[list[str]] = []
     for line, begins in zip(lines, speaks, strict=True):
@@ -71,7 +72,7 @@ def _cue(lines: Sequence[str], kind: Literal["srt", "vtt"], number: int) -> list
 
 
 def _texts(words: str, kind: Literal["srt", "vtt"], before: Sequence[Inline]) -> list[Inline]:
-    """A text, and the sign before it where it is the first."""
+    """Returns a text, preceded by the speaker's sign if it is the first text."""
     first = not any(part.text and part.text.strip() for part in before)
     sign = SIGN.match(words) if first else None
     kept, words = (sign[0], words[sign.end() :]) if sign else ("", words)
@@ -85,12 +86,12 @@ def _tag(tag: str) -> Inline:
 
 
 def _write(lines: Sequence[str], put: Callable[[Placed], str]) -> Callable[[Placed], str]:
-    """In as many lines as before, of about one length."""
+    """Returns a function that writes a text in as many lines as before, of about equal length."""
     ending = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
 
     def write(placed: Placed) -> str:
         marks = [part for part in placed if isinstance(part, Mark)]
-        signs = iter(range(len(marks)))  # one sign each while lines are broken: none is broken in a tag
+        signs = iter(range(len(marks)))  # one character for each tag, so that no line breaks inside one
         said = put(
             [part if isinstance(part, str) else replace(part, raw=chr(NO_SIGN + next(signs))) for part in placed]
         )

@@ -1,13 +1,13 @@
-"""Marks moved from a text to its translation, by which words of one belong to which of the other.
+"""Moves marks from a text to its translation by word alignment.
 
-No mark is lost and none invented, and what was within a pair of marks stays within it: whatever the alignment says, it
-chooses where they stand and nothing else.
+No mark is lost and none is added, and what was inside a pair of marks stays inside it: the alignment only determines
+where the marks go.
 
-A pair goes around the words of the translation that belong, more than not, to the words that it was around: of all
-stretches of words the one with the largest sum of (share within - 1/2). A mark alone goes where as many words as may be
-before it belong to what was before it, and as many after it to what was after it.
+A pair encloses the words of the translation that are aligned mostly with the words it enclosed in the text: of all
+spans, the one with the largest sum of (share inside - 1/2). A single mark goes where as many words as possible before
+it are aligned with words before it in the text, and after it with words after it.
 
-A paragraph may have thousands of marks: what a mark is asked for is looked up among the links of its own words.
+A paragraph may have thousands of marks, so each mark considers only the links of its own words.
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,13 +20,13 @@ import numpy
 from heedful.data.documents.passages import Mark, merged
 from heedful.data.documents.words import Span
 
-BEFORE_SIGN = frozenset(f" {sign}" for sign in ".,;:!?)")  # a blank that belongs to what stands behind it
+BEFORE_SIGN = frozenset(f" {sign}" for sign in ".,;:!?)")  # a space that belongs to the punctuation after it
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """The words of a text and of its translation, as characters, and for each of the translation's the shares of those
-    of the text that it belongs to; they sum up to at most 1."""
+    """The words of a text and of its translation, as spans of characters, and for each word of the translation the
+    shares of the text's words that it is aligned with; they sum to at most 1."""
 
     source: Sequence[Span]
     target: Sequence[Span]
@@ -35,8 +35,8 @@ class Alignment:
 
 @dataclass
 class Node:
-    """A mark alone, or a pair with what is inside it. `begin` and `end` are words: of the text at first, and once it is
-    placed of the translation, where a mark alone stands before word `begin`."""
+    """A single mark, or a pair with the nodes inside it. `begin` and `end` are words of the translation, once it is
+    placed; a single mark is then before word `begin`."""
 
     opens: Mark
     closes: Mark | None
@@ -47,7 +47,7 @@ class Node:
 
 
 def moved(text: str, marks: Sequence[Mark], translation: str, alignment: Alignment) -> list[str | Mark]:
-    """The translation in parts, with the marks between them."""
+    """Returns the translation in parts, with the marks between them."""
     if not marks:
         return [translation]
     alignment = _finer(text, marks, translation, alignment)
@@ -58,7 +58,7 @@ def moved(text: str, marks: Sequence[Mark], translation: str, alignment: Alignme
 
 
 def _finer(text: str, marks: Sequence[Mark], translation: str, alignment: Alignment) -> Alignment:
-    """A word with marks inside is parted there, and so is the same word of the translation where it belongs to it."""
+    """Splits words at marks inside them, and likewise identical words of the translation that are aligned with them."""
     likeliest = [max(row, key=row.__getitem__, default=None) for row in alignment.shares]
     same = [
         word is not None and text[slice(*alignment.source[word])] == translation[slice(*span)]
@@ -87,7 +87,7 @@ def _finer(text: str, marks: Sequence[Mark], translation: str, alignment: Alignm
 
 
 def _inside(starts: Sequence[int], begin: int, end: int) -> list[int]:
-    """Where marks stand inside of a word."""
+    """Returns the positions of marks inside a word."""
     return sorted({*starts[bisect_right(starts, begin) : bisect_left(starts, end)]})
 
 
@@ -96,15 +96,15 @@ class _Mover:
         self.text, self.translation, self.alignment = text, translation, alignment
         self.begins = [begin for begin, _ in alignment.source]
         self.ends = [end for _, end in alignment.source]
-        self.links: list[list[tuple[int, float]]] = [[] for _ in alignment.source]  # to words of the translation
+        self.links: list[list[tuple[int, float]]] = [[] for _ in alignment.source]  # links to words of the translation
         for t, row in enumerate(alignment.shares):
             for word, own in row.items():
                 self.links[word].append((t, own))
         each = [(t, word, own) for t, row in enumerate(alignment.shares) for word, own in row.items()]
         self.linked = numpy.array(each, dtype=numpy.float64).reshape(-1, 3).T
         self.made: list[str | Mark] = []
-        self.cursor = 0  # how much of the translation is in it
-        self.blank = False  # whether the next word is to have a blank before it
+        self.cursor = 0  # the position in the translation up to which it is in `made`
+        self.blank = False  # whether the next word needs a space before it
 
     def tree(self, marks: Sequence[Mark]) -> list[Node]:
         top: list[Node] = []
@@ -115,7 +115,7 @@ class _Mover:
                 node.closes = mark
                 node.words = range(node.words.start, bisect_left(self.begins, mark.at))
                 continue
-            first = bisect_right(self.ends, mark.at)  # the first word that does not end before it
+            first = bisect_right(self.ends, mark.at)  # the first word that does not end before the mark
             node = Node(mark, None, range(first, first))
             (stack[-1].inner if stack else top).append(node)
             if mark.role == "opens":
@@ -123,27 +123,27 @@ class _Mover:
         return top
 
     def place(self, nodes: list[Node], low: int, high: int) -> None:
-        """Gives the nodes, which are side by side, their words among those from `low` to before `high`, and those
-        inside of them theirs."""
+        """Assigns to adjacent nodes words from `low` to before `high`, and to the nodes inside them words among
+        these."""
         todo = [(nodes, low, high)]
         while todo:
             todo += self._place(*todo.pop())
 
     def _place(self, nodes: list[Node], low: int, high: int) -> Iterator[tuple[list[Node], int, int]]:
-        """What is inside of each, and the words that it is placed among."""
+        """Puts the nodes; yields for each the nodes inside it, and the words among which these are placed."""
         pairs = [node for node in nodes if node.closes is not None and node.words]
-        free = [(low, high)] if low < high else []  # stretches of words, in order
+        free = [(low, high)] if low < high else []  # spans of words, in order
         shares = [self.share(node.words, low, high) for node in pairs]
         sure = [max(own.values(), default=0.0) for own in shares]
 
         def around(word: int) -> int:
-            """Which of the free stretches the word is in, if any is."""
+            """The index of the free span that contains the word, or -1."""
             return bisect_right(free, (word, high)) - 1
 
         for number in sorted(range(len(pairs)), key=lambda number: -sure[number]):
             if free:
                 node, own = pairs[number], shares[number]
-                near = {around(t) for t in own} - {-1} | {len(free) - 1}  # all others have no share at all
+                near = {around(t) for t in own} - {-1} | {len(free) - 1}  # all others have no shares
                 _, node.begin, node.end = max(_best(own, *free[span]) for span in near)
                 span = around(node.begin)
                 left = ((free[span][0], node.begin), (node.end, free[span][1]))
@@ -160,7 +160,8 @@ class _Mover:
             yield node.inner, node.begin, node.end
 
     def share(self, words: range, low: int, high: int) -> dict[int, float]:
-        """How much of each word of the translation belongs to these words, of those of which any does, in order."""
+        """Returns how much of each word of the translation is aligned with these words, in order, without words that
+        are not."""
         found = dict[int, float]()
         for word in words:
             for t, own in self.links[word]:
@@ -169,8 +170,8 @@ class _Mover:
         return dict(sorted(found.items()))
 
     def cut(self, word: int, low: int, high: int, allowed: numpy.ndarray, linked: numpy.ndarray) -> int:
-        """Before which of the `allowed` words of the translation a mark stands that stood before this word. `linked`:
-        words of the translation, of the text, and their shares."""
+        """Returns the word of the translation, among the `allowed`, before which a single mark goes that was before
+        `word`. `linked`: words of the translation, words of the text, and shares."""
         if low == 0 and word == 0:
             return 0
         if high == len(self.alignment.target) and word == len(self.alignment.source):
@@ -182,7 +183,7 @@ class _Mover:
         return int(best[abs(best - word).argmin()])
 
     def put(self, nodes: list[Node]) -> list[str | Mark]:
-        todo = [(node, True) for node in _last_first(nodes)]  # each, and whether it begins
+        todo = [(node, True) for node in _last_first(nodes)]  # each node, and whether it begins here
         while todo:
             node, begins = todo.pop()
             if begins:
@@ -197,8 +198,8 @@ class _Mover:
         at = max(self.cursor, self._character(mark, word, opens, closes))
         self._text(at)
         beside = self.text[max(0, mark.at - 1) : mark.at + 1]
-        spaced = beside == "  "  # what stands there has blanks on both sides
-        spaced |= beside in BEFORE_SIGN and not opens and not closes  # or one before it, and no words in it
+        spaced = beside == "  "  # the mark has spaces on both sides
+        spaced |= beside in BEFORE_SIGN and not opens and not closes  # or one before it, and no words inside
         last = self.made[-1] if self.made else ""
         after_thing = isinstance(last, Mark) and self.blank and last.at != mark.at
         if spaced and (after_thing or (isinstance(last, str) and last and not last.endswith(" "))):
@@ -214,7 +215,8 @@ class _Mover:
             self.blank = False
 
     def _character(self, mark: Mark, word: int, opens: bool, closes: bool) -> int:
-        """Where in the blanks before a word a mark stands: as it stood in those of the text."""
+        """Returns the position of a mark in the white space before a word, corresponding to its position in the
+        text."""
         target, source = self.alignment.target, self.alignment.source
         low = target[word - 1][1] if word else 0
         high = target[word][0] if word < len(target) else len(self.translation)
@@ -235,14 +237,15 @@ class _Mover:
 
 
 def _last_first(nodes: Sequence[Node]) -> list[Node]:
-    """The last to be written first; of those at the same place, the last in the text."""
+    """Sorts nodes for a stack: the last first; of nodes at the same word, the last in the text first."""
     order = sorted(range(len(nodes)), key=lambda number: (nodes[number].begin, nodes[number].end, number))
     return [nodes[number] for number in reversed(order)]
 
 
 def _best(shares: Mapping[int, float], low: int, high: int) -> tuple[float, int, int]:
-    """The stretch of words from `low` to before `high`, at least one, with the largest sum of (share - 1/2), and that
-    sum (Kadane); of words that are not among the shares, which are in order, nothing belongs. Of equals, the first."""
+    """Returns the span of at least one word, from `low` to before `high`, with the largest sum of (share - 1/2), after
+    that sum (Kadane). Words that are missing from the shares, which are in order, have the share 0. Of equal spans, the
+    first."""
     best, begin, total, last = (float("-inf"), low, low), low, 0.0, low - 1
     for t in (low, *(each for each in shares if low < each < high)):
         total -= (t - last - 1) / 2

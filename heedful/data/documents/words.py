@@ -1,12 +1,12 @@
-"""The words of a text, as tags are moved between them: letters and digits together, each other sign by itself, and each
-character of a script that is written without spaces."""
+"""Splits a text into words for the moving of tags: letters and digits together, and single characters otherwise, also
+of scripts without spaces."""
 
 import re
 
 SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 WORD = re.compile(rf"[{SPACELESS}]|(?:(?![{SPACELESS}_])\w)+|[^\w\s]|_")
 
-Span = tuple[int, int]  # characters: from the first to before the last
+Span = tuple[int, int]  # characters: from `begin` to before `end`
 
 
 def words_in(text: str) -> list[Span]:

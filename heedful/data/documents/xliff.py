@@ -1,11 +1,11 @@
 """XLIFF 1.2 and 2 (OASIS 2008; 2014 to 2018): each unit that is not translated yet gets a target.
 
-What has a translation, is approved or locked, or is marked `translate="no"` is left alone, but for marked segments of
-1.2 without a translation beside others. A target of 1.2 has the state "translated" and the qualifier "mt-suggestion",
-and a segment of 2 the state "translated"; where it is to be reviewed, the state "needs-review-translation", and
-"translated" with the substate "heedful:needs-review". Codes inside a source are in its target too, and so is what is
-marked as not to be translated. Each marked segment of 1.2 is a passage, and so is each line, as codes part it, or line
-ends where blanks are to be kept.
+Units that have a translation, are approved or locked, or are marked `translate="no"` are left alone, except marked
+segments of 1.2 without a translation in a unit that has others. A target of 1.2 gets the state "translated" and the
+qualifier "mt-suggestion", and a segment of 2 the state "translated"; if it is to be reviewed, the state
+"needs-review-translation", or "translated" with the substate "heedful:needs-review". The target keeps the codes of the
+source, and text that is marked as not to be translated. Each marked segment of 1.2 is a passage, and so is each line,
+as separated by codes, or by line ends if white space is preserved.
 """
 
 import re
@@ -28,44 +28,45 @@ from heedful.data.text.headers import SIDES, meaning
 from heedful.data.xml import root_of
 from heedful.errors import InputError, counted
 
-# With all that is in them: codes of other formats, and what has no words.
+# Elements that are kept with their contents: codes of other formats, and elements without words.
 CODES = frozenset(["bpt", "ept", "ph", "it", "ut", "x", "bx", "ex", "sc", "ec", "sm", "em", "cp"])
 OPENS, CLOSES = frozenset(["bpt", "bx", "sc"]), frozenset(["ept", "ex", "ec"])
-# How a mark says that it is not to be translated: in XLIFF 2, in 1.2, and by ITS 2.0.
+# Attributes of marks that are not to be translated: in XLIFF 2, in 1.2, and by ITS 2.0.
 KEPT = (("translate", "no"), ("mtype", "protected"), ("mtype", "x-its-translate-no"), ("its:translate", "no"))
-SAID = (("translate", "yes"), ("mtype", "x-its-translate-yes"), ("its:translate", "yes"))  # and that it is
+SAID = (("translate", "yes"), ("mtype", "x-its-translate-yes"), ("its:translate", "yes"))  # and of marks that are
 REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
-LOCKED = (("mq:locked", "locked"), ("m:locked", "true"))  # of memoQ and of Phrase
-UNITS = {"trans-unit": "unit", "segment": "segment"}  # and what they are called
+LOCKED = (("mq:locked", "locked"), ("m:locked", "true"))  # by memoQ and Phrase
+UNITS = {"trans-unit": "unit", "segment": "segment"}  # and their names in messages
 LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
-CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # what is not content of a code
-ANGULAR = re.compile(r"(START|CLOSE)_(\w+?)(?:_\d+)?")  # how it names the codes of tags
+CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # the tags around the content of a code
+ANGULAR = re.compile(r"(START|CLOSE)_(\w+?)(?:_\d+)?")  # Angular's names of codes for tags
 PHRASE_TAG = re.compile(rf"{{({PHRASE})(?:>|&gt;)|&lt;({PHRASE})}}")
 
 
 class _Open(NamedTuple):
-    """An element that is open, and whether what is inside is kept as it is, or its blanks are."""
+    """An open element, and whether its contents are kept, or its white space preserved."""
 
     name: str
     kept: bool
     preserved: bool
-    at: int  # the number of its token
+    at: int  # the index of its token
 
 
 @dataclass
 class Unit:
-    """A trans-unit or a segment: its tags and those of its children, as numbers of tokens."""
+    """A trans-unit or a segment: its tags and those of its children, as indices of tokens."""
 
     opens: int
     kept: bool
-    preserved: bool  # whether blanks and line ends are as many as there are
-    place: str  # what it is called, for a message
-    found: dict[str, tuple[int, int]] = field(default_factory=dict)  # of the first and the last token of a child
-    locked: dict[str | None, bool] = field(default_factory=dict)  # its marked segments, as Trados tells of them
+    preserved: bool  # whether white space is preserved
+    place: str  # its name, for messages
+    found: dict[str, tuple[int, int]] = field(default_factory=dict)  # the first and the last token of each child
+    locked: dict[str | None, bool] = field(default_factory=dict)  # whether Trados has locked its marked segments
 
 
 def xliff_document(data: bytes, where: str, target: str) -> Document:
-    """`target` is the language that is translated to ("fr", "French"), which the file is told where it lacks it."""
+    """Parses an XLIFF file. `target` is the language of the translation ("fr", "French"), which is added where the file
+    lacks it."""
     root = root_of(data, where)
     if root != "xliff":
         raise InputError(f"<{root}>, expected <xliff>", where=where, fix="give an XLIFF file")
@@ -74,8 +75,8 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
     units = [*_units(tokens)]
     if not units:
         raise InputError("no unit with a source", where=where, fix="export it again from the tool that made it")
-    changes: dict[int, list[Part]] = {}  # what stands in place of a token
-    after: dict[int, list[Part]] = {}  # and what comes after it
+    changes: dict[int, list[Part]] = {}  # parts that replace a token
+    after: dict[int, list[Part]] = {}  # and parts that follow it
     gone: set[int] = set()
     left = 0
     line_ends = [found.start() for found in re.finditer("\n", text)]
@@ -110,8 +111,8 @@ def xliff_document(data: bytes, where: str, target: str) -> Document:
 def _languages(
     tokens: Sequence[Token], target: str, changes: dict[int, list[Part]], notes: list[str]
 ) -> tuple[tuple[str, str], ...]:
-    """What the file says that it is in, and translated to. Where it does not say the second, that is one of the
-    `changes`, or of the `notes`."""
+    """Returns the source and target languages that the file declares. Where it declares no target, adds one to the
+    `changes`, or a note."""
     found: dict[tuple[str, str], None] = {}
     code = target if LANGUAGE.fullmatch(target) else meaning(target)
     for number, token in enumerate(tokens):
@@ -133,8 +134,8 @@ def _code(token: Token) -> bool:
 
 
 def _without_kept(tokens: Sequence[Token]) -> Iterator[Token]:
-    """What is between the two ends of a mark that says that it is not to be translated is one code with them, where it
-    is whole elements."""
+    """Yields the tokens, with a range between two marks that is not to be translated as one code, if it consists of
+    whole elements."""
     number = 0
     while number < len(tokens):
         token, end = tokens[number], 0
@@ -148,7 +149,7 @@ def _without_kept(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _end_of_mark(tokens: Sequence[Token], number: int) -> int:
-    """The number after the end of the mark that begins here; 0 where that is inside or outside of other elements."""
+    """Returns the index after the end of the mark that begins here; 0 if that is in another element, or further out."""
     depth = 0
     for end in range(number + 1, len(tokens)):
         depth += tokens[end].deeper
@@ -208,8 +209,7 @@ def _is_translated(unit: Unit, tokens: Sequence[Token]) -> bool:
 
 
 def _open_segments(unit: Unit, tokens: Sequence[Token], line: int) -> dict[int, list[Part]]:
-    """Of a unit that is translated in part: what stands in place of the start tags of marked segments without a
-    translation."""
+    """Returns, for a partly translated unit, what replaces the start tags of marked segments without a translation."""
     first, last = unit.found.get("seg-source", (0, 0))
     sources: dict[str | None, list[Token]] = {}
     for number in range(first, last):
@@ -235,7 +235,7 @@ def _is_segment(token: Token) -> bool:
 
 
 def _inside(tokens: Sequence[Token], number: int) -> Iterator[Token]:
-    """The tokens inside of a mark."""
+    """Yields the tokens inside a mark."""
     depth = int(tokens[number].kind == "opens")
     while depth:
         number += 1
@@ -246,7 +246,7 @@ def _inside(tokens: Sequence[Token], number: int) -> Iterator[Token]:
 
 
 def _target(unit: Unit, tokens: Sequence[Token], line: int) -> list[Part]:
-    """The whole target element of a unit whose source stands in this line."""
+    """Returns the whole target element of a unit; `line` is the line of its source."""
     first, last = unit.found.get("seg-source", unit.found["source"])
     source = tokens[unit.found["source"][0]]
     prefix = source.name.removesuffix(source.local)
@@ -263,7 +263,7 @@ def _target(unit: Unit, tokens: Sequence[Token], line: int) -> list[Part]:
 
 
 def _unlocked(tokens: Sequence[Token], unit: Unit) -> Iterator[Token]:
-    """All but what is inside of marked segments that are locked."""
+    """Yields all tokens except those inside locked segments."""
     depth = 0
     for token in tokens:
         if depth and token.local == "mrk":
@@ -277,7 +277,7 @@ def _unlocked(tokens: Sequence[Token], unit: Unit) -> Iterator[Token]:
 def _passages(tokens: Sequence[Token], preserved: bool, line: int, unit: str) -> Iterator[str | Passage]:
     run: list[Inline] = []
     place = unit
-    segments: list[bool] = []  # whether each mark that is open is a segment
+    segments: list[bool] = []  # whether each open mark is a segment
     for token in tokens:
         bounds = False
         if token.local == "mrk" and token.kind == "opens":
@@ -307,7 +307,7 @@ def _segment(token: Token) -> str:
 
 
 def _words(raw: str) -> Iterator[Inline]:
-    """A text, and the tags that Phrase has as words in it."""
+    """Yields a text, and the tags in it that Phrase writes as words."""
     last = 0
     for found in PHRASE_TAG.finditer(raw):
         yield Inline(raw[last : found.start()], unescape(raw[last : found.start()]))
@@ -335,7 +335,7 @@ def _indent(tokens: Sequence[Token], number: int) -> str:
 
 
 def _with(tag: str, values: Mapping[str, str | None]) -> str:
-    """A start tag with these attributes in place of those of their names; None: without it."""
+    """Returns a start tag with these attributes set; None removes one."""
     for name, value in values.items():
         tag = re.sub(rf"\s+{name}\s*=\s*(\"[^\"]*\"|'[^']*')", "", tag)
         if value is not None:

@@ -1,1 +1,1 @@
-"""Pictures, and what is known of them: labels, boxes, masks, captions."""
+"""Pictures and their annotations: labels, boxes, masks, captions."""

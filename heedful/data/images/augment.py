@@ -1,7 +1,7 @@
-"""Pictures made different each time they are seen, so that a model learns what does not matter.
+"""Data augmentation of pictures.
 
-What happens to a picture depends on its key alone, (seed, epoch, which picture), so that training can continue where it
-was, and on any number of ranks. B pictures of N channels and S x S pixels; values from 0 (black) to 1 (white).
+The changes to a picture depend only on its key, (seed, epoch, picture), so that a training can be resumed, and run on
+any number of ranks. B pictures of N channels and S x S pixels; values from 0 (black) to 1 (white).
 """
 
 import math
@@ -16,22 +16,22 @@ from torch import Tensor
 from heedful.core.seeds import random_stream
 from heedful.data.images.files import Images, Preparation, resize, where_of
 
-RATIO = 4 / 3  # the widest of what is cut out at random (Szegedy et al. 2015, section 6)
+RATIO = 4 / 3  # the largest aspect ratio of a random crop (Szegedy et al. 2015, section 6)
 ERASED = (0.02, 1 / 3)  # the share of the pixels that are erased (Zhong et al. 2020, section 4.2)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Augment:
-    area: float = 1.0  # at least this share of the picture is cut out and resized; 1: all of it is seen
-    shift: float = 0.0  # by up to this share of the edge each way, black coming in
-    flip: bool = False  # left for right, every second time
+    area: float = 1.0  # a crop has at least this share of the picture; 1: no crop
+    shift: float = 0.0  # by up to this share of the edge each way, filled with black
+    flip: bool = False  # horizontally, with probability 1/2
     jitter: float = 0.0  # brightness, contrast and saturation change by up to this share
-    operations: int = 0  # so many of OPERATIONS are done, one after another (Cubuk et al. 2020)
-    magnitude: float = 0.3  # how much each of them does, of the most
-    erase: float = 0.0  # the chance that a rectangle is erased
+    operations: int = 0  # the number of OPERATIONS that are applied in sequence (Cubuk et al. 2020)
+    magnitude: float = 0.3  # the strength of each, as a share of the largest
+    erase: float = 0.0  # the probability that a rectangle is erased
 
 
-# By the recipe's `images.augment`.
+# By the value of `images.augment` in the recipe.
 AUGMENTS: dict[str, Augment] = {
     "none": Augment(),
     "light": Augment(shift=1 / 14, flip=True),
@@ -40,20 +40,20 @@ AUGMENTS: dict[str, Augment] = {
 
 
 def draws(samples: Sequence[int], *key: object) -> list[random.Random]:
-    """Random numbers of each sample's own."""
+    """Returns a random stream for each sample."""
     return [random_stream(*key, sample) for sample in samples]
 
 
 def chances(own: Sequence[random.Random], low: float = 0.0, high: float = 1.0) -> Float[Tensor, "B"]:
-    """The next number of each, from `low` to `high`."""
+    """Returns the next number of each stream, from `low` to `high`."""
     return torch.tensor([draw.uniform(low, high) for draw in own])
 
 
 def cut_out(
     pixels: UInt8[Tensor, "N H W"], draw: random.Random, preparation: Preparation, augment: Augment, where: str = ""
 ) -> UInt8[Tensor, "N S S"]:
-    """One picture in the size that the model sees: prepared as for use; or, where `area` is less than 1, a random part
-    of it, resized (Szegedy et al. 2015, section 6). `where` is its file."""
+    """Returns a picture in the size of the model's input: prepared as for use, or if `area` is less than 1, a random
+    crop, resized (Szegedy et al. 2015, section 6). `where` is its file."""
     if augment.area >= 1:
         return preparation.fitted(pixels, where=where)
     H, W = pixels.shape[1:]
@@ -67,7 +67,7 @@ def cut_out(
 def seen(
     images: Images, pictures: Sequence[int], preparation: Preparation, augment: Augment, *key: object
 ) -> Float[Tensor, "B N S1 S2"]:
-    """The pictures of these numbers as a model that learns from them sees them under this key."""
+    """Returns the pictures with these indices as training input, augmented with this key."""
     own = draws(pictures, *key)
     cut = [
         cut_out(images[i], draw, preparation, augment, where_of(images, i))
@@ -79,7 +79,7 @@ def seen(
 def augmented(
     pixels: Float[Tensor, "B N S1 S2"], own: Sequence[random.Random], augment: Augment
 ) -> Float[Tensor, "B N S1 S2"]:
-    """Each picture changed by its own random numbers."""
+    """Augments each picture with its own random stream."""
     if augment.shift:
         most = round(augment.shift * min(pixels.shape[2:]))
         pixels = shifted(pixels, *(torch.tensor([draw.randint(-most, most) for draw in own]) for _ in range(2)))
@@ -98,12 +98,12 @@ def augmented(
 def mixed(
     pixels: Float[Tensor, "B N S1 S2"], others: Float[Tensor, "B N S1 S2"], shares: Float[Tensor, "B"]
 ) -> Float[Tensor, "B N S1 S2"]:
-    """Each picture a sum of two, the first by its share (Zhang et al. 2018, mixup)."""
+    """Returns sums of two pictures each, weighted by the share of the first (Zhang et al. 2018, mixup)."""
     return torch.lerp(others, pixels, shares[:, None, None, None])
 
 
 def shifted(pixels: Float[Tensor, "B N S1 S2"], down: Tensor, right: Tensor) -> Float[Tensor, "B N S1 S2"]:
-    """Each picture moved by whole pixels, black coming in: padded and cut out."""
+    """Shifts each picture by whole pixels, filled with black."""
     H, W = pixels.shape[2:]
     rows, columns = torch.arange(H) - down[:, None], torch.arange(W) - right[:, None]
     there = ((rows >= 0) & (rows < H))[:, :, None] & ((columns >= 0) & (columns < W))[:, None, :]
@@ -112,7 +112,7 @@ def shifted(pixels: Float[Tensor, "B N S1 S2"], down: Tensor, right: Tensor) -> 
     return moved.permute(0, 3, 1, 2) * there[:, None]
 
 
-# The operations, each by how much, a number a picture ------------------------------------------------------------
+# The operations, each with a strength per picture ----------------------------------------------------------------
 
 Change = Callable[[Tensor, Tensor], Tensor]
 
@@ -122,7 +122,7 @@ def _mean(pixels: Tensor) -> Tensor:
 
 
 def _blend(pixels: Tensor, ground: Tensor, share: Tensor) -> Tensor:
-    """1 leaves the pictures, 0 makes them the ground, more than 1 takes them further away from it."""
+    """Interpolates: 1 keeps the pictures, 0 gives the ground, more than 1 moves away from the ground."""
     return torch.lerp(ground, pixels, share[:, None, None, None]).clamp(0, 1)
 
 
@@ -139,7 +139,7 @@ def _saturation(pixels: Tensor, share: Tensor) -> Tensor:
 
 
 def _transformed(pixels: Tensor, theta: Float[Tensor, "B 2 3"]) -> Tensor:
-    """Where each pixel of the result comes from, from -1 to 1 across the picture; black from outside."""
+    """Applies affine maps from output to input pixels, in coordinates from -1 to 1; black outside the picture."""
     size = list(pixels.shape)
     grid = torch.affine_grid_generator(theta, size, align_corners=False)
     return torch.grid_sampler(pixels, grid, 0, 0, False)  # bilinear, zeros outside
@@ -171,7 +171,7 @@ def _posterize(pixels: Tensor, much: Tensor) -> Tensor:
     return (pixels * (levels - 1)).round() / (levels - 1)
 
 
-# Of a number from -1 to 1: how much, and which way.
+# The strength is from -1 to 1; its sign is the direction.
 OPERATIONS: tuple[Change, ...] = (
     lambda pixels, much: pixels,
     _rotate,
@@ -188,7 +188,8 @@ OPERATIONS: tuple[Change, ...] = (
 
 
 def _operated(pixels: Tensor, own: Sequence[random.Random], magnitude: float) -> Tensor:
-    """Each picture through one of the operations (Cubuk et al. 2020, figure 2), by `magnitude` one way or the other."""
+    """Applies a random operation to each picture (Cubuk et al. 2020, figure 2), with strength `magnitude` in a random
+    direction."""
     chosen = torch.tensor([draw.randrange(len(OPERATIONS)) for draw in own])
     much = magnitude * torch.tensor([draw.choice((-1.0, 1.0)) for draw in own])
     made = pixels.clone()
@@ -200,7 +201,7 @@ def _operated(pixels: Tensor, own: Sequence[random.Random], magnitude: float) ->
 
 
 def _rectangles(pixels: Tensor, own: Sequence[random.Random], chance: float) -> Bool[Tensor, "B S1 S2"]:
-    """Where each picture is to be erased (Zhong et al. 2020, algorithm 1)."""
+    """Returns where each picture is to be erased (Zhong et al. 2020, algorithm 1)."""
     H, W = pixels.shape[2:]
     erased = torch.zeros(len(pixels), H, W, dtype=torch.bool)
     for row, draw in enumerate(own):

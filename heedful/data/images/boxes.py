@@ -1,4 +1,4 @@
-"""Pictures with boxes around the things in them: COCO's .json files and Pascal VOC's .xml files.
+"""Pictures with bounding boxes: COCO's .json files and Pascal VOC's .xml files.
 
 A box is its left, upper, right and lower edge in pixels.
 """
@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from os.path import isfile  # unlike Path's, False for what is too long for a name
+from os.path import isfile  # unlike Path's, False for a name that is too long
 from pathlib import Path, PureWindowsPath
 from typing import Any
 from xml.etree import ElementTree
@@ -38,8 +38,8 @@ Things = tuple[Thing, ...]
 
 @dataclass(frozen=True)
 class BoxedPart:
-    """Pictures, the things in each, and what it is called. `crowds`, where there are some, are boxes around many things
-    at once, or around what is difficult, of each picture: none to find, and what is found in them is not wrong."""
+    """Pictures, the objects in each, and their names. `crowds` (may be empty) are, for each picture, boxes around many
+    objects at once, or around difficult ones: they need not be found, and detections in them are not wrong."""
 
     images: Images
     things: list[Things]
@@ -50,26 +50,25 @@ class BoxedPart:
         return len(self.things)
 
 
-BoxedImages = PictureParts[BoxedPart]  # of a detector
+BoxedImages = PictureParts[BoxedPart]  # for a detector
 
 
 def read_boxed_images(path: str | Path, *, channels: int | None = None) -> BoxedImages:
-    """Reads what boxes are to be learnt from; of pictures only the headers, the pixels when they are needed.
+    """Reads pictures with boxes for training; at first only the pictures' headers, the pixels when they are needed.
 
     - COCO: a .json file with images, annotations and categories (Lin et al. 2014); or a folder with several of them,
-      or with a folder annotations/ of them, named train*, valid* (val, dev) and test* ("instances_val2017" too, and
-      then without "captions_val2017" and the like, which notes name).
+      or with a folder annotations/ of them, named train*, valid* (val, dev) and test* (also "instances_val2017";
+      then "captions_val2017" and the like are left out, which a note says).
     - Pascal VOC: a folder with an .xml file a picture, in it or in Annotations/; ImageSets/Main/train.txt (or
-      trainval.txt), val.txt and test.txt may say which belong where (Everingham et al. 2010). The picture of an .xml
-      file is called as it is, or as it says.
+      trainval.txt), val.txt and test.txt may list the parts (Everingham et al. 2010). The picture of an .xml file has
+      its name, or the name in it.
     - a folder with folders train*, valid* and test*, each of them one of these.
-    - "shapes" or "shapes:N": scenes made on the spot (`heedful.data.made.shapes`).
+    - "shapes" or "shapes:N": generated scenes (`heedful.data.made.shapes`).
 
-    Pictures are looked for beside the annotations, in the folders there, and beside annotations/. A box is clipped to
-    its picture, and one without an inside is left out: notes say so. Crowds (COCO's iscrowd), and what is
-    difficult in Pascal VOC, are not learnt. Without a part to validate on, a tenth of the pictures is held out, chosen
-    by a hash of the names. `channels`: 1, 3, or None for 1 where all pictures are grey. Raises InputError or
-    MissingError.
+    Pictures are searched beside the annotations, in the folders there, and beside annotations/. A box is clipped to its
+    picture, and a box without an area is left out, with a note. Crowds (COCO's iscrowd) and difficult objects (Pascal
+    VOC) are not trained on. Without validation data, a tenth of the pictures is held out, by a hash of the names.
+    `channels`: 1, 3, or None for 1 if all pictures are grey. Raises InputError or MissingError.
     """
     count = shapes.asked(str(path))
     if count is not None:
@@ -90,7 +89,8 @@ def read_boxed_images(path: str | Path, *, channels: int | None = None) -> Boxed
 
 
 def read_test_boxes(path: str | Path, *, channels: int) -> tuple[dict[str, BoxedPart], tuple[str, ...]]:
-    """The test sets of what `read_boxed_images` reads, by name, or all of it where no part is so called; and notes."""
+    """Reads the test sets of data for `read_boxed_images` by name, or all of them if no part is named test; and
+    notes."""
     if shapes.asked(str(path)) is not None:
         return {"test": _drawn(shapes.scenes("test", shapes.TEST))}, ()
     reader = _Reader()
@@ -102,7 +102,7 @@ def read_test_boxes(path: str | Path, *, channels: int) -> tuple[dict[str, Boxed
 
 
 def thing_labels(part: BoxedPart) -> tuple[str, ...]:
-    """Every label once, in order."""
+    """Returns the different labels, sorted."""
     return tuple(sorted({thing.label for things in part.things for thing in things}))
 
 
@@ -130,10 +130,10 @@ def _part(rows: Sequence[_Row], channels: int) -> BoxedPart:
 
 
 class _Reader:
-    """Reads annotations, and remembers what was put right in them."""
+    """Reads annotations, and records what was corrected in them."""
 
     def __init__(self) -> None:
-        self.files: list[Path] = []  # of annotations
+        self.files: list[Path] = []  # annotation files
         self.clipped: list[str] = []
         self.empty: list[str] = []
         self.crowds: list[str] = []
@@ -173,9 +173,9 @@ class _Reader:
         ]
 
     def parts(self, path: Path) -> dict[str, list[_Row]]:
-        """The pictures by the name of their part."""
+        """Returns the pictures by the name of their part."""
         if not path.is_dir():
-            read_bytes(path)  # says so where it is not there
+            read_bytes(path)  # raises an error if it does not exist
             if path.suffix == ".json":
                 return {path.stem: self.coco(path)}
             raise InputError("not a kind of file that boxes are read from", where=str(path), fix=EXAMPLE)
@@ -201,7 +201,7 @@ class _Reader:
         if not lists["train"].is_file():
             return {"train": self.voc(notes.values())}
         chosen = {name: self._listed(file, notes) for name, file in lists.items() if file.is_file()}
-        held = {*chosen.get("val", ())}  # which trainval.txt lists too
+        held = {*chosen.get("val", ())}  # trainval.txt lists these too
         chosen["train"] = [file for file in chosen["train"] if file not in held]
         return {name: self.voc(files) for name, files in chosen.items()}
 
@@ -238,7 +238,7 @@ class _Reader:
                 if not label:
                     raise InputError("no name", where=where)
                 left, upper, right, lower = edges
-                # Pixels are counted from 1, the last one belongs to the box; many programs begin with 0.
+                # Pixels are counted from 1, and the last one belongs to the box; many programs count from 0.
                 box = (max(0.0, left - 1), max(0.0, upper - 1), right, lower)
                 empty = right <= left or lower <= upper
                 thing = self._thing(label, (0.0, 0.0, 0.0, 0.0) if empty else box, header, where=str(file))
@@ -287,21 +287,21 @@ class _Reader:
         return rows
 
     def _thing(self, label: str, box: Box, header: tuple[int, int, int], *, where: str) -> list[Thing]:
-        """A thing, clipped to its picture; none where nothing of it is inside."""
+        """Returns an object with its box clipped to the picture; an empty list if no part of it is inside."""
         _, H, W = header
         left, upper, right, lower = box
         inside = (max(0.0, left), max(0.0, upper), min(float(W), right), min(float(H), lower))
         if inside[2] <= inside[0] or inside[3] <= inside[1]:
             self.empty.append(where)
             return []
-        if max(abs(a - b) for a, b in zip(inside, box, strict=True)) > 1:  # a pixel is a matter of counting
+        if max(abs(a - b) for a, b in zip(inside, box, strict=True)) > 1:  # one pixel may be due to counting
             self.clipped.append(where)
         return [Thing(label, inside)]
 
 
 class _Finder:
-    """The pictures that annotations name: by their path from the folder of the annotations or from the one above
-    annotations/, or in a folder there; first in those that are named in `stem`, as train2017 is in
+    """Finds the pictures that annotations name: by the path from the folder of the annotations or from the one above
+    annotations/, or in a folder there; folders whose names occur in `stem` come first, such as train2017 for
     instances_train2017."""
 
     def __init__(self, folder: Path, stem: str) -> None:
@@ -313,8 +313,8 @@ class _Finder:
         self.stems: dict[str, Path] | None = None
 
     def __call__(self, name: str, *, where: str, stem: str = "") -> ImageFile:
-        """Raises MissingError."""
-        # The name in an .xml file is often that of another machine, or of before it was copied or called otherwise.
+        """Returns the file of a picture. Raises MissingError."""
+        # The name in an .xml file is often one of another machine, or of before the file was copied or renamed.
         own = self._called(stem) if stem and PureWindowsPath(name).stem != stem else None
         if own is None and not Path(name).is_absolute():
             named = (folder / name for folder in self.folders)
@@ -325,7 +325,7 @@ class _Finder:
         raise MissingError(f"there is no picture {name!r}", where=where, fix=f"put it into {self.root}")
 
     def _called(self, stem: str) -> Path | None:
-        """The first picture of this name, whatever its suffix."""
+        """Returns the first picture with this name, whatever its suffix."""
         if self.stems is None:
             every = [file for folder in self.folders for file in entries(folder) if is_image(file.name)]
             self.stems = {file.stem: file for file in reversed(every)}
@@ -333,7 +333,7 @@ class _Finder:
 
 
 def _header(picture: ImageFile, told: Sequence[object], *, where: str) -> tuple[int, int, int]:
-    """Of a picture whose size is as its annotation says, where that says one."""
+    """Returns the header of a picture. Raises InputError if the annotation says another size."""
     header = image_header(picture)
     width, height = (int(str(each)) if str(each).isdecimal() else 0 for each in told)
     if width and height and (height, width) != header[1:]:

@@ -1,4 +1,4 @@
-"""Pictures with texts that belong to them."""
+"""Pictures with captions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from heedful.data.tables import FILE_COLUMNS, IMAGE_COLUMNS, LOOKED_AT, table_ce
 from heedful.errors import InputError, MissingError
 
 TABLES = (".tsv", ".csv", ".jsonl")
-TEXT = ".txt"  # a table too, as that of Flickr8k; in a folder, where there is no other
+TEXT = ".txt"  # also a table, such as Flickr8k's; in a folder, only if there is no other
 TEXT_COLUMNS = ("text", "caption", "title", "comment", "sentence", "description", "name")
 EXAMPLE = "give a .csv whose first line is image,text, or a folder with train.csv, valid.csv and test.csv"
 
@@ -36,7 +36,7 @@ _Grouped = dict[ImageFile, list[str]]
 
 @dataclass(frozen=True)
 class Captioned:
-    """Pictures, and the texts of each."""
+    """Pictures, and the captions of each."""
 
     images: Images
     captions: list[list[str]]
@@ -45,21 +45,21 @@ class Captioned:
         return len(self.captions)
 
 
-CaptionedImages = PictureParts[Captioned]  # of a model that matches pictures and texts
+CaptionedImages = PictureParts[Captioned]  # for a model that matches pictures and texts
 
 
 def read_captioned(path: str | Path, *, channels: int | None = None) -> CaptionedImages:
-    """Reads tables of pictures and texts, a line a text; of pictures only the headers, the pixels when they are needed.
+    """Reads tables of pictures and texts, a text a line; at first only the pictures' headers, the pixels when they are
+    needed.
 
     A .csv, .tsv or .txt file whose first line names the columns "image" (or "file", "path", "filename" ...) and "text"
-    (or "caption", "title", "comment" ...), and perhaps "split" (train, valid or test), whatever separates them; a
-    .jsonl file of objects with the same keys; or a folder of such files, named train*, valid* (val, dev) and test*.
-    Lines of the same picture are its several texts. Pictures are found as those of `read_labelled_images`: from where
-    the table is, in a folder or a zip file beside it too. "shapes" or "shapes:N" are so many pictures of coloured
-    shapes, made on the spot.
+    (or "caption", "title", "comment" ...), and perhaps "split" (train, valid or test), with any separator; a .jsonl
+    file of objects with the same keys; or a folder of such files, named train*, valid* (val, dev) and test*. A picture
+    with several lines has several texts. Pictures are found as in `read_labelled_images`: relative to the table, or in
+    a folder or a zip file beside it. "shapes" or "shapes:N" are N generated pictures of coloured shapes.
 
-    `channels`: 1, 3, or None for 1 where all pictures are grey. Without a part to validate on, a tenth of the pictures
-    is held out, chosen by a hash of their names. Raises InputError or MissingError.
+    `channels`: 1, 3, or None for 1 if all pictures are grey. Without validation data, a tenth of the pictures is held
+    out, by a hash of their names. Raises InputError or MissingError.
     """
     count = shapes.asked(str(path))
     if count is not None:
@@ -79,7 +79,7 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
 
 
 def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captioned]:
-    """The test sets of what `read_captioned` reads, by name, or all of it where no part is so called."""
+    """Reads the test sets of data for `read_captioned` by name, or all of them if no part is named test."""
     if shapes.asked(str(path)) is not None:
         return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
     _, rows = _rows(Path(path))
@@ -87,7 +87,7 @@ def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captione
 
 
 def pictures_in(path: str | Path) -> list[ImageFile]:
-    """The pictures in a folder and in those inside it, or in a zip file, by name; or the one that a file is. Raises
+    """Returns the pictures in a folder and its subfolders, or in a zip file, by name; or a single picture. Raises
     MissingError or InputError."""
     path = Path(path)
     if path.is_file() and is_image(path.name):
@@ -102,7 +102,7 @@ def pictures_in(path: str | Path) -> list[ImageFile]:
 
 
 def same_pictures(images: Images) -> list[int]:
-    """Of each picture the number of the first that has the same pixels."""
+    """Returns for each picture the index of the first picture with the same pixels."""
     first: dict[str, int] = {}
     return [first.setdefault(told, i) for i, told in enumerate(each_of(images))]
 
@@ -117,7 +117,7 @@ def _name(own: _Own) -> str:
 
 
 def _merged(rows: Iterable[_Own]) -> list[_Own]:
-    """Each picture once, with all its texts."""
+    """Returns each picture once, with all its texts."""
     found = _Grouped()
     for file, texts in rows:
         found.setdefault(file, []).extend(texts)
@@ -129,7 +129,8 @@ def _captioned(rows: Sequence[_Own], channels: int) -> Captioned:
 
 
 def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
-    """The tables, and what they hold by the name of its part: that of the file, or what its column "split" says."""
+    """Returns the tables, and their rows by the name of the part: from the column "split", or else from the name of the
+    file."""
     files: tuple[Path, ...] = (path,)
     if path.is_dir():
         there = [file for file in entries(path) if file.is_file()]
@@ -146,7 +147,7 @@ def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
 
 
 def _table(path: Path) -> Iterator[tuple[ImageFile, str, str]]:
-    """A picture, a text of it, and its part if that is said."""
+    """Yields a picture, one of its texts, and its part ("" if the table does not say it)."""
     find, lines = Finder(path.parent), read_lines(path)
     if kind_of(path) not in (*TABLES, TEXT):
         raise InputError("not a kind of file that pictures and texts are read from", where=str(path), fix=EXAMPLE)
@@ -169,7 +170,8 @@ COLUMNS = PictureColumns(
 
 
 def _told(files: Iterable[Path]) -> Iterator[str]:
-    """Of tables that call their columns otherwise than image (or file, path) and text (or caption): which are read."""
+    """Yields notes on tables whose columns have other names than image (or file, path) and text (or caption): which are
+    read."""
     for file in files:
         if kind_of(file) != ".jsonl":
             header = plain(_first(file))

@@ -1,4 +1,4 @@
-"""Pictures from files, as tensors of bytes, and made to fit a model: the right size, the right numbers.
+"""Reads pictures from files as byte tensors, and prepares them as a model's input: size and normalisation.
 
 N channels (1: grey, 3: red, green, blue), H x W pixels, B pictures.
 """
@@ -22,10 +22,10 @@ from torch import Tensor
 from heedful.data.lines import DAMAGED, NOT_READ, unreadable
 from heedful.errors import HeedError, InputError
 
-# What is read: Pillow knows more, and some of it starts other programs.
+# The formats that are read: Pillow knows more, but runs other programs for some of them.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
-MOST_BYTES = 1 << 28  # of a file; and of pictures that are kept in memory once they were read, 4 times as many
+MOST_BYTES = 1 << 28  # of a file; up to 4 times as many bytes of pictures are kept in memory
 MOST_PIXELS = 1 << 26
 SCALE = "scale them, and save the picture with 8 or 16 bits"
 GREY = ("1", "L", "LA", "I", "I;16", "I;16B", "I;16L")
@@ -42,7 +42,7 @@ Resample = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"
 
 @dataclass(frozen=True, order=True)
 class ImageFile:
-    """A file, or one inside a zip file."""
+    """A file, or a member of a zip file."""
 
     path: Path
     member: str = ""
@@ -51,7 +51,7 @@ class ImageFile:
         return f"{self.path}/{self.member}" if self.member else str(self.path)
 
     def read(self) -> bytes:
-        """Raises MissingError or InputError."""
+        """Reads the bytes of the file. Raises MissingError or InputError."""
         try:
             archive = _archive(self.path) if self.member else None
             size = archive.getinfo(self.member).file_size if archive else self.path.stat().st_size
@@ -70,7 +70,7 @@ def _archive(path: Path) -> zipfile.ZipFile:
 
 
 def members(path: Path) -> list[ImageFile]:
-    """The pictures in a zip file, by name. Raises MissingError or InputError."""
+    """Lists the pictures in a zip file by name. Raises MissingError or InputError."""
     try:
         return [ImageFile(path, name) for name in sorted(_archive(path).namelist()) if is_image(name)]
     except zipfile.BadZipFile:
@@ -80,41 +80,41 @@ def members(path: Path) -> list[ImageFile]:
 
 
 def is_image(name: str) -> bool:
-    """By the end of its name; what desktops hide, and put beside files, is none."""
+    """Whether a name has the suffix of a picture; hidden files, which desktops put beside others, do not count."""
     last = name.rsplit("/", 1)[-1]
     return last.lower().endswith(SUFFIXES) and not last.startswith(".")
 
 
 def read_image(file: ImageFile | Path | str, *, channels: int = 3) -> UInt8[Tensor, "N H W"]:
-    """A picture as it is meant to be seen: turned as its EXIF says, its palette looked up, 16 bits brought to 8 by
-    their full range, what is transparent on white, the first of several frames.
+    """Reads a picture as it is meant to be seen: turned by its EXIF orientation, its palette applied, 16 bits reduced
+    to 8 by their full range, transparency on white, the first of several frames.
 
-    Raises MissingError, or InputError for what is no picture, is damaged or cut short, has more than 2^26 pixels, or
-    pixels outside of 0 to 65,535, or of floats.
+    Raises MissingError, or InputError for a file that is not a picture, is damaged or truncated, or has more than 2^26
+    pixels, or pixels outside 0 to 65,535, or floating-point pixels.
     """
     with _opened(file) as image:
         return to_tensor(_plain(image, channels))
 
 
 def image_header(file: ImageFile) -> tuple[int, int, int]:
-    """Channels, rows and columns of a picture, of which no pixel is read; the errors are those of `read_image`."""
+    """Returns channels, rows and columns of a picture without reading its pixels; raises errors as `read_image`."""
     with _opened(file) as image:
         grey = image.mode in GREY
-        # Pillow itself turns a TIFF.
+        # Pillow applies the orientation of a TIFF itself.
         turned = image.format != "TIFF" and image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
         width, height = image.size
         return (1 if grey else 3, *((width, height) if turned else (height, width)))
 
 
 def common_shape(headers: Sequence[tuple[int, int, int]], channels: int | None) -> tuple[int, tuple[int, int]]:
-    """The channels of all pictures, which are these or, told None, the most of any; rows and columns of the middlemost
-    one."""
+    """Returns the channels for all pictures (`channels`, or the most that any has if None), and rows and columns of the
+    median picture."""
     return channels or max(header[0] for header in headers), sorted(header[1:] for header in headers)[len(headers) // 2]
 
 
 def read_numbers(file: ImageFile) -> Integer[Tensor, "H W"]:
-    """The numbers in a picture of one channel, of a palette its indices: bytes, or of 16 bits int32; turned as its EXIF
-    says. Raises as `read_image`, for colours, and for JPEG."""
+    """Reads the numbers of a picture with one channel, for a palette the indices: uint8, or int32 for 16 bits; turned
+    by its EXIF orientation. Raises errors as `read_image`, and InputError for colours and for JPEG."""
     with _opened(file) as image:
         if image.format == "JPEG":
             raise InputError("JPEG, in which numbers do not stay what they are", fix="save masks as PNG")
@@ -128,7 +128,7 @@ def read_numbers(file: ImageFile) -> Integer[Tensor, "H W"]:
 
 
 class _opened:
-    """Opens a picture, and says what is wrong with it in one line, now or while its pixels are read."""
+    """Opens a picture, and raises errors in one line, when opening or while its pixels are read."""
 
     def __init__(self, file: ImageFile | Path | str) -> None:
         self.file = file if isinstance(file, ImageFile) else ImageFile(Path(file))
@@ -136,7 +136,7 @@ class _opened:
     def __enter__(self) -> Image.Image:
         data = io.BytesIO(self.file.read())
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Pillow, about sizes (checked here) and damaged notes in files
+            warnings.simplefilter("ignore")  # Pillow warns of sizes (checked here) and damaged metadata
             try:
                 self.image = Image.open(data, formats=FORMATS)
             except Exception as error:
@@ -155,7 +155,7 @@ class _opened:
             raise self._told(error) from None
 
     def _told(self, error: Exception) -> InputError:
-        """Of a damaged file, Pillow's readers raise whatever comes up."""
+        """Makes the error; Pillow raises exceptions of any kind for a damaged file."""
         if isinstance(error, Image.DecompressionBombError):
             what, fix = f"more than {MOST_PIXELS:,} pixels", "make it smaller"
         elif isinstance(error, Image.UnidentifiedImageError):
@@ -167,7 +167,7 @@ class _opened:
 
 
 def _turned(image: Image.Image) -> Image.Image:
-    """As its EXIF says."""
+    """Applies the EXIF orientation."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         image.load()
@@ -175,7 +175,7 @@ def _turned(image: Image.Image) -> Image.Image:
 
 
 def _plain(image: Image.Image, channels: int) -> Image.Image:
-    """8 bits a channel, nothing transparent."""
+    """Returns the picture with 8 bits a channel, and without transparency."""
     image = _turned(image)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -196,13 +196,13 @@ def _plain(image: Image.Image, channels: int) -> Image.Image:
 
 
 def to_tensor(image: Image.Image) -> UInt8[Tensor, "N H W"]:
-    """Of a picture in mode L or RGB."""
+    """Converts a picture in mode L or RGB."""
     pixels = torch.from_numpy(numpy.array(image))
     return pixels[None] if pixels.dim() == 2 else pixels.permute(2, 0, 1).contiguous()
 
 
 def to_image(pixels: UInt8[Tensor, "N H W"]) -> Image.Image:
-    """The reverse of `to_tensor`."""
+    """The inverse of `to_tensor`."""
     return Image.fromarray((pixels[0] if len(pixels) == 1 else pixels.permute(1, 2, 0)).contiguous().numpy())
 
 
@@ -213,8 +213,8 @@ def resize(
     resample: Resample = "bilinear",
     box: tuple[float, float, float, float] | None = None,
 ) -> UInt8[Tensor, "N h w"]:
-    """The picture, or the part of it in `box` (left, upper, right and lower edge), in `size` rows and columns. What
-    gets smaller is smoothed (antialiased)."""
+    """Resizes a picture, or the part of it in `box` (left, upper, right and lower edge), to `size` rows and columns,
+    with antialiasing."""
     if box is None and pixels.shape[1:] == size:
         return pixels
     return to_tensor(to_image(pixels).resize((size[1], size[0]), RESAMPLE[resample], box=box))
@@ -222,7 +222,7 @@ def resize(
 
 @runtime_checkable
 class Images(Protocol):
-    """Pictures by number: all in one tensor, or read when they are asked for."""
+    """Pictures by index: all in one tensor, or read on demand."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Tensor: ...
@@ -230,7 +230,7 @@ class Images(Protocol):
 
 @dataclass(frozen=True)
 class SomeImages:
-    """Those with these numbers among others."""
+    """The pictures with these indices in `images`."""
 
     images: Images
     numbers: Sequence[int]
@@ -243,14 +243,14 @@ class SomeImages:
 
 
 def where_of(images: Images, index: int) -> str:
-    """The file of a picture; "" of one that is in memory."""
+    """Returns the file of a picture; "" for a picture in memory."""
     if isinstance(images, SomeImages):
         return where_of(images.images, images.numbers[index])
     return str(images.files[index]) if isinstance(images, ImageFiles) else ""
 
 
 class ImageFiles:
-    """Pictures in files. They are read when they are asked for, and kept as far as `most` bytes reach."""
+    """Pictures in files. They are read on demand, and cached up to `most` bytes."""
 
     def __init__(self, files: Sequence[ImageFile], *, channels: int = 3, most: int = 4 * MOST_BYTES) -> None:
         self.files, self.channels, self.room = list(files), channels, most
@@ -271,13 +271,13 @@ class ImageFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """From a picture of any size to what a model sees: resized, cut out of the middle, scaled, and each channel brought
-    to about mean 0 and deviation 1."""
+    """Turns a picture of any size into a model's input: resized, cropped at the centre, scaled, and each channel
+    normalised to about mean 0 and standard deviation 1."""
 
     channels: int = 3
-    resize: tuple[int, ...] = ()  # rows and columns; or one number, the shorter edge; or none: as it is
-    longest: int | None = None  # the most that the longer edge may become where the shorter is told
-    crop: tuple[int, ...] = ()  # rows and columns of the middle; or none: all of it
+    resize: tuple[int, ...] = ()  # rows and columns; or the shorter edge; empty: unchanged
+    longest: int | None = None  # the largest longer edge, if the shorter one is given
+    crop: tuple[int, ...] = ()  # rows and columns of the centre crop; empty: no crop
     resample: Resample = "bilinear"
     factor: float = 1 / 255
     mean: tuple[float, ...] = ()  # of each channel, after scaling
@@ -293,15 +293,15 @@ class Preparation:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Rows and columns that come out. Raises InputError where they depend on the picture."""
+        """Rows and columns of the result. Raises InputError if they depend on the picture."""
         size = self.crop or self.resize
         if len(size) != 2:
             raise InputError("pictures come out in different sizes", fix="give a crop")
         return size[0], size[1]
 
     def fitted(self, pixels: UInt8[Tensor, "N H W"], *, where: str = "") -> UInt8[Tensor, "N h w"]:
-        """Raises InputError for a picture that is smaller than what is cut out of it, and for one that is so narrow
-        that more than 2^26 pixels would come out; `where` is its file."""
+        """Resizes and crops a picture. Raises InputError if it is smaller than the crop, or so narrow that the result
+        would have more than 2^26 pixels; `where` is its file."""
         H, W = pixels.shape[1:]
         if len(self.resize) == 2:
             H, W = self.resize
@@ -321,8 +321,8 @@ class Preparation:
         return pixels[:, top : top + rows, left : left + columns]
 
     def _by_edge(self, H: int, W: int) -> tuple[int, int]:
-        """Of about the picture's shape, and left as it is where the shorter edge is right to the pixel: so the sizes
-        come out as by torchvision and the authors of DETR."""
+        """Returns rows and columns of about the same aspect ratio; unchanged if the shorter edge has the right number
+        of pixels already. The sizes equal those of torchvision and of the authors of DETR."""
         shorter, longer = min(H, W), max(H, W)
         edge = float(self.resize[0])
         if self.longest is not None and longer / shorter * edge > self.longest:
@@ -336,7 +336,7 @@ class Preparation:
         return pixels.float() * self.factor
 
     def normalised(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B N H W"]:
-        """Of scaled pixels."""
+        """Normalises scaled pixels."""
         if self.mean:
             pixels = pixels - torch.tensor(self.mean, device=pixels.device)[:, None, None]
         return pixels / torch.tensor(self.std, device=pixels.device)[:, None, None] if self.std else pixels
@@ -344,15 +344,15 @@ class Preparation:
     def __call__(
         self, pictures: Sequence[UInt8[Tensor, "N _ _"]], where: Sequence[str] = ()
     ) -> Float[Tensor, "B N h w"]:
-        """A batch, as a model is measured and used on it; `where` are its files."""
+        """Prepares a batch for evaluation and use; `where` are its files."""
         both = zip(pictures, where or [""] * len(pictures), strict=True)
         return self.normalised(self.scaled(torch.stack([self.fitted(pixels, where=file) for pixels, file in both])))
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known of pictures once all were read: the sha256 of their pixels, and what tells each again; and of each
-    channel the mean and the deviation, black 0 and white 1, where nothing varies 1."""
+    """Statistics of pictures after reading all of them: the sha256 of all pixels, a hash of each picture, and each
+    channel's mean and standard deviation, with black 0 and white 1; a deviation is 1 where nothing varies."""
 
     fingerprint: str
     mean: tuple[float, ...]
@@ -379,7 +379,7 @@ def survey(images: Images) -> Survey:
 
 
 def each_of(images: Images) -> Iterator[str]:
-    """What tells each picture again, as `survey` does. Raises InputError for one that cannot be read."""
+    """Yields the hash of each picture, as in `survey`. Raises InputError for one that cannot be read."""
     return (_told(images[i]) for i in range(len(images)))
 
 

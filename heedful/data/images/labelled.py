@@ -1,4 +1,4 @@
-"""Pictures with a label each: folders named after labels, tables of files, and the idx files of MNIST's kind."""
+"""Pictures with one label each: folders named by labels, tables of files, and idx files such as MNIST's."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +27,8 @@ from heedful.data.tables import IMAGE_COLUMNS
 from heedful.errors import InputError, MissingError, are, counted
 
 TABLES = (".csv", ".tsv", ".jsonl")
-HIDDEN = (".", "__")  # names of what is a system's own begin so
-IDX_SHARE = 6  # of idx files the last: 10,000 of 60,000
+HIDDEN = (".", "__")  # the beginnings of the names of a system's own files
+IDX_SHARE = 6  # the last sixth of idx files is held out: 10,000 of 60,000
 EXAMPLE = "give a folder with a folder of pictures for each label, a .csv with columns image,label, or idx files"
 
 
@@ -43,23 +43,23 @@ class Part:
         return len(self.labels)
 
 
-LabelledImages = PictureParts[Part]  # of a classifier of pictures
+LabelledImages = PictureParts[Part]  # for a classifier of pictures
 
 
 def read_labelled_images(path: str | Path, *, channels: int | None = None, labelled: bool = True) -> LabelledImages:
-    """Reads what labels are to be learnt from; of pictures in files only the headers, the pixels when they are needed.
+    """Reads pictures with labels for training; of pictures in files only the headers, the pixels when they are needed.
 
-    - a folder with a folder of pictures for each label; or three such, train*, valid* (val, dev) and test*; where a
-      folder may stand, a zip file may.
+    - a folder with a folder of pictures for each label; or with folders train*, valid* (val, dev) and test* like that;
+      a zip file may replace a folder.
     - a .csv or .tsv file whose first line names the columns "image" (or "file", "path") and "label", and perhaps
-      "split" (train, valid or test), whatever separates them; a .jsonl file of objects with the same keys; or a folder
-      with several, named likewise. Files are found from where the table is, in a folder or a zip file beside it too.
-    - an idx file of pictures (or a folder with one) with its labels beside it under the same name with "labels" for
+      "split" (train, valid or test), with any separator; a .jsonl file of objects with the same keys; or a folder with
+      several, named likewise. Files are found relative to the table, or in a folder or a zip file beside it.
+    - an idx file of pictures (or a folder with one) with its labels beside it, whose name has "labels" in place of
       "images"; "t10k", or "test", is the test.
 
-    `channels`: 1, 3, or None for 1 where all pictures are grey. Without a part to validate on, a tenth of each label is
-    held out, chosen by a hash of the names; of idx files the last sixth. Where they need not be `labelled`, no
-    folder, column or file of labels is needed, and each label is "". Raises InputError or MissingError.
+    `channels`: 1, 3, or None for 1 if all pictures are grey. Without validation data, a tenth of each label is held
+    out, by a hash of the names; of idx files the last sixth. If `labelled` is false, no folder, column or file of
+    labels is needed, and each label is "". Raises InputError or MissingError.
     """
     path = Path(path)
     idx = _idx_images(path)
@@ -67,7 +67,7 @@ def read_labelled_images(path: str | Path, *, channels: int | None = None, label
 
 
 def read_test_images(path: str | Path, *, channels: int, labelled: bool = True) -> dict[str, Part]:
-    """The test sets of what `read_labelled_images` reads, by name, or all of it where no part is so called."""
+    """Reads the test sets of data for `read_labelled_images` by name, or all of them if no part is named test."""
     path = Path(path)
     idx = _idx_images(path)
     if idx is not None:
@@ -81,7 +81,7 @@ def read_test_images(path: str | Path, *, channels: int, labelled: bool = True) 
 
 # Pictures in files -----------------------------------------------------------------------------------------------
 
-Row = tuple[ImageFile, str]  # a picture and its label
+Row = tuple[ImageFile, str]  # a picture, and its label
 
 
 def _from_files(path: Path, channels: int | None, labelled: bool) -> LabelledImages:
@@ -106,14 +106,14 @@ def _part(rows: Sequence[Row], channels: int) -> Part:
 
 
 def _rows(path: Path, labelled: bool, beside: list[Path]) -> dict[str, list[Row]]:
-    """Pictures and labels by the name of their part: of a table its own, of folders theirs, or "train"; and files that
-    are `beside` pictures in folders."""
+    """Returns pictures and labels by the name of their part: from the table or the folder, or "train". Appends other
+    files in the folders to `beside`."""
     if not path.is_dir():
         if kind_of(path) in TABLES:
             return _table(path, labelled, "train")
         if kind_of(path) == ".zip":
             return _by_folder(_inside(members(path), str(path)), labelled)
-        read_bytes(path)  # says so where it is not there
+        read_bytes(path)  # raises an error if it does not exist
         raise InputError("not a kind of file that labelled pictures are read from", where=str(path), fix=EXAMPLE)
     inside = entries(path, hidden=HIDDEN)
     tables = [file for file in inside if file.is_file() and _is_table(file)]
@@ -137,13 +137,13 @@ def _rows(path: Path, labelled: bool, beside: list[Path]) -> dict[str, list[Row]
 
 
 def _is_table(file: Path) -> bool:
-    """What else is in a .jsonl file stands beside pictures now and then."""
+    """A .jsonl file must be named like a part: others are sometimes beside pictures."""
     return kind_of(file) in TABLES and (kind_of(file) != ".jsonl" or is_part(file.name))
 
 
 def _walk(folder: Path, beside: list[Path]) -> Iterator[Path]:
-    """The pictures in a folder and those inside it, by name, and what is `beside` them. Links to folders are not
-    followed: they may lead back."""
+    """Yields the pictures in a folder and its subfolders, by name, and appends other files to `beside`. Links to
+    folders are not followed, as they may be cyclic."""
     found = False
     for entry in entries(folder, hidden=HIDDEN):
         if entry.is_dir() and not entry.is_symlink():
@@ -162,13 +162,13 @@ def _inside(files: Sequence[ImageFile], where: str) -> list[tuple[tuple[str, ...
     if not files:
         raise InputError("no picture in it", where=where, fix=EXAMPLE)
     named = [(tuple(Path(file.member).parts), file) for file in files]
-    whole = len({words[0] for words, _ in named}) == 1  # train.zip may hold all in a folder train
+    whole = len({words[0] for words, _ in named}) == 1  # train.zip may have a single top folder train
     return [(words[1:] if whole and len(words) > 2 else words, file) for words, file in named]
 
 
 def _by_folder(named: Sequence[tuple[tuple[str, ...], ImageFile]], labelled: bool) -> dict[str, list[Row]]:
-    """The first folder is the part where all are called as parts are, and the label is the next. Raises InputError
-    for labels, one of which is called as a part to learn from, and one as another part."""
+    """Groups pictures: the first folder is the part if all are named like parts, and the next folder is the label.
+    Raises InputError if some folders are named like parts, for training and for others, and one is not."""
     first = {words[0] for words, _ in named if len(words) > 1}
     split = are_parts(first)
     parts = set(map(part_within, first))
@@ -186,7 +186,7 @@ def _by_folder(named: Sequence[tuple[tuple[str, ...], ImageFile]], labelled: boo
 
 
 def _table(path: Path, labelled: bool, part: str) -> dict[str, list[Row]]:
-    """Pictures and labels by what the column "split" says, or as this `part`."""
+    """Returns pictures and labels by the part in the column "split", or else as `part`."""
     find = Finder(path.parent)
     found: dict[str, list[Row]] = {}
     for where, row in picture_rows(path, read_lines(path), _columns(labelled)):
@@ -220,7 +220,7 @@ def _name(file: ImageFile, path: Path) -> str:
 
 
 def _idx_images(path: Path) -> Path | None:
-    """The idx file of pictures that `path` is, or that the folder holds: the one to train on before others."""
+    """Returns the idx file of pictures that `path` is, or that the folder holds, preferably the one for training."""
     if path.is_dir():
         there = (file for file in entries(path) if file.is_file())
         found = sorted(file for file in there if "idx3" in file.name and "images" in file.name)
@@ -265,20 +265,20 @@ def _labels_of(file: Path) -> Path:
 
 
 def _test_beside(file: Path) -> Path | None:
-    """By the word of MNIST, or that of EMNIST."""
+    """Finds the test file, named as in MNIST or EMNIST."""
     names = [file.name.replace("train", word) for word in ("t10k", "test")] if "train" in file.name else []
     return next(filter(None, (_packed_or_not(file.with_name(name)) for name in names)), None)
 
 
 def _packed_or_not(file: Path) -> Path | None:
-    """The file, be it gzipped or not, if it is there."""
+    """Returns the file if it exists, gzipped or not."""
     name = file.name.removesuffix(".gz")
     return next((found for found in (file.with_name(name), file.with_name(f"{name}.gz")) if found.is_file()), None)
 
 
 def _idx(path: Path, *, axes: int) -> Tensor:
-    """Bytes of a file as http://yann.lecun.com/exdb/mnist describes: two zeros, 8 for bytes, how many axes, the size of
-    each as 4 bytes, big end first; then all elements."""
+    """Reads the bytes of a file as http://yann.lecun.com/exdb/mnist describes: two zeros, 8 for bytes, the number of
+    axes, the size of each as 4 bytes, big-endian; then all elements."""
     data = read_bytes(path)
     head = 4 + 4 * axes
     if len(data) < head or data[:4] != bytes((0, 0, 8, axes)):
@@ -291,7 +291,7 @@ def _idx(path: Path, *, axes: int) -> Tensor:
 
 
 def label_names(parts: Mapping[str, Part] | Sequence[Part]) -> tuple[str, ...]:
-    """Every label once, in order: numbers by their size, all else by letters."""
+    """Returns the different labels, sorted: by value if all are numbers, else alphabetically."""
     each = parts.values() if isinstance(parts, Mapping) else parts
     found = {label for part in each for label in part.labels}
     numbers = all(label.isdecimal() for label in found)

@@ -1,4 +1,4 @@
-"""Pictures with masks, which say of every pixel what it belongs to.
+"""Pictures with segmentation masks, which give the class of every pixel.
 
 B pictures of N channels and H x W pixels.
 """
@@ -18,13 +18,13 @@ from heedful.data.made import shapes
 from heedful.data.parts import PictureParts, entries, held_out, sorted_pictures, tests_in
 from heedful.errors import InputError, MissingError
 
-IGNORE = 255  # of a mask: what is there is not known
+IGNORE = 255  # in a mask: the class is unknown
 IMAGES, MASKS = ("images", "image", "img", "imgs", "JPEGImages"), ("masks", "mask", "labels", "SegmentationClass")
 EXAMPLE = "give a folder with images/ and masks/, whose files have the same names, or with train/ and valid/ like that"
 
 
 class MaskFiles:
-    """Masks in files, as class numbers: where a mask has the number `values[i]`, there is class i."""
+    """Masks in files, as class indices: where a mask has the number `values[i]`, the class is i."""
 
     def __init__(self, files: Sequence[ImageFile], classes: "Classes") -> None:
         self.files, self.classes = list(files), classes
@@ -33,17 +33,17 @@ class MaskFiles:
         return len(self.files)
 
     def __getitem__(self, index: int, /) -> UInt8[Tensor, "1 H W"]:
-        """Raises InputError for a number that is no class."""
+        """Raises InputError for a number that is not a class."""
         return self.classes.of(self.files[index])
 
 
 @dataclass(frozen=True)
 class Classes:
-    """What the numbers in masks mean; 255, unless it is one of them, means that it is not known."""
+    """The meaning of the numbers in masks; 255, unless it is one of them, means unknown."""
 
     labels: tuple[str, ...]
     values: tuple[int, ...]
-    things: bool = False  # masks number things from 1, all of class 1: 0 is ground
+    things: bool = False  # masks number objects from 1, all of class 1; 0 is background
 
     def __post_init__(self) -> None:
         if len({*self.values} & {*range(256)}) != len(self.labels) or len(self.values) != len(self.labels):
@@ -66,7 +66,7 @@ class Classes:
 
 @dataclass(frozen=True)
 class MaskedPart:
-    """Pictures, the mask of each, and what it is called."""
+    """Pictures, the mask of each, and their names."""
 
     images: Images
     masks: Images
@@ -78,23 +78,23 @@ class MaskedPart:
 
 @dataclass(frozen=True)
 class MaskedImages(PictureParts[MaskedPart]):
-    """What a segmenter is trained and measured on, and what its masks mean."""
+    """The data that a segmenter is trained and measured on, and the classes of its masks."""
 
     classes: Classes = field(kw_only=True)
 
 
 def read_masked_images(path: str | Path, *, channels: int | None = None) -> MaskedImages:
-    """Reads what masks are to be learnt from; of pictures only the headers, the pixels when they are needed.
+    """Reads pictures with masks for training; at first only the pictures' headers, the pixels when they are needed.
 
     - a folder with images/ and masks/: a mask has the name of its picture, and is a .png (or .bmp, .gif, .tif) of
       palette numbers or grey values; or a folder with folders train*, valid* (val, dev) and test* like that.
-    - "shapes" or "shapes:N": scenes made on the spot (`heedful.data.made.shapes`).
+    - "shapes" or "shapes:N": generated scenes (`heedful.data.made.shapes`).
 
-    Classes are the numbers that occur in the masks to learn from, in order; 255 is none of them, unless 0 and 255 are
-    all. labels.txt, a name on each line from number 0, or labels.json, a list or {"0": "name", ...}, names them: two
-    names are those of 0 and 255, where these are all. Masks of 16 bits number things: they are one class, and 0 is
-    ground. Without a part to validate on, a tenth of the pictures is held out, chosen by a hash of the names. Raises
-    InputError or MissingError.
+    The classes are the numbers in the training masks, in order; 255 is not a class, unless 0 and 255 are all numbers.
+    labels.txt, a name on each line from number 0, or labels.json, a list or {"0": "name", ...}, names them: two names
+    are those of 0 and 255 if these are all. Masks of 16 bits number objects: these are one class, and 0 is background.
+    Without validation data, a tenth of the pictures is held out, by a hash of the names. Raises InputError or
+    MissingError.
     """
     count = shapes.asked(str(path))
     if count is not None:
@@ -119,14 +119,14 @@ def read_masked_images(path: str | Path, *, channels: int | None = None) -> Mask
 
 
 def read_test_masks(path: str | Path, classes: Classes, *, channels: int) -> dict[str, MaskedPart]:
-    """The test sets of what `read_masked_images` reads, by name, or all of it where no part is so called."""
+    """Reads the test sets of data for `read_masked_images` by name, or all of them if no part is named test."""
     if shapes.asked(str(path)) is not None:
         return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
     return {name: _part(own, classes, channels) for name, own in tests_in(_parts(Path(path))).items()}
 
 
 def doubt(part: MaskedPart, classes: Classes) -> tuple[str, ...]:
-    """What is to be told of masks that have no numbers but one and 255, which is none of the classes."""
+    """Returns a warning if the masks have only one number besides 255, and 255 is not a class."""
     found = {number for index in range(len(part)) for number in part.masks[index].unique().tolist()}
     if IGNORE not in found or len(found) != 2:
         return ()
@@ -164,7 +164,7 @@ def _part(rows: Sequence[_Row], classes: Classes, channels: int) -> MaskedPart:
 
 def _parts(path: Path) -> dict[str, list[_Row]]:
     if not path.is_dir():
-        read_bytes(path)  # says so where it is not there
+        read_bytes(path)  # raises an error if it does not exist
         raise InputError("a file, expected a folder", where=str(path), fix=EXAMPLE)
     folders = {entry.name: entry for entry in entries(path) if entry.is_dir()}
     if any(name in folders for name in IMAGES):
@@ -201,7 +201,7 @@ def _rows(path: Path, folders: Mapping[str, Path]) -> list[_Row]:
 
 
 def _classes(path: Path, rows: Sequence[_Row]) -> tuple[Classes, float]:
-    """By the masks to learn from, all of which are read; and the share of their pixels that are 255."""
+    """Reads all training masks; returns their classes, and the share of pixels that are 255."""
     found, deep, unknown, pixels = set[int](), False, 0, 0
     for row in rows:
         numbers = read_numbers(row.mask)
@@ -211,7 +211,7 @@ def _classes(path: Path, rows: Sequence[_Row]) -> tuple[Classes, float]:
 
 
 def _named(path: Path, found: set[int], deep: bool) -> Classes:
-    """Classes of these numbers, by the names beside the masks, where there are some."""
+    """Returns the classes of these numbers, with the names beside the masks if there are any."""
     names = _names(path)
     if deep:
         labels = tuple(names.values()) if len(names) == 2 else ("ground", "thing")
@@ -231,7 +231,7 @@ def _named(path: Path, found: set[int], deep: bool) -> Classes:
 
 
 def _names(path: Path) -> dict[int, str]:
-    """Of labels.txt or labels.json, by number."""
+    """Returns the names in labels.txt or labels.json, by number."""
     text, data = path / "labels.txt", path / "labels.json"
     if text.is_file():
         names: dict[int, str] = {i: line.strip() for i, line in enumerate(read_lines(text)) if line.strip()}

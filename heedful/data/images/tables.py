@@ -1,8 +1,8 @@
-"""Tables of pictures: what each row says by the names of its columns, and the files that it names."""
+"""Tables of pictures: the columns of each row, and the files that they name."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os.path import isfile  # unlike Path's, False for what is too long for a name
+from os.path import isfile  # unlike Path's, False for a name that is too long
 from pathlib import Path
 
 from heedful.data.images.files import ImageFile, members
@@ -14,26 +14,26 @@ from heedful.errors import InputError, MissingError
 
 @dataclass(frozen=True)
 class PictureColumns:
-    """What a table has to say of each picture: whether columns of these names do, and how that is told."""
+    """The columns that a table of pictures needs: a check of the names, and texts for error messages."""
 
     enough: Callable[[Sequence[str]], bool]
     expected: str
-    line: str  # the first of a table, for example
-    row: str  # an object of a .jsonl file, for example
+    line: str  # an example of a table's first line
+    row: str  # an example of an object in a .jsonl file
 
     def are_named(self, cells: Sequence[str]) -> bool:
-        """Whether these cells are the first line of such a table."""
+        """Whether these cells are the header of such a table."""
         return self.enough(plain(cells))
 
 
 def plain(cells: Sequence[str]) -> list[str]:
-    """Names of columns, whatever their case."""
+    """Returns the names of columns in lower case."""
     return [cell.strip().lower() for cell in cells]
 
 
 def picture_rows(path: Path, lines: list[str], columns: PictureColumns) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Where each row of a table is, and what it says by the names of columns, or by its keys in a .jsonl file. Raises
-    InputError."""
+    """Yields the position of each row of a table, and its cells by the names of the columns, or its keys in a .jsonl
+    file. Raises InputError."""
     if kind_of(path) == ".jsonl":
         for where, record in json_lines(path, lines):
             if not isinstance(record, dict):
@@ -50,21 +50,21 @@ def picture_rows(path: Path, lines: list[str], columns: PictureColumns) -> Itera
 
 
 class Finder:
-    """Files that a table in `folder` names: beside it, in a folder or in a zip file that is there, or anywhere by their
-    whole path. A name that is none of these is looked for in all folders there, and in those inside zip files."""
+    """Finds the files that a table in `folder` names: relative to it, in a folder or zip file there, or by an absolute
+    path. Other names are searched in all folders there, and in those inside zip files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         inside = entries(folder)
         packed = [file for path in inside if kind_of(path) == ".zip" for file in members(path)]
         self.zipped = {file.member: file for file in packed}
-        self.inside: dict[str, list[ImageFile]] = {}  # by their last names
+        self.inside: dict[str, list[ImageFile]] = {}  # by their names without folders
         for file in packed:
             self.inside.setdefault(file.member.rpartition("/")[2], []).append(file)
         self.folders = [path for path in inside if path.is_dir()]
 
     def __call__(self, name: str, *, where: str) -> ImageFile:
-        """Raises MissingError, or InputError where several pictures are so called."""
+        """Returns the file. Raises MissingError, or InputError if several pictures have this name."""
         if name in self.zipped:
             return self.zipped[name]
         if name and isfile(self.folder / name):
@@ -74,7 +74,7 @@ class Finder:
         if len(found) > 1:
             fix = "write the name of the folder before it"
             raise InputError(f"there are {len(found)} pictures called {name!r}", where=where, fix=fix)
-        if not found and (other := name.strip().replace("\\", "/")) != name:  # by hand, or by Windows
+        if not found and (other := name.strip().replace("\\", "/")) != name:  # names written by hand, or by Windows
             return self(other, where=where)
         if not found:
             raise MissingError(f"there is no picture {name!r}", where=where, fix=f"names count from {self.folder}")

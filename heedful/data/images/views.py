@@ -1,7 +1,6 @@
-"""Which part of a picture is seen, and which way round: a change of the pixels that what is said of them, boxes and
-masks, follows.
+"""Random crops and flips of a picture, applied to its boxes and masks too.
 
-What is drawn depends on the picture's own random numbers alone (`heedful.data.images.augment.draws`).
+A view depends only on the picture's own random stream (`heedful.data.images.augment.draws`).
 """
 
 import math
@@ -15,7 +14,8 @@ from torch import Tensor
 from heedful.data.images.augment import RATIO, Augment
 from heedful.data.images.files import Resample, resize
 
-# By the recipe's `images.augment`. What is cut out, flipped and changed in its colours keeps its boxes and masks.
+# By the value of `images.augment` in the recipe: only crops, flips and changes of colour, which boxes and masks can
+# follow.
 VIEWS: dict[str, Augment] = {
     "none": Augment(),
     "light": Augment(area=0.7, flip=True),
@@ -25,24 +25,24 @@ VIEWS: dict[str, Augment] = {
 
 @dataclass(frozen=True)
 class View:
-    left: float  # edges of what is seen, in pixels of the picture
+    left: float  # edges of the crop, in pixels of the picture
     upper: float
     right: float
     lower: float
-    flip: bool = False  # left for right
+    flip: bool = False  # horizontally
 
     def pixels(
         self, pixels: UInt8[Tensor, "N H W"], size: tuple[int, int], *, resample: Resample = "bilinear"
     ) -> UInt8[Tensor, "N h w"]:
-        """What is seen in `size` rows and columns; of a mask by "nearest", so that its numbers stay."""
+        """Returns the crop in `size` rows and columns; use "nearest" for a mask, so that its numbers stay."""
         box = (self.left, self.upper, self.right, self.lower)
         whole = box == (0, 0, pixels.shape[2], pixels.shape[1])
         seen = resize(pixels, size, resample=resample, box=None if whole else box)
         return seen.flip(-1) if self.flip else seen
 
     def boxes(self, boxes: Float[Tensor, "n 4"]) -> tuple[Float[Tensor, "n 4"], Bool[Tensor, "n"]]:
-        """Boxes in pixels (left, upper, right and lower edge) as shares of what is seen, clipped to it; and whether the
-        centre of each was inside."""
+        """Returns boxes, given in pixels (left, upper, right and lower edge), as shares of the crop, clipped to it; and
+        whether the centre of each was inside."""
         start = torch.tensor([self.left, self.upper] * 2)
         extent = torch.tensor([self.right - self.left, self.lower - self.upper] * 2)
         seen = (boxes - start) / extent
@@ -55,13 +55,13 @@ class View:
 
 
 def whole(size: tuple[int, int]) -> View:
-    """All of a picture of so many rows and columns."""
+    """Returns the view of a whole picture of `size` rows and columns."""
     return View(0.0, 0.0, float(size[1]), float(size[0]))
 
 
 def drawn(draw: random.Random, size: tuple[int, int], augment: Augment) -> View:
-    """A part of at least the share `augment.area` of a picture, of about its shape, and every second time flipped
-    (Szegedy et al. 2015, section 6)."""
+    """Draws a view with at least the share `augment.area` of a picture, of about its aspect ratio, flipped with
+    probability 1/2 if `augment.flip` (Szegedy et al. 2015, section 6)."""
     H, W = size
     share, ratio = draw.uniform(augment.area, 1.0), math.exp(draw.uniform(-1, 1) * math.log(RATIO))
     height, width = min(float(H), H * math.sqrt(share / ratio)), min(float(W), W * math.sqrt(share * ratio))

@@ -1,1 +1,1 @@
-"""Data made on the spot, for demonstrations and tests that need none of anybody's."""
+"""Generated data, for demonstrations and tests that need no data of others."""

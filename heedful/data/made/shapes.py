@@ -1,6 +1,6 @@
-"""Scenes of coloured shapes, made on the spot: what is there, in boxes, pixel by pixel and in words.
+"""Generated scenes of coloured shapes, with boxes, masks and captions.
 
-A scene depends on its part and number alone, on every machine. S x S pixels.
+A scene depends only on its part and number, on every machine. S x S pixels.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ from heedful.errors import InputError
 
 KINDS = ("circle", "square", "triangle")
 COLOURS = {"red": (214, 40, 40), "green": (46, 160, 67), "blue": (36, 92, 214), "yellow": (236, 202, 36)}
-MANY = 3000  # scenes to learn from, where no number is given
+MANY = 3000  # training scenes by default
 VALID, TEST = 200, 500
-SIZE, MOST = 64, 4  # pixels of an edge, and shapes of a scene
-SMALLEST, LARGEST = 0.14, 0.4  # of the edge
-NOISE = 10.0  # deviation, of 255 shades
+SIZE, MOST = 64, 4  # pixels of an edge, and the most shapes in a scene
+SMALLEST, LARGEST = 0.14, 0.4  # shares of the edge
+NOISE = 10.0  # standard deviation, of 255 shades
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Shape:
 
 @dataclass(frozen=True)
 class Scene:
-    pixels: NDArray[numpy.uint8]  # S S 3
-    mask: NDArray[numpy.uint8]  # S S: 0 is ground, then KINDS from 1
+    pixels: NDArray[numpy.uint8]  # (S, S, 3)
+    mask: NDArray[numpy.uint8]  # (S, S): 0 is background, then KINDS from 1
     shapes: tuple[Shape, ...]
 
     @property
@@ -42,7 +42,8 @@ class Scene:
         return self.told(str)
 
     def told(self, name: Callable[[Shape], str]) -> str:
-        """What is there, each shape told from the one before it: "a red circle above a blue square"."""
+        """Describes the scene, each shape by its position relative to the one before it: "a red circle above a blue
+        square"."""
         words = [f"a {name(self.shapes[0])}"]
         for one, other in zip(self.shapes, self.shapes[1:], strict=False):
             words.append(f"{_where(one, other)} a {name(other)}")
@@ -50,7 +51,7 @@ class Scene:
 
 
 def asked(path: str) -> int | None:
-    """How many scenes to learn from the name "shapes" or "shapes:N" asks for; None where it names something else.
+    """Returns the number of training scenes that the name "shapes" or "shapes:N" asks for; None for another name.
     Raises InputError."""
     name, colon, number = path.partition(":")
     if name != "shapes":
@@ -61,7 +62,7 @@ def asked(path: str) -> int | None:
 
 
 def parts(count: int) -> dict[str, list[Scene]]:
-    """`count` scenes to train on, and always the same to validate and to test on."""
+    """Returns `count` training scenes, and fixed validation and test scenes."""
     return {name: scenes(name, n) for name, n in {"train": count, "valid": VALID, "test": TEST}.items()}
 
 
@@ -70,7 +71,7 @@ def scenes(part: str, count: int) -> list[Scene]:
 
 
 def scene(part: str, number: int, *, size: int = SIZE, most: int = MOST) -> Scene:
-    """One to `most` shapes that do not touch, of any colour and size, on a noisy ground."""
+    """Draws one to `most` shapes that do not touch, of random colours and sizes, on a noisy background."""
     draw = numpy.random.default_rng([*part.encode(), number])
     rows, columns = numpy.arange(size)[:, None] + 0.5, numpy.arange(size) + 0.5
     ground = draw.uniform(60, 200, size=3) + draw.uniform(-40, 40) * (columns / size)[:, None]
@@ -95,7 +96,7 @@ def scene(part: str, number: int, *, size: int = SIZE, most: int = MOST) -> Scen
 
 
 def _inside(kind: str, x: NDArray[Any], y: NDArray[Any], half: float) -> NDArray[Any]:
-    """Which pixels belong to a shape, x and y counted from its middle."""
+    """Returns the pixels that belong to a shape; x and y are relative to its centre."""
     match kind:
         case "circle":
             return x**2 + y**2 <= half**2
@@ -111,7 +112,7 @@ def _around(inside: NDArray[Any]) -> tuple[int, int, int, int]:
 
 
 def _where(one: Shape, other: Shape) -> str:
-    """By the larger distance of their middles."""
+    """Returns the relation along the axis with the larger distance between centres."""
     right, down = (_middle(other.box, axis) - _middle(one.box, axis) for axis in (0, 1))
     if abs(right) > abs(down):
         return "left of" if right > 0 else "right of"

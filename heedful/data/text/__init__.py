@@ -1,1 +1,1 @@
-"""Texts, and what is known of them: translations, labels, tags, answers, trees."""
+"""Texts and their annotations: translations, labels, tags, answers, trees."""

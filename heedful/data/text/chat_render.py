@@ -1,9 +1,9 @@
-"""A process of its own that renders chat templates: requests come in on standard input, a JSON object a line, and an
-answer goes out for each. It needs the standard library and Jinja alone.
+"""A program that renders chat templates: it reads requests from standard input, a JSON object a line, and writes an
+answer for each. It needs only the standard library and Jinja.
 
-A template is a program by whoever published a model. It runs in Jinja's sandbox, and a loop without end, or a string of
-gigabytes, costs nothing but this process: `heedful.data.text.chat_template` ends it after a few seconds, and the system
-gives it no more than `MEMORY` bytes where there is such a limit (on Linux).
+A template is a program by whoever published a model. It runs in Jinja's sandbox, and an endless loop, or a string of
+gigabytes, costs only this process: `heedful.data.text.chat_template` ends it after a few seconds, and the system limits
+it to `MEMORY` bytes where that is supported (on Linux).
 """
 
 import contextlib
@@ -23,16 +23,16 @@ from jinja2.runtime import Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
-PATIENCE = 60  # seconds for one conversation, after which it ends itself, should its parent be gone
+PATIENCE = 60  # seconds for one conversation; then it ends itself, in case its parent is gone
 MEMORY = 512 << 20  # bytes
 LONGEST = 1 << 24  # characters of a rendered text
 
 
 class Generation(Extension):
-    """`{% generation %} ... {% endgeneration %}` stands around what an assistant said."""
+    """Implements `{% generation %} ... {% endgeneration %}`, which encloses what the assistant said."""
 
     tags = {"generation"}  # noqa: RUF012 - as Jinja declares it
-    written = 0  # blocks of the text that is being rendered
+    written = 0  # number of blocks in the text so far
 
     def parse(self, parser: Parser) -> nodes.Node:
         line = next(parser.stream).lineno
@@ -45,15 +45,15 @@ class Generation(Extension):
 
 
 class GenerationBlock(str):
-    """What a `generation` block wrote: among the pieces of a text, it shows where that stands."""
+    """The output of a `generation` block: its type marks its position among the pieces of a text."""
 
     __slots__ = ()
 
 
 class PlainNamespace(Namespace):
-    """Jinja's, without names that begin with an underscore, which lead out of the sandbox."""
+    """Jinja's namespace, without names that begin with an underscore, which could leave the sandbox."""
 
-    def __init__(*args: Any, **kwargs: Any) -> None:  # so that a template may have a name `self` too
+    def __init__(*args: Any, **kwargs: Any) -> None:  # no named parameters, so that a template may use the name `self`
         own, given = args[0], dict(*args[1:], **kwargs)
         for name in given:
             _check_name(name)
@@ -70,7 +70,7 @@ def _check_name(name: object) -> None:
 
 
 class PlainDict:
-    """What a template gets for `dict`: it can be called, and has nothing of the type."""
+    """The `dict` of templates: it can be called, but has no attributes of the type."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
         return dict(*args, **kwargs)
@@ -87,7 +87,7 @@ def _now(form: str) -> str:
 def _tojson(
     value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
 ) -> str:
-    """Jinja's own escapes what HTML would read."""
+    """Replaces Jinja's filter, which escapes HTML."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
@@ -105,8 +105,8 @@ def compiled(source: str) -> tuple[Template, Generation]:
 
 
 def render(source: str, values: dict[str, Any]) -> dict[str, Any]:
-    """The text, and the (start, end) of what `generation` blocks wrote in it; or the error, in one line. `lost` are
-    blocks inside a macro or the like, whose text is no longer told from what is around it."""
+    """Returns the text, and the spans (start, end) that `generation` blocks wrote; or the error, in one line. `lost`
+    counts blocks inside a macro or the like, whose position in the text is unknown."""
     try:
         template, marks = compiled(source)
         marks.written = 0
@@ -119,7 +119,7 @@ def render(source: str, values: dict[str, Any]) -> dict[str, Any]:
         return {"error": error.message or type(error).__name__}
     except MemoryError:
         raise
-    except Exception as error:  # whatever its expressions raise
+    except Exception as error:  # its expressions may raise anything
         return {"error": f"{type(error).__name__}: {error}"}
     return {"text": text, "answers": answers, "lost": marks.written - len(answers)}
 
@@ -149,7 +149,7 @@ def _tell(answer: dict[str, Any]) -> None:
 
 
 def _end_after(seconds: int) -> None:
-    """0: not at all."""
+    """Ends this process after so many seconds; 0 cancels that."""
     if sys.platform != "win32":
         signal.alarm(seconds)
 

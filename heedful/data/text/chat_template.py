@@ -1,8 +1,9 @@
-"""Chat templates: how a conversation is written out as one text for a language model.
+"""Chat templates: how a conversation is rendered as one text for a language model.
 
-A template is a Jinja program that stands beside a published model (`chat_template.jinja`). It is rendered as
-`apply_chat_template` of transformers does, character for character, in a process of its own
-(`heedful.data.text.chat_render`), which a hostile template may fill or stop without harm to this one.
+A template is a Jinja program that is published with a model (`chat_template.jinja`). The result equals that of
+`apply_chat_template` of transformers, character for character. It is rendered in a process of its own
+(`heedful.data.text.chat_render`), so that a hostile template that uses up memory or never ends does no harm to this
+one.
 """
 
 import atexit
@@ -21,18 +22,18 @@ from heedful.data.lines import sanitise
 from heedful.errors import InputError
 
 PROGRAM = Path(__file__).with_name("chat_render.py")
-STARTING = 60  # seconds in which its process is there
-SECONDS = 5  # for one conversation
+STARTING = 60  # seconds for its process to start
+SECONDS = 5  # seconds for one conversation
 LONGEST_SOURCE = 1 << 20  # characters of a template
-DEEPEST = 64  # lists and objects inside one another
+DEEPEST = 64  # nested lists and objects
 REASONING = (
     "reasoning_content",
     "thinking",
     "reasoning",
-)  # names of what is thought before an answer; the first is read
+)  # names of the reasoning before an answer; the first that exists is used
 FIX = "mend the template, or choose another"
 
-# The simplest: a question, <EOQ>, the answer, and the token that ends a text; a system message is the first line.
+# The simplest template: a question, <EOQ>, the answer, and the EOS token; a system message is the first line.
 QUESTION_ANSWER = """\
 {%- for message in messages -%}
     {%- if message.role == 'system' and loop.first -%}
@@ -52,7 +53,7 @@ QUESTION_ANSWER = """\
 
 @dataclass(frozen=True)
 class Rendered:
-    """A conversation as one text, and the characters of it, from and up to, that an assistant said."""
+    """A conversation as one text, and the spans of characters (begin, end) that the assistant said."""
 
     text: str
     answers: tuple[tuple[int, int], ...]
@@ -60,7 +61,7 @@ class Rendered:
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """A template's `source`, and the special tokens that it may name (`bos_token`, `eos_token`, ...)."""
+    """A template's `source`, and the special tokens that it may use (`bos_token`, `eos_token`, ...)."""
 
     source: str
     tokens: Mapping[str, str] = field(default_factory=dict)
@@ -72,18 +73,19 @@ class ChatTemplate:
         add_generation_prompt: bool = False,
         tools: Sequence[Mapping[str, Any]] | None = None,
     ) -> str:
-        """The conversation as one text; with `add_generation_prompt`, up to where the assistant's next turn begins.
+        """Renders the conversation as one text; with `add_generation_prompt`, up to the beginning of the assistant's
+        next turn.
 
-        A message has a `role` and a `content`, and whatever else the template reads. Raises InputError for a template
-        that is not sound, refuses these messages, or takes too much time, memory or text.
+        A message has a `role` and a `content`, and whatever else the template reads. Raises InputError for an invalid
+        template, or one that refuses these messages, or takes too much time, memory or text.
         """
         return self._answer(messages, add_generation_prompt, tools)["text"]
 
     def mark(
         self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] | None = None
     ) -> Rendered:
-        """As `render`, with where that stands which the template's `{% generation %}` blocks wrote: none where it
-        has no such blocks. Raises InputError also where a block stands where its place in the text cannot be told."""
+        """As `render`, with the spans that the template's `{% generation %}` blocks wrote: empty if it has no such
+        blocks. Raises InputError also if the position of a block in the text is unknown."""
         answer = self._answer(messages, False, tools)
         if answer["lost"]:
             raise _refused("a generation block inside a macro or a filter, whose place in the text cannot be told")
@@ -115,7 +117,7 @@ def _refused(what: str) -> InputError:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """The same of plain JSON types, in texts that UTF-8 can hold."""
+    """Converts a value to plain JSON types, with texts that are valid for UTF-8."""
     if depth > DEEPEST:
         raise InputError(f"a message has more than {DEEPEST} lists and objects inside one another", fix="flatten it")
     match value:
@@ -132,13 +134,13 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 
 def _with_reasoning(message: dict[str, Any]) -> dict[str, Any]:
-    """What was thought before an answer, under both names that templates read it by."""
+    """Adds the reasoning of a message under both names that templates use."""
     reasoning = next((message[name] for name in REASONING if message.get(name) is not None), None)
     return message if reasoning is None else {"thinking": reasoning, **message, "reasoning_content": reasoning}
 
 
 class Renderer:
-    """The process that renders, started when it is first asked, and again after it was ended."""
+    """The process that renders templates. It starts with the first request, and again after it was ended."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -152,7 +154,7 @@ class Renderer:
             try:
                 answer, late = self._exchange(self._process, json.dumps(request), SECONDS)
             finally:
-                if answer is None:  # it ended, or this was interrupted and the answer is still to come
+                if answer is None:  # it ended, or this was interrupted and the answer is pending
                     self.end()
         if answer is not None:
             return answer
@@ -166,7 +168,7 @@ class Renderer:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             encoding="ascii",
-            start_new_session=True,  # Ctrl-C in a terminal is for this process alone
+            start_new_session=True,  # Ctrl-C in a terminal must reach only this process
         )
         if self._exchange(process, None, STARTING)[0] is None:
             process.kill()
@@ -178,7 +180,8 @@ class Renderer:
     def _exchange(
         process: "subprocess.Popen[str]", request: str | None, seconds: int
     ) -> tuple[dict[str, Any] | None, bool]:
-        """Its next answer (None: it ended), and whether it was ended for taking too long."""
+        """Sends a request, and returns the answer (None: the process ended), and whether it was killed for taking too
+        long."""
         assert process.stdin is not None
         assert process.stdout is not None
         late = threading.Event()
@@ -194,7 +197,7 @@ class Renderer:
                 process.stdin.write(request + "\n")
                 process.stdin.flush()
             line = process.stdout.readline()
-        except OSError:  # it ended before it read everything
+        except OSError:  # the process ended before it read everything
             line = ""
         finally:
             timer.cancel()
@@ -209,7 +212,7 @@ class Renderer:
 
 @lru_cache(maxsize=1)
 def _renderer(process: int) -> Renderer:
-    """That of this process: one that was forked gets its own."""
+    """The renderer of this process: a forked process gets its own."""
     renderer = Renderer()
     atexit.register(renderer.end)
     return renderer

@@ -1,6 +1,6 @@
-"""Conversations as tokens: a chat template writes one out, and each control token in it becomes what it names.
+"""Converts conversations to tokens: a chat template renders them, and each control token in the result becomes its id.
 
-What a message says never does: a user's "<|im_end|>" is nine characters, wherever it stands.
+Control tokens in the text of a message do not: a user's "<|im_end|>" is ordinary characters wherever it occurs.
 """
 
 import re
@@ -13,16 +13,16 @@ from heedful.data.text.conversations import Message
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
 
-Span = tuple[int, int]  # characters, from the first to before the last
-GUARDS = range(0xFDD0, 0xFDF0)  # characters that stand for nothing, in any text (The Unicode Standard, 23.7)
+Span = tuple[int, int]  # characters, from `begin` to before `end`
+GUARDS = range(0xFDD0, 0xFDF0)  # noncharacters, which no text contains (The Unicode Standard, 23.7)
 FIX = "take a template that has {% generation %} around what the assistant says"
 
 
 class ChatTokens:
-    """What a model with this tokenizer reads of conversations by this template: exactly what the template writes.
+    """Converts conversations to the tokens of exactly the text that the template renders.
 
-    `end` is the token that ends each of the assistant's turns, and `lead` the blanks that the template puts before what
-    it says. Raises InputError for a template without such an end.
+    `end` is the token that ends each of the assistant's turns, and `lead` the white space that the template puts before
+    them. Raises InputError for a template without such a token.
     """
 
     def __init__(self, tokenizer: Tokenizer, template: ChatTemplate) -> None:
@@ -45,13 +45,14 @@ class ChatTokens:
             raise InputError(what, fix="name one there, such as {{ eos_token }}")
 
     def prompt(self, messages: Sequence[Mapping[str, Any]]) -> Ids:
-        """The tokens up to where the assistant's next turn begins. Raises InputError for what the template refuses."""
+        """Returns the tokens up to the beginning of the assistant's next turn. Raises InputError if the template
+        refuses the messages."""
         guard, guarded = self._guarded(messages)
         return self._encoded(self.template.render(guarded, add_generation_prompt=True), guard)[0]
 
     def learning(self, messages: Sequence[Mapping[str, Any]]) -> Text:
-        """The tokens of a whole conversation up to the end of its last answer, and which of them are the assistant's,
-        the ends of its turns among them. Raises InputError where that cannot be told."""
+        """Returns the tokens of a conversation up to the end of its last answer, and which of them are the assistant's,
+        including the ends of its turns. Raises InputError if that cannot be determined."""
         guard, guarded = self._guarded(messages)
         marked = self.template.mark(guarded)
         said = _weighed(marked.answers or self._said(marked.text, guarded), messages)
@@ -63,14 +64,14 @@ class ChatTokens:
         return Text(ids[:length], learnt[:length])
 
     def torn(self, messages: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the prompt for the last answer is not how the whole conversation begins: a token may hold its end and
-        the answer's first word, which is then asked for in another place than it is learnt in."""
+        """Whether the prompt for the last answer is not a prefix of the whole conversation: a token may join its end
+        and the answer's first word, so that generation would begin elsewhere than in training."""
         prompt = self.prompt(messages[:-1])
         return self.learning(messages).ids[: len(prompt)] != prompt
 
     def _guarded(self, messages: Sequence[Mapping[str, Any]]) -> tuple[str, Sequence[Mapping[str, Any]]]:
-        """The messages with a character in each string that would be read as a control token, and that character; ""
-        where no message spells one."""
+        """Inserts a guard character into each string of the messages that would be read as a control token. Returns the
+        guard and the messages; "" if no message contains such a string."""
         texts = [text for one in messages for text in _texts(one)]
         if not any(map(self._spelled.search, texts)):
             return "", messages
@@ -91,7 +92,7 @@ class ChatTokens:
         return guard, [apart(one) for one in messages]
 
     def _encoded(self, text: str, guard: str) -> tuple[Ids, list[Span]]:
-        """The tokens of what a template wrote, and the characters that each is of."""
+        """Returns the tokens of a rendered text, and the span of characters of each."""
         if self.tokenizer.special.spelled and not guard:
             return self.tokenizer.encode_placed([text], whole=True)[0]
         ids: Ids = []
@@ -106,7 +107,7 @@ class ChatTokens:
         return ids, spans
 
     def _add(self, text: str, begin: int, guard: str, ids: Ids, spans: list[Span]) -> None:
-        """The tokens of a text between control tokens, in which the guards are nothing."""
+        """Appends the tokens of a text between control tokens, without the guards."""
         at = [i for i, sign in enumerate(text) if sign != guard] + [len(text)]
         kept = text.replace(guard, "") if guard else text
         own, covered = self._literal.encode_placed([kept], whole=True)[0]
@@ -114,8 +115,8 @@ class ChatTokens:
         spans += [(begin + at[first], begin + at[last]) for first, last in covered]
 
     def _said(self, text: str, messages: Sequence[Mapping[str, Any]]) -> list[Span]:
-        """Where the assistant's turns stand in what a template wrote that does not mark them: each from where it would
-        have begun to say it, or from its own first word, to the control token behind it."""
+        """Finds the assistant's turns in a text whose template does not mark them. Each begins where the model would
+        begin to generate it, or else at its first word, and ends after the next control token."""
         said, after = [], 0
         for i, message in enumerate(messages):
             if message["role"] != "assistant":
@@ -132,8 +133,8 @@ class ChatTokens:
         return said
 
     def _place(self, text: str, messages: Sequence[Mapping[str, Any]], i: int) -> int:
-        """Where a message stands in what the template wrote: where it writes another sign in its place. Raises
-        InputError where what comes before is not the same then."""
+        """Returns the position of a message in the rendered text: where another character appears if it is put in its
+        place. Raises InputError if the text before it changes then."""
         sign = next((sign for sign in map(chr, GUARDS) if sign not in text), "")
         other = [*messages[:i], {**messages[i], "content": sign}, *messages[i + 1 :]]
         before, *found = self.template.render(other).split(sign) if sign else [""]
@@ -143,7 +144,8 @@ class ChatTokens:
 
 
 def _weighed(said: Sequence[Span], messages: Sequence[Mapping[str, Any]]) -> Sequence[Span]:
-    """Those of the assistant's turns that are learnt. Raises InputError where it cannot be told which are whose."""
+    """Returns the spans of the assistant's turns that are trained on. Raises InputError if spans and turns cannot be
+    matched."""
     weights = [one.get("weight", 1) for one in messages if one["role"] == "assistant"]
     if all(weights):
         return said
@@ -154,7 +156,7 @@ def _weighed(said: Sequence[Span], messages: Sequence[Mapping[str, Any]]) -> Seq
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All strings in a message."""
+    """Yields all strings in a message."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""Conversations to learn to answer from: which layout a file has is told by what is inside it.
+"""Reads conversations for training; the layout of a file is recognised by its contents.
 
-Objects of JSON: OpenAI's {"messages": [{"role", "content"}]}, ShareGPT's {"conversations": [{"from", "value"}]},
-Alpaca's {"instruction", "input", "output"} (and self-instruct's, whose "instances" have inputs and outputs), Dolly's
+JSON objects: OpenAI's {"messages": [{"role", "content"}]}, ShareGPT's {"conversations": [{"from", "value"}]}, Alpaca's
+{"instruction", "input", "output"} (and self-instruct's, whose "instances" have inputs and outputs), Dolly's
 {"instruction", "context", "response"}, {"question", "answer"} and {"prompt", "completion" or "response"}. Or lines of a
 table: a question, a TAB and its answer.
 """
@@ -30,21 +30,21 @@ ROLES = {
     "chatgpt": "assistant",
     "model": "assistant",
 }
-TOOLS = ("tool", "function", "function_call", "observation")  # roles of what is no conversation of two
+TOOLS = ("tool", "function", "function_call", "observation")  # roles that only conversations with tools have
 TWO = (
     ("question", "answer"),
     ("prompt", "completion"),
     ("prompt", "response"),
     ("instruction", "output"),
     ("instruction", "response"),
-)  # also headers of tables
+)  # also the headers of tables
 NO_ANSWER, EMPTY, CALLS = "without an answer", "with an empty turn", "with calls of tools"
 
 
 class Message(TypedDict):
     role: Literal["system", "user", "assistant"]
     content: str
-    weight: NotRequired[int]  # 0 of an answer that is read and not learnt
+    weight: NotRequired[int]  # 0 for an answer that is context, but not trained on
 
 
 Conversation = tuple[Message, ...]
@@ -52,11 +52,11 @@ Conversation = tuple[Message, ...]
 
 @dataclass
 class _Taken:
-    """What was read so far, by the layout that it had, and what was left out, by why."""
+    """Counts of the conversations that were read, by layout, and of those that were left out, by reason."""
 
     layouts: Counter[str] = field(default_factory=Counter)
     left: Counter[str] = field(default_factory=Counter)
-    unanswered: int = 0  # conversations whose last turns have no answer
+    unanswered: int = 0  # conversations with turns after the last answer
 
     def notes(self, where: str) -> list[str]:
         told = [f"{where}: {counted(count, 'conversation')} as {layout}" for layout, count in self.layouts.items()]
@@ -69,23 +69,23 @@ class _Taken:
 
 
 def read_conversations(path: str | Path) -> Parts[list[Conversation]]:
-    """The conversations of a file, or of a folder's, in parts as `read_parts` tells them; without a part to validate
-    on, those that begin with the same words are held out together. Raises InputError or MissingError, for a row that
-    is none of the layouts too."""
+    """Reads the conversations of a file or folder, in parts as in `read_parts`; without validation data, conversations
+    with the same first user message are held out together. Raises InputError or MissingError, also for a row in none of
+    the layouts."""
     taken: list[str] = []
     parts = read_parts(path, lambda file: _read(file, taken), kinds=KINDS, key=_asked)
     return replace(parts, notes=(*taken, *parts.notes))
 
 
 def read_asked(path: str | Path) -> dict[str, list[Conversation]]:
-    """Those of a file, or of a folder's test files, by their names, to be measured on. Raises InputError or
+    """Reads the conversations of a file, or of a folder's test files, by name, for measuring. Raises InputError or
     MissingError."""
     return read_tests(path, lambda file: _read(file, []), kinds=KINDS)
 
 
 def messages_of(value: object) -> list[dict[str, Any]]:
-    """Messages that are to be answered, as they come: each has a role, whatever a template knows of, and a text, or
-    calls of tools. Texts in parts become one. Raises InputError."""
+    """Checks messages that are to be answered: each has a role, of any name, and a text or tool calls. A text in
+    several parts is joined. Raises InputError."""
     return [_spoken(json_object(one, "", TURN)) for one in _list(value, "")]
 
 
@@ -114,7 +114,7 @@ def _read(path: Path, notes: list[str]) -> list[Conversation]:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Sequence[Message | None]]]:
-    """The layout and the turns of each row; None stands for one of a tool."""
+    """Yields the layout and the turns of each row; None stands for a turn of a tool."""
     lines = read_lines(path, longest=None)
     first = next(line.strip() for line in lines if line.strip())
     if kind_of(path) == ".json" or first == "[" or first.replace(" ", "").startswith("[{"):
@@ -142,7 +142,7 @@ def _table(path: Path, lines: list[str]) -> Iterator[tuple[str, Sequence[Message
 
 
 def _objects(row: object, where: str) -> Iterator[tuple[str, Sequence[Message | None]]]:
-    """The conversations of one object: of self-instruct's, one an instance."""
+    """Yields the conversations of one object: for self-instruct, one for each instance."""
     row = json_object(row, where, FIX)
     for key in ("messages", "conversations"):
         if key in row:
@@ -173,7 +173,7 @@ def _objects(row: object, where: str) -> Iterator[tuple[str, Sequence[Message | 
 
 
 def _kept(turns: Sequence[Message | None], layout: str, taken: _Taken) -> Conversation | None:
-    """The turns as far as the last answer; None of a conversation that is left out."""
+    """Returns the turns up to the last answer; None if the conversation is left out."""
     whole = [one for one in turns if one is not None]
     answers = (i for i, one in enumerate(whole, 1) if one["role"] == "assistant" and one.get("weight", 1))
     answered = max(answers, default=0)
@@ -190,7 +190,7 @@ def _kept(turns: Sequence[Message | None], layout: str, taken: _Taken) -> Conver
 
 
 def _turn(value: object, where: str) -> Message | None:
-    """A message, by either pair of names; None of one that a tool has part in. Raises InputError."""
+    """Returns a message, with either pair of key names; None if a tool takes part in it. Raises InputError."""
     one = json_object(value, where, TURN)
     name = one.get("role", one.get("from"))
     if name in TOOLS or one.get("tool_calls") or one.get("function_call"):
@@ -202,7 +202,7 @@ def _turn(value: object, where: str) -> Message | None:
 
 
 def _message(role: Any, content: object, where: str) -> Message:
-    if isinstance(content, list):  # of OpenAI's parts, where all are texts
+    if isinstance(content, list):  # OpenAI's content parts, if all are texts
         parts = [one.get("text") if isinstance(one, dict) and one.get("type") == "text" else None for one in content]
         content = "".join(map(str, parts)) if None not in parts else content
     if not isinstance(content, str):
@@ -215,7 +215,7 @@ def _pair(question: str, answer: str) -> tuple[Message, Message]:
 
 
 def _sides(asked: object, answered: object, where: str) -> list[Message | None]:
-    """A prompt and its completion, each a text or a list of messages."""
+    """Returns the turns of a prompt and its completion, each a text or a list of messages."""
     sides: list[Message | None] = []
     for role, side in (("user", asked), ("assistant", answered)):
         sides += [_turn(one, where) for one in side] if isinstance(side, list) else [_message(role, side, where)]
@@ -223,7 +223,7 @@ def _sides(asked: object, answered: object, where: str) -> list[Message | None]:
 
 
 def _instructed(row: Mapping[str, Any], where: str) -> tuple[Message, Message]:
-    """An instruction, below it the input where there is one, and the output."""
+    """Returns an instruction, followed by its input if there is one, and the output."""
     said = {"input": "", "output": "", **row}
     values = [said["instruction"], "" if said["input"] is None else said["input"], said["output"]]
     texts = [_message("user", value, where)["content"] for value in values]
@@ -231,7 +231,7 @@ def _instructed(row: Mapping[str, Any], where: str) -> tuple[Message, Message]:
 
 
 def _history(row: Mapping[str, Any], where: str) -> Iterator[Message]:
-    """The turns before an instruction."""
+    """Yields the turns before an instruction."""
     earlier = row.get("history") or []
     known = isinstance(earlier, list) and all(isinstance(one, list) and len(one) == 2 for one in earlier)
     if not known:

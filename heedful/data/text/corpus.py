@@ -1,5 +1,5 @@
-"""Parallel text that a model is trained and measured on: pairs as `heedful.data.text.reading` reads them, and what of
-them is held out."""
+"""The parallel text that a translator is trained and measured on: the pairs that `heedful.data.text.reading` reads,
+split into training pairs and held-out pairs."""
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,25 +16,25 @@ from heedful.data.text.pairs import Origin, Pairs, joined
 from heedful.data.text.reading import Read, of_way, read_whole, two_sides
 from heedful.errors import InputError, counted
 
-HELD_SHARE, HELD_MOST = 0.02, 2000  # of the pairs, for validation and again for test
-MOST_TOLD = 8  # files of which it is told how each was read
+HELD_SHARE, HELD_MOST = 0.02, 2000  # share and most pairs, for validation, and again for a test
+MOST_TOLD = 8  # files for which the notes say how they were read
 
 
 @dataclass(frozen=True)
 class Corpus(Parts[Pairs]):
-    """What a translator is trained and measured on, and its two languages."""
+    """The data that a translator is trained and measured on, and its two languages."""
 
     source: str = field(kw_only=True)
     target: str = field(kw_only=True)
-    other_way: str = field(default="", kw_only=True)  # the options that ask for the other direction
-    taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines that tell which files were read, and how
-    directions: tuple[Direction, ...] = field(default=(), kw_only=True)  # where there are several
-    # How often an epoch has what comes from there, if not once.
+    other_way: str = field(default="", kw_only=True)  # the options for the other direction
+    taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines about which files were read, and how
+    directions: tuple[Direction, ...] = field(default=(), kw_only=True)  # if there are several
+    # How often an epoch repeats the pairs of an origin, if not once.
     weights: Mapping[Origin, float] = field(default_factory=dict, kw_only=True)
 
     @property
     def held_out(self) -> str:
-        """The fingerprint of all pairs that are not trained on, in whatever order they come."""
+        """The fingerprint of all pairs that are not trained on, independent of their order."""
         parts = (self.valid, *self.tests.values())
         pairs = sorted(chain.from_iterable(zip(part.source, part.target, strict=True) for part in parts))
         return sha256("\0".join(chain.from_iterable(pairs)).encode()).hexdigest()
@@ -49,13 +49,12 @@ def read_parallel(
     valid: Sequence[str] = (),
     test: Sequence[str] = (),
 ) -> Corpus:
-    """Read the pairs in `path`, whatever `read_whole` reads; and in place of what it says to validate and to test on,
-    the paths `valid`, as one, and `test`, each as a test of its own, but two files of two sides as one.
+    """Reads the pairs in `path`, as `read_whole` does. The paths `valid`, joined, replace its validation data, and the
+    paths `test` its tests: each is a test, but two files of two sides are one.
 
-    Where there is no validation text, about 2 % of the training pairs (at least 1, at most 2000) are held
-    out, and as many for a test if there is none either. A hash of the lower-cased source decides: all
-    translations of one sentence stay on one side, and every machine chooses the same.
-    Raises InputError or MissingError.
+    Without validation data, about 2 % of the training pairs (at least 1, at most 2000) are held out, and as many for a
+    test if there is none either. A hash of the lower-cased source decides: all translations of one sentence stay on one
+    side, and every machine chooses the same. Raises InputError or MissingError.
     """
     read = read_whole(path, source=source, target=target, tag=tag)
     apart = list[Path]()
@@ -77,7 +76,7 @@ def read_parallel(
 
 
 def _read_apart(paths: Sequence[str], like: Read, source: str | None, target: str | None, tag: str) -> Read:
-    """What is kept apart from what is trained on, in the languages of that. Raises InputError or MissingError."""
+    """Reads validation or test data, in the languages of the training data. Raises InputError or MissingError."""
     said = _said(like.taken.source, like.taken.target)
     read = read_whole(paths, source=source or said[0], target=target or said[1], tag=tag)
     if not len(read.train) or read.valid is not None or read.tests:
@@ -93,13 +92,13 @@ def read_to_score(
     target: str | None = None,
     tag: str = "",
 ) -> Corpus:
-    """The same pairs for a translator that is measured on them. Where no file is called a test, all pairs are one, or
-    those of the validation text if there is one; but where what `read_parallel` holds out is, by its fingerprint,
-    what was held out for the training, it is that. Raises InputError or MissingError."""
+    """Reads the pairs that a translator is measured on. If no file is named test, the validation data are the test, or
+    else all pairs; but if the pairs that `read_parallel` would hold out were held out in training, by their
+    fingerprint, they are. Raises InputError or MissingError."""
     read = read_whole(path, source=source, target=target, tag=tag, tests_alone=True)
     none = read.train.rows([])
     if read.valid is None and not read.tests:
-        with suppress(InputError):  # of what is too little to hold anything out
+        with suppress(InputError):  # too few pairs to hold any out
             if was_held_out((corpus := _corpus(read)).held_out):
                 return corpus
     if read.tests and not len(read.train):
@@ -111,7 +110,7 @@ def read_to_score(
 
 
 def _corpus(read: Read) -> Corpus:
-    """Hold out what is not among the parts, and note what a person should know."""
+    """Holds out the parts that are missing, and collects notes for the user."""
     train, valid, tests, taken = read.train, read.valid, read.tests, read.taken
     lines = list(read.notes)
     for part in (train, valid, *tests.values()):
@@ -151,7 +150,7 @@ def _corpus(read: Read) -> Corpus:
 
 
 def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:
-    """What other data of the same languages are to be read as: None, where the name of a column is none, and of several
+    """Returns the languages for reading further data: None where a column's name is not a language, or with several
     directions."""
     return (None, None) if corpus.directions else _said(corpus.source, corpus.target)
 
@@ -162,8 +161,8 @@ def _said(*names: str) -> tuple[str | None, str | None]:
 
 
 def _read_synthetic(path: str, like: Corpus) -> Read:
-    """In the languages of a corpus, or by columns that say which is the source; of a corpus of several directions, in
-    some of these. Raises InputError."""
+    """Reads pairs in the languages of a corpus, or by columns named source and target; for a corpus of several
+    directions, in some of these. Raises InputError."""
     source, target = languages_said(like)
     if source and target:
         with suppress(InputError):
@@ -186,9 +185,9 @@ def _read_synthetic(path: str, like: Corpus) -> Read:
 
 
 def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0) -> Corpus:
-    """The same with pairs to train on that models wrote, in files as `read_whole` takes them: none of these is held
-    out, and those of which a side is held out already are left out. An epoch has the other pairs `originals` times.
-    Raises InputError or MissingError."""
+    """Adds training pairs that models wrote, from files as in `read_whole`. None of these is held out, and pairs with a
+    side that is held out already are left out. An epoch repeats the other pairs `originals` times. Raises InputError or
+    MissingError."""
     if not paths:
         return corpus
     found = [_read_synthetic(path, corpus) for path in paths]
@@ -210,7 +209,7 @@ def with_synthetic(corpus: Corpus, paths: Sequence[str], originals: float = 1.0)
 
 
 def without_held(corpus: Corpus, like: Corpus) -> Corpus:
-    """The same without the training pairs of which a side is held out in another corpus. Raises InputError."""
+    """Returns the corpus without training pairs of which a side is held out in `like`. Raises InputError."""
     kept = _not_held(corpus.train, like)
     if not (left_out := len(corpus.train) - len(kept)):
         return corpus
@@ -219,11 +218,11 @@ def without_held(corpus: Corpus, like: Corpus) -> Corpus:
 
 
 def _not_held(pairs: Pairs, corpus: Corpus) -> list[int]:
-    """The numbers of the pairs of which no side is held out in a corpus. Raises InputError where there is none."""
+    """Returns the indices of the pairs of which no side is held out in a corpus. Raises InputError if there is none."""
     held = [corpus.valid, *corpus.tests.values()]
     sources = {_key(text) for part in held for text in part.source}
     targets = {_key(text) for part in held for own in part.references for text in own}
-    if corpus.directions:  # any side of what is held out may be any side of these
+    if corpus.directions:  # a held-out side may be the source or the target here
         sources = targets = sources | targets
     both = enumerate(zip(pairs.source, pairs.references, strict=True))
     kept = [i for i, (one, others) in both if _key(one) not in sources and targets.isdisjoint(map(_key, others))]
@@ -233,7 +232,7 @@ def _not_held(pairs: Pairs, corpus: Corpus) -> list[int]:
 
 
 def _with_weight(line: str, weights: Mapping[Origin, float]) -> str:
-    """What is told of a file, with how often an epoch has it, where that is not once."""
+    """Adds to the line about a file how often an epoch repeats it, if not once."""
     for (file, way), weight in weights.items():
         if line.startswith((f"{file}:", f"{file} + ")) and (way is None or line.endswith(f" ({in_words([way])})")):
             return f"{line}, {weight:g} times in each epoch"
@@ -241,7 +240,7 @@ def _with_weight(line: str, weights: Mapping[Origin, float]) -> str:
 
 
 def by_direction(tests: Mapping[str, Pairs]) -> Iterator[tuple[str, Pairs]]:
-    """The tests, of several directions one for each."""
+    """Yields the tests; a test of several directions gives one for each."""
     for name, part in tests.items():
         if not part.directions:
             yield name, part
@@ -250,7 +249,7 @@ def by_direction(tests: Mapping[str, Pairs]) -> Iterator[tuple[str, Pairs]]:
 
 
 def _without_turned(train: Pairs, held: Sequence[Pairs]) -> tuple[Pairs, int]:
-    """The pairs without those that are held out the other way round, and how many those were."""
+    """Returns the pairs without those that are held out the other way round, and the number that was removed."""
     known = {(_key(two), _key(one)) for part in held for one, two in zip(part.source, part.target, strict=True)}
     both = enumerate(zip(train.source, train.target, strict=True))
     kept = [i for i, (one, two) in both if (_key(one), _key(two)) not in known]
@@ -262,7 +261,8 @@ def _key(text: str) -> str:
 
 
 def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:
-    """`count` parts and the rest, all pairs of one source together; of several directions, all that share a text."""
+    """Returns `count` held-out parts and the rest. All pairs with one source stay together; with several directions,
+    all pairs that share a text."""
     groups: dict[str, list[int]] = {}
     for i, key in enumerate(_connected(pairs) if pairs.directions else map(_key, pairs.source)):
         groups.setdefault(key, []).append(i)
@@ -277,8 +277,8 @@ def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:
 
 
 def _connected(pairs: Pairs) -> list[str]:
-    """Of each pair a text that is the same for all that are connected by shared texts: as a sentence in one language is
-    by its translations into others, in whatever order the pairs stand."""
+    """Returns a text for each pair that is the same for all pairs connected by shared texts, such as a sentence and its
+    translations into several languages. It does not depend on the order of the pairs."""
     above: dict[str, str] = {}
 
     def root(text: str) -> str:

@@ -1,4 +1,4 @@
-"""From which language to which pairs are: said beside a path ("memory.tmx:en>de,en>fr"), or in two columns."""
+"""The directions of pairs: given with a path ("memory.tmx:en>de,en>fr"), or in two columns."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ SIDES = (("source_lang", "src_lang", "source_language"), ("target_lang", "tgt_la
 
 
 def said_in(text: str) -> tuple[str, list[Direction]]:
-    """A path and its weight without the directions that are said between them, and these."""
+    """Separates a path with its weight from the directions between them, and returns both."""
     found = _SAID.search(text)
     if found is None:
         return text, []
@@ -26,7 +26,7 @@ def said_in(text: str) -> tuple[str, list[Direction]]:
 
 
 class LanguageColumns(NamedTuple):
-    """The columns or keys, by their numbers, of a source, a target, and of the languages that they are in."""
+    """The indices of the columns or keys of the source, the target, and their languages."""
 
     source: int
     target: int
@@ -35,7 +35,7 @@ class LanguageColumns(NamedTuple):
 
 
 def language_columns(names: Sequence[str]) -> LanguageColumns | None:
-    """Those of a table whose rows say their languages; None of another."""
+    """Returns the columns of a table whose rows name their languages; None for other tables."""
     plain = [name.strip().lower() for name in names]
     told = [next((plain.index(word) for word in words if word in plain), None) for words in SIDES]
     rest = [name if i not in told else "" for i, name in enumerate(names)]
@@ -51,13 +51,13 @@ def in_words(directions: Iterable[Direction]) -> str:
 
 
 class OneDirection:
-    """The direction that is asked for; that of the first pair, where none is."""
+    """The direction that is asked for, or that of the first pair if none is."""
 
     def __init__(self, asked: Direction) -> None:
         self.found, self.any = None if asked == (SOURCE, TARGET) else asked, asked == (SOURCE, TARGET)
 
     def has(self, languages: tuple[object, object], where: str) -> bool:
-        """Whether a row is of it. Raises InputError for another, where none is asked for."""
+        """Whether a row has this direction. Raises InputError for another one if none is asked for."""
         own = said_languages(languages, where)
         self.found = self.found or own
         if self.any and own != self.found:
@@ -68,7 +68,7 @@ class OneDirection:
 
 
 def said_languages(languages: tuple[object, object], where: str) -> Direction:
-    """Raises InputError where one is left out."""
+    """Returns the direction of a row. Raises InputError if a language is missing."""
     one, other = (language.strip() if isinstance(language, str) else "" for language in languages)
     if not one or not other:
         raise InputError("a row that does not say its languages, as others do", where=where, fix="fill in both")

@@ -1,4 +1,4 @@
-"""Running text to learn to continue: documents, and their split into training, validation and tests."""
+"""Text for language models: documents, and their split into training, validation and test data."""
 
 from pathlib import Path
 
@@ -6,19 +6,19 @@ from heedful.data.lines import json_items, json_lines, read_lines, sanitise
 from heedful.data.parts import Notes, Parts, entries, kind_of, learnt_too, sorted_in, stems
 from heedful.errors import InputError, MissingError
 
-MARKED_UP = (".csv", ".tsv", ".html", ".htm", ".xml")  # files of more than running text
-SHARE = 10  # where nothing is given to validate on, the last of so many parts is held out
+MARKED_UP = (".csv", ".tsv", ".html", ".htm", ".xml")  # files with more than running text
+SHARE = 10  # without validation data, the last of SHARE parts is held out
 
 
-Documents = Parts[list[str]]  # of a language model
+Documents = Parts[list[str]]  # for a language model
 
 
 def read_documents(path: str | Path) -> Documents:
-    """A .txt file is one document, a .jsonl file one a line (its "text"), a .json file a list of such objects; each may
-    be .gz; a folder holds several .txt and .jsonl files.
+    """Reads a .txt file as one document, a .jsonl file as one a line (its "text"), a .json file as a list of such
+    objects; each may be .gz; a folder may hold several .txt and .jsonl files.
 
-    In a folder, files named train*, valid* (val, dev) and test* are the parts. Without a part to validate on, the last
-    tenth is held out: of the documents, or of the text where there is but one. Raises InputError or MissingError.
+    In a folder, files named train*, valid* (val, dev) and test* are the parts. Without validation data, the last tenth
+    of the documents is held out, or of the text if there are fewer than 20. Raises InputError or MissingError.
     """
     path = Path(path)
     if not path.is_dir():
@@ -42,8 +42,8 @@ def read_documents(path: str | Path) -> Documents:
 
 
 def read_text(path: str | Path) -> list[str]:
-    """The documents of one file, or of a folder's test files; where none is so called, of those to validate on, or else
-    of all. Raises InputError or MissingError."""
+    """Reads the documents of a file, or of a folder's test files; if it has none, its validation files, or else all.
+    Raises InputError or MissingError."""
     path = Path(path)
     if not path.is_dir():
         return _read(path)

@@ -1,5 +1,5 @@
-"""Texts that are not in UTF-8: they are read where only one encoding that is usual for their language makes words of
-them, which is said."""
+"""Reads texts that are not in UTF-8, if just one encoding that is usual for their language decodes them into words. The
+result names that encoding."""
 
 import re
 from pathlib import Path
@@ -9,8 +9,8 @@ from heedful.data.text.quality.languages import SURE, identifier
 from heedful.errors import InputError
 
 LOOKED_AT = 1 << 18  # bytes
-JUDGED = 5000  # characters, of the cells that are not ASCII alone
-# What texts of a language are in, if not in UTF-8, by its code.
+JUDGED = 5000  # characters, of the cells with more than ASCII
+# The encodings that texts of a language usually have, if not UTF-8, by its code.
 _WESTERN = "ca da de en es fi fr gl id is it nb nl nn no pt sv"
 _CENTRAL = "bs cs hr hu pl ro sk sl"
 _CYRILLIC = "be bg kk mk ru sr uk"
@@ -29,7 +29,7 @@ USUAL: dict[str, tuple[str, ...]] = {
     "ko": ("cp949",),
     "zh": ("gb18030", "big5"),
 }
-# A control, a sign inside a word, or a capital behind a small letter: they were letters in another encoding.
+# Signs of a wrong encoding: control characters, symbols inside words, capitals after small letters.
 _LETTER = "[A-Za-z\u00c0-\u04ff]"
 _BROKEN = re.compile(
     f"[\x80-\x9f]|(?<={_LETTER})[^\\w\\s\x00-\x7f\u2018\u2019\u2013\u2014\u00b4\u00b7](?={_LETTER})"
@@ -38,8 +38,8 @@ _BROKEN = re.compile(
 
 
 def read_encoded_lines(path: Path) -> tuple[list[str], str]:
-    """The lines of a file, and what it is encoded in, where that is not UTF-8. Raises InputError, where it is not sure
-    with a command that converts; or MissingError."""
+    """Reads the lines of a file, and returns its encoding too ("" for UTF-8). Raises MissingError, or InputError, with
+    a command for conversion if the encoding is uncertain."""
     mark = next((name for mark, name in MARKS if read_beginning(path, 4).startswith(mark)), "")
     try:
         return read_lines(path), mark
@@ -56,7 +56,7 @@ def read_encoded_lines(path: Path) -> tuple[list[str], str]:
 
 
 def likely_encodings(data: bytes) -> list[str]:
-    """The encodings that a text may be in: of those that make the same of it, the first."""
+    """Returns the encodings that a text may have; of several that decode it to the same text, only the first."""
     sample = data[:LOOKED_AT]
     sample = sample[: sample.rfind(b"\n") + 1] or sample
     found: dict[str, str] = {}

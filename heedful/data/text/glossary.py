@@ -1,9 +1,9 @@
-"""Terms and how they are to be translated, and where a text has them, inflected or not.
+"""Glossaries: terms and their translations, and where a text contains the terms, inflected or not.
 
-A term is found by whole words. Two words are the same where they are alike but for capitals, or where they have one
-stem, by Snowball's rules for the language (Porter 2001), and lengths that hardly differ; in a language without such
-rules, or of a term in CAPITALS (IT, US), only where they are alike. Longer terms come before shorter ones, of as long
-ones what is written as the text has it, and no word is in two.
+A term is found by whole words. Two words match if they are equal except for capitals, or if they have the same stem, by
+Snowball's rules for the language (Porter 2001), and similar lengths; without such rules, or if the term is in CAPITALS
+(IT, US), only if they are equal. Longer terms take precedence over shorter ones, then exact spelling, and no word
+belongs to two terms.
 """
 
 import json
@@ -27,11 +27,11 @@ from heedful.data.text.rows import read_rows
 from heedful.data.text.term_tables import FIX, table_of, table_terms
 from heedful.errors import InputError, counted
 
-OR = "|"  # parts forms of a target
+OR = "|"  # separates the forms of a target
 LOOKED_AT = 4096  # bytes
-ENDING = 4  # letters that inflection may add, or take away
+ENDING = 4  # letters that inflection may add or remove
 WORD = re.compile(r"\w+")
-BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # words of a term
+BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # allowed between the words of a term
 STEMMERS = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
     "eo": "esperanto", "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish",
@@ -43,7 +43,7 @@ STEMMERS = {
 
 
 class Term(NamedTuple):
-    """A term, and the forms of which its translation is to have one."""
+    """A term, and the forms of which its translation must contain one."""
 
     source: str
     forms: tuple[str, ...]
@@ -59,7 +59,8 @@ class FoundTerm(NamedTuple):
 
 @dataclass
 class _Stems:
-    """The terms of which these are all stems, each with its words; and what other stems may come after."""
+    """A node in a tree of stems: the terms that end here, with their words, and the nodes of the stems that may
+    follow."""
 
     terms: list[tuple[list[str], Term]] = field(default_factory=list)
     after: "dict[str, _Stems]" = field(default_factory=dict)
@@ -67,14 +68,14 @@ class _Stems:
 
 @dataclass(frozen=True)
 class Glossary:
-    """Terms of a `language`, as it is called where texts are read."""
+    """The terms of a `language`, with its name as the readers of texts know it."""
 
     terms: tuple[Term, ...]
     language: str = SOURCE
-    left_out: int = 0  # rows of a table without a term, or without a translation, that is to be used
+    left_out: int = 0  # rows of a table without a usable term, or without a usable translation
 
     def find(self, text: str) -> list[FoundTerm]:
-        """The terms that a text has, in its order."""
+        """Returns the terms in a text, in order."""
         words = [*_words(text)]
         keys = [self.stem(text[begin:end]) for begin, end in words]
         found, taken = list[FoundTerm](), set[int]()
@@ -89,7 +90,7 @@ class Glossary:
         return sorted(found, key=lambda one: one.begin)
 
     def _from(self, keys: Sequence[str], place: int) -> Iterator[tuple[range, list[tuple[list[str], Term]]]]:
-        """The words from a place on that terms may be, by their stems, and these terms."""
+        """Yields the spans of words from a position on that may be terms, by their stems, and these terms."""
         node = self._by_stems
         for end in range(place, len(keys)):
             if (after := node.after.get(keys[end])) is None:
@@ -111,11 +112,11 @@ class Glossary:
 
     @cached_property
     def stem(self) -> Callable[[str], str]:
-        """The stem of a word, in small letters; a word as it is, in a language without rules."""
+        """Returns the stem of a word, in lower case; in a language without rules, the word in lower case."""
         code = meaning(self.language)
         if code not in STEMMERS:
             return str.lower
-        import snowballstemmer  # only who has a glossary waits for it
+        import snowballstemmer  # imported only for a glossary
 
         stem = snowballstemmer.stemmer(STEMMERS[code]).stemWord
         return lru_cache(1 << 16)(lambda word: stem(word.lower()))
@@ -132,15 +133,15 @@ class Glossary:
 
 
 def _unlike(words: list[str], own: list[str]) -> tuple[bool, bool]:
-    """What a text has beside a term that it is found as: less where only capitals differ, least where nothing does."""
+    """Sort key for how a text differs from a term: least if equal, less if only capitals differ."""
     return [word.lower() for word in words] != [word.lower() for word in own], words != own
 
 
 def glossary_of(
     terms: Iterable[tuple[str, str | Sequence[str]]], *, language: str = SOURCE, where: str = ""
 ) -> Glossary:
-    """A glossary of terms and their translations, of which a "|" parts several forms. Of a term that comes twice, all
-    forms are allowed. Raises InputError for a term of no word, or without a translation."""
+    """Makes a glossary of terms and translations; "|" separates several forms. If a term occurs twice, the forms are
+    joined. Raises InputError for a term without a word, or without a translation."""
     forms: dict[str, list[str]] = {}
     for source, target in terms:
         texts = [target] if isinstance(target, str) else target
@@ -159,7 +160,7 @@ def glossary_of(
 
 
 def entries_in(text: str, *, where: str = "") -> list[tuple[str, str]]:
-    """Of a text, a term, a TAB and its translation in each line. Raises InputError."""
+    """Parses a text with a term, a TAB and its translation in each line. Raises InputError."""
     made = []
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         if line.strip():
@@ -172,8 +173,8 @@ def entries_in(text: str, *, where: str = "") -> list[tuple[str, str]]:
 
 
 def read_glossary(path: str | Path, *, source: str = SOURCE, target: str = TARGET) -> Glossary:
-    """The terms in a file: a table (TSV, CSV, Excel), whose first line may name the languages; TBX, or the XML of
-    MultiTerm; an object of JSON; or any other file that `heed train --data` reads. `source` and `target` are languages.
+    """Reads the terms in a file: a table (TSV, CSV, Excel), whose first line may name the languages; TBX, or the XML of
+    MultiTerm; a JSON object; or any other file that `heed train --data` reads. `source` and `target` are languages.
     Raises InputError or MissingError."""
     path = Path(path)
     if first_element(read_beginning(path, LOOKED_AT)) in ROOTS:
@@ -188,10 +189,11 @@ def read_glossary(path: str | Path, *, source: str = SOURCE, target: str = TARGE
 
 
 def _mapping(path: Path) -> dict[str, str] | None:
-    """What a JSON file has that is one object of texts, such as {"dog": "Hund"}; None of another file."""
+    """Returns the contents of a JSON file that is one object of texts, such as {"dog": "Hund"}; None for other
+    files."""
     if kind_of(path) != ".json":
         return None
-    with suppress(ValueError, RecursionError):  # whoever reads it otherwise says what is wrong
+    with suppress(ValueError, RecursionError):  # the reader that is tried next reports the error
         whole = json.loads(read_bytes(path))
         if isinstance(whole, dict) and whole and all(isinstance(each, str) for each in whole.values()):
             return whole
@@ -199,7 +201,7 @@ def _mapping(path: Path) -> dict[str, str] | None:
 
 
 def _words(text: str) -> Iterator[tuple[int, int]]:
-    """Where the words are; of a script without spaces each character is one."""
+    """Yields the spans of the words; in scripts without spaces, each character is a word."""
     for run in WORD.finditer(text):
         begin = run.start()
         for place in range(run.start(), run.end()):

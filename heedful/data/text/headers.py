@@ -1,4 +1,4 @@
-"""What the first line of a table says of its columns: which languages they are in, or which is the source."""
+"""Interprets the header of a table: which languages its columns are in, or which is the source."""
 
 import functools
 import re
@@ -12,7 +12,7 @@ SIDES = {
     "target": "target tgt trg output translation reference summary highlights tldr ziel zieltext zielsprache "
     "übersetzung cible traduction destino traducción destinazione traduzione tradução doel vertaling",
 }
-# Whose names in each other are known too, such as Deutsch and allemand.
+# Languages whose names are known in each other too, such as Deutsch and allemand.
 WELL_KNOWN = (
     "ar bg cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv nl no pl pt ro ru sk sl sv th tr uk vi zh"
 )
@@ -20,8 +20,9 @@ WELL_KNOWN = (
 
 @functools.cache
 def _languages() -> dict[str, str]:
-    """The code of each language, by its codes and its names in English and, of some, in each other; in lower case."""
-    from babel import Locale  # only who reads a table waits for it
+    """The code of each language by its codes and its English name, and for some by their names in each other; in lower
+    case."""
+    from babel import Locale  # slow to import
     from babel.core import get_global
 
     english = {str(code): str(name) for code, name in Locale("en").languages.items()}
@@ -35,15 +36,15 @@ def _languages() -> dict[str, str]:
 
 @functools.cache
 def _territories() -> frozenset[str]:
-    """What regions are called in English, in lower case."""
+    """The English names of regions, in lower case."""
     from babel import Locale
 
     return frozenset(str(name).lower() for name in Locale("en").territories.values())
 
 
 def meaning(name: str) -> str | None:
-    """The code of the language that `name` names ("German", "Deutsch", "de", "de-AT", "German_Germany" and "German
-    (Austria)" are "de"), or "source" or "target" ("Source text"); None of what names neither."""
+    """Returns the code of the language that `name` names ("German", "Deutsch", "de", "de-AT", "German_Germany" and
+    "German (Austria)" are "de"), or "source" or "target" ("Source text"); else None."""
     plain = re.sub(r"\s*\([^()]*\)$|(?<=\w\w\w)[ _](?:text|sentence|segment|term)$", "", name.strip().lower())
     for side, words in SIDES.items():
         if plain in words.split():
@@ -58,13 +59,14 @@ def meaning(name: str) -> str | None:
 
 
 def is_header(cells: Sequence[str]) -> bool:
-    """Whether two of the cells name two languages, or the two sides: what hardly a pair of texts does."""
+    """Whether two of the cells name two languages, or the two sides; a pair of texts hardly ever does."""
     found = [meaning(cell) for cell in cells if len(cell) < 40]
     return len({each for each in found if each}) >= 2
 
 
 def column_of(name: str, cells: Sequence[str]) -> int | None:
-    """The number, from 0, of the one column that a name stands for: by its letters, or else by what both mean."""
+    """Returns the index of the one column that a name stands for: by its spelling, or else by its meaning. None if
+    there is none, or several."""
     plain = [cell.strip().lower() for cell in cells]
     if name.strip().lower() in plain:
         return plain.index(name.strip().lower())
@@ -74,16 +76,16 @@ def column_of(name: str, cells: Sequence[str]) -> int | None:
 
 
 def two_of(cells: Sequence[str], source: int | None = None, target: int | None = None) -> tuple[int, int] | None:
-    """The numbers of the two columns that a header leaves no choice of, where one of them may be known: of the source
-    and the target, or of the only two languages in their order."""
+    """Returns the indices of two columns if the header leaves no choice (one of them may be known): the source and the
+    target, or the only two languages in order. Else None."""
     named = {each: i for i, each in reversed([*enumerate(map(meaning, cells))]) if each}
     asked = [named.get(side) if one is None else one for side, one in (("source", source), ("target", target))]
     return filled(asked, sorted(i for each, i in named.items() if each not in SIDES))
 
 
 def filled(asked: Sequence[Each | None], found: Sequence[Each]) -> tuple[Each, Each] | None:
-    """The source and the target that are asked for, of which None is what is left of those that were found, in their
-    order. None where these leave a choice."""
+    """Completes the source and the target: each that is None becomes what is left of `found`, in order. Returns None if
+    that leaves a choice."""
     rest = [one for one in found if one not in asked]
     if None in asked and len(rest) != asked.count(None):
         return None

@@ -1,11 +1,12 @@
-"""What people, or a rule, think of answers to a prompt: which is the best, which comes next, which are alike.
+"""Judgements of people, or of a rule, on answers to a prompt: which is the best, which comes next, which are equal.
 
 A line of a file is a judgement: {"prompt": ..., "candidates": ["...", "..."], "order": [[1], [0, 2]], "who": "...",
-"when": "..."}. The order names candidates by their numbers from 0, in groups of alike ones, the best first; those that
-are not in it were not judged, and an empty one was passed over. A prompt is a text, or a list of messages.
+"when": "..."}. The order names candidates by their numbers from 0, in groups of equal ones, the best first; candidates
+that are missing from it were not judged, and with an empty order the prompt was skipped. A prompt is a text, or a list
+of messages.
 
-Preferences in TRL's layouts ("prompt", "chosen" and "rejected", each a text or messages, the prompt perhaps inside the
-two, or by another name in `ASKED`) and UltraFeedback's ("instruction" and "completions" with scores) are read too.
+Preferences in TRL's layouts ("prompt", "chosen" and "rejected", each a text or messages; the prompt may be part of the
+two, or have another name in `ASKED`) and UltraFeedback's ("instruction" and "completions" with scores) are read too.
 """
 
 import json
@@ -23,14 +24,14 @@ from heedful.errors import InputError
 KINDS = (".jsonl", ".json")
 EXAMPLE = 'write {"prompt": "...", "candidates": ["...", "..."], "order": [[1], [0]]} on each line'
 MESSAGES = 'messages are [{"role": "user", "content": "..."}, ...]'
-ASKED = ("prompt", "question", "instruction", "input", "query")  # names of what is asked, the first that is there
-SCORES = ("overall_score", "fine-grained_score", "score")  # UltraFeedback's of a completion, the first that is there
+ASKED = ("prompt", "question", "instruction", "input", "query")  # names of the prompt; the first that exists counts
+SCORES = ("overall_score", "fine-grained_score", "score")  # UltraFeedback's scores; the first that exists counts
 
 
 @dataclass(frozen=True)
 class Judgement:
     """`prompt` is a text, or a conversation as the JSON list of its messages. `order`: numbers of candidates in groups
-    of alike ones, the best group first; empty where the prompt was passed over."""
+    of equal ones, the best group first; empty if the prompt was skipped."""
 
     prompt: str
     candidates: tuple[str, ...]
@@ -40,7 +41,7 @@ class Judgement:
 
     @property
     def ranks(self) -> list[int]:
-        """Of each candidate: 0 is the best, alike ones share theirs; -1: it was not judged."""
+        """The rank of each candidate: 0 is the best, equal ones share a rank; -1: not judged."""
         found = [-1] * len(self.candidates)
         for rank, group in enumerate(self.order):
             for number in group:
@@ -53,18 +54,18 @@ class Judgement:
         return len(self.order) > 1
 
     def pairs(self) -> list[tuple[int, int]]:
-        """The numbers of a better and a worse candidate, for every two that differ."""
+        """Returns the numbers of the better and the worse candidate, for every two that differ."""
         groups = combinations(self.order, 2)
         return [(better, worse) for above, below in groups for better in above for worse in below]
 
     def record(self) -> dict[str, Any]:
-        """As it stands in a file."""
+        """Returns the judgement as it is written to a file."""
         own = {"prompt": prompt_value(self.prompt), "candidates": list(self.candidates)}
         return own | {"order": [list(group) for group in self.order], "who": self.who, "when": self.when}
 
 
 def prompt_value(prompt: str) -> object:
-    """A prompt as JSON files hold it: a conversation as a list of messages."""
+    """Returns a prompt as JSON files hold it: a conversation as a list of messages."""
     return json.loads(prompt) if is_conversation(prompt) else prompt
 
 
@@ -78,32 +79,32 @@ def is_conversation(prompt: str) -> bool:
 
 
 def order_of(ranks: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The groups of these ranks, which need not follow each other; those below 0 are in none."""
+    """Returns the groups of equal ranks, in ascending order; ranks may have gaps, and those below 0 are left out."""
     kept = sorted({rank for rank in ranks if rank >= 0})
     return tuple(tuple(i for i, own in enumerate(ranks) if own == rank) for rank in kept)
 
 
 def order_by(scores: Sequence[float]) -> tuple[tuple[int, ...], ...]:
-    """The order of candidates by scores, the highest first; equal ones are alike."""
+    """Returns the order of candidates by their scores, the highest first; equal scores form a group."""
     levels = sorted(set(scores), reverse=True)
     return order_of([levels.index(score) for score in scores])
 
 
 def read_judgements(path: str | Path) -> Parts[list[Judgement]]:
-    """The judgements of a file, or of a folder's, that prefer one candidate to another, in parts as `read_parts` tells
-    them; all of one prompt are in one part. Raises InputError or MissingError."""
+    """Reads the judgements of a file or folder that prefer one candidate to another, in parts as `read_parts`; all
+    judgements of a prompt are in one part. Raises InputError or MissingError."""
     notes: list[str] = []
     parts = read_parts(path, lambda file: _deciding(file, notes), kinds=KINDS, key=lambda one: one.prompt)
     return replace(parts, notes=(*notes, *parts.notes))
 
 
 def read_judged(path: str | Path) -> dict[str, list[Judgement]]:
-    """Those of a file, or of a folder's test files, by their names, to be measured on."""
+    """Reads the judgements of a file, or of a folder's test files, by name, for measuring."""
     return read_tests(path, lambda file: _deciding(file, []), kinds=KINDS)
 
 
 def judgements_in(path: Path) -> list[Judgement]:
-    """Every judgement of a file, as it comes. Raises InputError or MissingError."""
+    """Reads every judgement of a file, in order. Raises InputError or MissingError."""
     lines = read_lines(path, longest=None)
     items = json_items(path) if kind_of(path) == ".json" or lines[0].startswith("[") else json_lines(path, lines)
     return [_judgement(row, where) for where, row in items]
@@ -149,13 +150,13 @@ def _ranked(row: Mapping[str, Any], where: str) -> Judgement:
 
 
 def _preferred(row: Mapping[str, Any], where: str) -> Judgement:
-    """TRL's: https://huggingface.co/docs/trl/dataset_formats, preference."""
+    """Reads a preference in TRL's formats: https://huggingface.co/docs/trl/dataset_formats, preference."""
     chosen, rejected, prompt = row["chosen"], row["rejected"], _asked(row)
     if isinstance(chosen, list) and isinstance(rejected, list):
         asked = [] if prompt is None else prompt if isinstance(prompt, list) else [_turn("user", prompt)]
-        before = zip(chosen[:-1], rejected[:-1], strict=False)  # the answers, which may be alike
+        before = zip(chosen[:-1], rejected[:-1], strict=False)  # without the answers, which may be equal
         shared = [one for one, _ in takewhile(lambda two: two[0] == two[1], before)]
-        missing = [one for one in asked if one not in shared]  # a prompt may stand in both sides too
+        missing = [one for one in asked if one not in shared]  # both sides may repeat the prompt
         shared = [] if asked and missing == asked else shared
         begun = [*missing, *shared]
         sides = [_last(side[len(shared) :], where) for side in (chosen, rejected)]
@@ -163,7 +164,7 @@ def _preferred(row: Mapping[str, Any], where: str) -> Judgement:
     if not isinstance(chosen, str) or not isinstance(rejected, str):
         what = '"chosen" and "rejected" are not two texts, nor two lists of messages'
         raise InputError(what, where=where, fix=EXAMPLE)
-    if prompt is None:  # what both begin with, as far as whole words
+    if prompt is None:  # the common prefix, up to a whole word
         pairs = zip(chosen, rejected, strict=False)
         prompt = "".join(one for one, _ in takewhile(lambda two: two[0] == two[1], pairs))
         prompt = prompt[: prompt.rfind(" ")] if " " in prompt else ""
@@ -172,11 +173,11 @@ def _preferred(row: Mapping[str, Any], where: str) -> Judgement:
 
 
 def _asked(row: Mapping[str, Any]) -> object:
-    """What a row asks, below what the system says where it has that; None where it does not say it by itself."""
+    """Returns the prompt of a row, after its system message if there is one; None if the row has no separate prompt."""
     asked = next((row[name] for name in ASKED if row.get(name) is not None), None)
     if not isinstance(asked, str):
         return asked
-    if "prompt" not in row and isinstance(row.get("instruction"), str):  # as of Alpaca, with an input below it
+    if "prompt" not in row and isinstance(row.get("instruction"), str):  # as in Alpaca, with an input below it
         asked = "\n\n".join(
             one for one in (row["instruction"], row.get("input")) if isinstance(one, str) and one.strip()
         )
@@ -185,12 +186,12 @@ def _asked(row: Mapping[str, Any]) -> object:
 
 
 def _of_two(prompt: str, chosen: str, rejected: str) -> Judgement:
-    """The first is the better one; the same text twice is alike."""
+    """Returns a judgement that prefers the first; two equal texts are a tie."""
     return Judgement(prompt, (chosen, rejected), ((0, 1),) if chosen == rejected else ((0,), (1,)))
 
 
 def _scored(row: Mapping[str, Any], where: str) -> Judgement:
-    """UltraFeedback's (Cui et al. 2023): an instruction, and completions with scores."""
+    """Reads a row of UltraFeedback (Cui et al. 2023): an instruction, and completions with scores."""
     made = [one for one in row["completions"] if isinstance(one, dict) and isinstance(one.get("response"), str)]
     key = next((key for key in SCORES if made and all(_is_number(one.get(key)) for one in made)), None)
     if key is None or len(made) < len(row["completions"]):
@@ -215,13 +216,13 @@ def _prompt(value: object, where: str) -> str:
 
 
 def conversation(messages: Iterable[tuple[str, str]]) -> str:
-    """Roles and contents as the prompt of a judgement."""
+    """Returns messages, given as roles and contents, as the prompt of a judgement."""
     turns = [{"role": role, "content": sanitise(content)} for role, content in messages]
     return json.dumps(turns, ensure_ascii=False)
 
 
 def is_message(value: object) -> bool:
-    """Whether it has a role and a content that are texts."""
+    """Whether the value has a role and a content that are texts."""
     return isinstance(value, dict) and all(isinstance(value.get(key), str) for key in ("role", "content"))
 
 
@@ -230,7 +231,7 @@ def _turn(role: str, content: object) -> dict[str, object]:
 
 
 def _last(messages: Sequence[object], where: str) -> str:
-    """What the one message left of a side says."""
+    """Returns the content of the one message that is left of a side. Raises InputError for another number."""
     if len(messages) != 1 or not isinstance(one := messages[0], dict) or not is_message(one):
         what = f"{len(messages)} messages of a side are no part of the prompt, expected one answer"
         raise InputError(what, where=where, fix=MESSAGES)

@@ -1,4 +1,4 @@
-"""Texts with what is to be said of them: a label, several, a number, or which of some choices is right."""
+"""Texts with answers for classifiers: a label, several labels, a number, or the right one of several choices."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ from heedful.data.tables import table_cells
 from heedful.errors import InputError, counted
 
 AnswerKind = Literal["label", "labels", "score", "choice"]
-TABLES = (".tsv", ".csv", ".jsonl", ".txt")  # txt is read as tsv
-COLUMNS = {  # and what else they are called
+TABLES = (".tsv", ".csv", ".jsonl", ".txt")  # .txt is read as .tsv
+COLUMNS = {  # columns, and their other names
     "text": "sentence review content comment tweet message headline sentence1 sentence_a premise",
     "pair": "sentence2 sentence_b hypothesis",
     "label": "class category sentiment topic intent",
     "score": "rating",
 }
-ANSWERS = {"label", "score"}  # of which an example has one, or "labels"; with "choices" the label says which
+ANSWERS = {"label", "score"}  # an example has one of them, or "labels"; with "choices", the label is the right choice
 FASTTEXT = "__label__"
-LONGEST_NAME = 3  # words of what may name a column
-MOST_LABELS, REPEATED = 200, 3  # of lines that begin with a label: how many differ, and how often each comes at least
+LONGEST_NAME = 3  # words in the name of a column
+MOST_LABELS, REPEATED = 200, 3  # lines begin with a label if there are at most so many, each repeated so often
 EXAMPLE = 'write {"text": "...", "label": "..."} on each line'
 
 
@@ -32,7 +32,7 @@ class Example:
     """One of `label`, `labels`, `score` and `choice` (an index of `choices`) is the answer."""
 
     text: str
-    pair: str = ""  # a second text; of a multiple choice, the question
+    pair: str = ""  # a second text; with choices, the question
     label: str = ""
     labels: tuple[str, ...] = ()
     score: float = 0.0
@@ -42,7 +42,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Labelled(Parts[list[Example]]):
-    """What a classifier is trained and measured on, and what it is to answer."""
+    """The data that a classifier is trained and measured on, and the kind of its answers."""
 
     answer: AnswerKind = field(kw_only=True)
 
@@ -51,18 +51,17 @@ def read_labelled(path: str | Path) -> Labelled:
     """Reads a file, or a folder with files named train*, valid* (val, dev) and test*; any may be gzipped.
 
     - .jsonl: objects with "text", perhaps a second text "pair", and one of "label", "labels" (a list), "score" (a
-      number), or "choices" (a list) with the index or the text of the right one as "label", and then perhaps a
-      "question".
-    - .tsv, .txt, .csv: columns text, label or text, pair, label, or the label first where few differ in that column
-      alone; or others under a header of the names text, pair, label, score, or such as sentence and category. The first
-      lines tell what separates them.
-    - .txt, .tsv: lines that begin with a label and a space: where all begin with `__label__`, or with one of few words.
+      number), or "choices" (a list) with the index or the text of the right one as "label", and perhaps a "question".
+    - .tsv, .txt, .csv: columns text, label or text, pair, label, or the label first if only the first column has few
+      different values; or others under a header with the names text, pair, label, score, or others such as sentence
+      and category. The first lines determine the separator.
+    - .txt, .tsv: lines that begin with a label and a space: all with `__label__`, or all with one of few words.
 
-    Without a part to validate on, a tenth of the training examples is held out, chosen by a hash of their text, but of
-    labels that only these have. Raises InputError or MissingError.
+    Without validation data, a tenth of the training examples is held out, by a hash of their text, except those with
+    labels that no other example has. Raises InputError or MissingError.
     """
     answers: dict[Path, AnswerKind] = {}
-    labels: dict[str, list[str]] = {}  # of each file to learn from
+    labels: dict[str, list[str]] = {}  # of each training file
     notes: list[str] = []
 
     def read(file: Path) -> list[Example]:
@@ -90,7 +89,8 @@ def read_labelled(path: str | Path) -> Labelled:
 
 
 def _with_all_labels(train: list[Example], held: list[Example]) -> tuple[list[Example], list[Example]]:
-    """What is held out goes back where it has a label of which nothing is left to learn from, unless that is all."""
+    """Moves held-out examples back to the training data if their labels are missing there, unless none would stay held
+    out."""
     known = {label for one in train for label in (one.label, *one.labels)}
     back = {one.text for one in held if not known.issuperset((one.label, *one.labels))}
     rest = [one for one in held if one.text not in back]
@@ -98,12 +98,13 @@ def _with_all_labels(train: list[Example], held: list[Example]) -> tuple[list[Ex
 
 
 def read_examples(path: str | Path) -> tuple[AnswerKind, list[Example]]:
-    """What the examples of one file answer, the same for all, and the examples. Raises InputError or MissingError."""
+    """Returns the kind of answer of a file, which is the same for all its examples, and the examples. Raises InputError
+    or MissingError."""
     return _read(Path(path))[:2]
 
 
 def _read(path: Path) -> tuple[AnswerKind, list[Example], str]:
-    """Also what was found of the file's layout, where that could have been otherwise."""
+    """Also returns a note on the layout, where it could have been read otherwise."""
     kind = kind_of(path)
     if path.is_file() and kind not in TABLES:
         fix = f"save it as one of {' '.join(TABLES)}"
@@ -141,14 +142,15 @@ def _objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, dict[str, 
 
 
 def _column(name: str, names: Collection[str]) -> str:
-    """Which of `COLUMNS` a name stands for, where none is called so itself, nor another answer; or the name."""
+    """Returns the column of `COLUMNS` that a name stands for, unless another name is that column's own, or another
+    answer's; otherwise the name."""
     called = ANSWERS | {*names} if ANSWERS & {*names} else {*names}
     known = (column for column, others in COLUMNS.items() if name in others.split() and column not in called)
     return next(known, name)
 
 
 def _refuse_two_of_one(names: Sequence[str], where: str) -> None:
-    """Raises InputError for names of which two stand for the same column, of those that are read."""
+    """Raises InputError if two names stand for the same column of `COLUMNS`."""
     for column in COLUMNS:
         if len(same := [repr(name) for name in names if _column(name, names) == column]) > 1:
             what = f"{' and '.join(same)} may be the {column}"
@@ -156,7 +158,8 @@ def _refuse_two_of_one(names: Sequence[str], where: str) -> None:
 
 
 def _refuse_two_answers(names: Sequence[str], answers: Collection[str], where: str) -> None:
-    """Raises InputError for two names that may be the answer: of those called so, or else of what stands for one."""
+    """Raises InputError if two names may be the answer: of the names in `answers`, or else of those that stand for
+    one."""
     called = [name for name in names if name in answers] or [name for name in names if _column(name, names) in answers]
     if len(called) > 1:
         what = f"{' and '.join(map(repr, called))} may each be the answer"
@@ -164,7 +167,7 @@ def _refuse_two_answers(names: Sequence[str], answers: Collection[str], where: s
 
 
 def _header(cells: Sequence[str]) -> list[str]:
-    """The columns that the cells name; none unless they are a text and a label, or a score."""
+    """Returns the columns that the cells name; empty unless they include a text, and a label or score."""
     plain = [cell.strip().lower() for cell in cells]
     names = [_column(name, plain) for name in plain]
     once = all(names.count(column) < 2 for column in COLUMNS)
@@ -172,12 +175,12 @@ def _header(cells: Sequence[str]) -> list[str]:
 
 
 def _half_named(where: str, first: Sequence[str], below: Sequence[Sequence[str]]) -> list[str]:
-    """The columns that a first line names, but for one that is told by what the others are; none of an example, whose
-    label comes again below or whose text is longer than a name. Raises InputError where more than one is not named."""
+    """Returns the columns of a header in which one name is unknown but follows from the others; empty if the line is an
+    example: a cell comes again below, or is longer than a name. Raises InputError if more than one is unknown."""
     plain = [cell.strip().lower() for cell in first]
     names = [_column(name, plain) for name in plain]
     if {*names} <= COLUMNS.keys():
-        _refuse_two_of_one(plain, where)  # a header, and no example
+        _refuse_two_of_one(plain, where)  # it is a header, not an example
     if not 1 < len(first) <= 3 or not below or not COLUMNS.keys() & {*names}:
         return []
     again = (cells[at] == cell for cells in below if len(cells) == len(first) for at, cell in enumerate(first))
@@ -222,12 +225,13 @@ def _table(path: Path, lines: list[str]) -> tuple[Iterator[tuple[str, dict[str, 
 
 
 def _are_labels(words: Collection[str]) -> bool:
-    """Whether few of them differ, as often as each comes."""
+    """Whether few different words are repeated often enough to be labels."""
     return 2 <= len({*words}) <= min(MOST_LABELS, len(words) // REPEATED)
 
 
 def _beginning_with_labels(path: Path, lines: list[str]) -> tuple[list[tuple[str, dict[str, object]]], str] | None:
-    """The rows of lines that begin with a label, as those of TREC and fastText do; None of lines that need not."""
+    """Returns the rows of lines that begin with a label, as in TREC and fastText, and a note; None if the lines need
+    not be such."""
     numbered = [(f"{path}:{number}", line.split()) for number, line in enumerate(lines, 1) if line.strip()]
     labels = {words[0] for _, words in numbered}
     if all(label.startswith(FASTTEXT) for label in labels):
@@ -304,5 +308,5 @@ def _texts(row: dict[str, object], key: str, where: str) -> list[str]:
 
 
 def _plain(value: str | int) -> str:
-    """A label as a text; true and false as JSON has them."""
+    """Converts a label to text; true and false as in JSON."""
     return sanitise(str(value).lower() if isinstance(value, bool) else str(value))

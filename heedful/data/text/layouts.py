@@ -1,4 +1,4 @@
-"""Which files of a folder, or of a zip file, hold which part of the pairs: each a table, or two files."""
+"""Finds which files of a folder, or of a zip file, hold which part of the pairs: each part is a table, or two files."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,18 +11,18 @@ from heedful.data.text.rows import TABLES
 from heedful.errors import InputError, MissingError
 
 VALID = ("valid", "val", "dev", "validation")
-# What lies beside data and is none: by how the name begins.
+# Files beside the data that are not data, by the beginnings of their names.
 PAPERS = re.compile(r"(readme|licen[cs]e|copying|notice|citation|changelog|dataset_infos?)(?![a-z])", re.IGNORECASE)
-# The part in a name without a file called train: newstest2013, newsdev2016, corpus.valid, dialogsum.test.
+# The part that a name says, if no file is named train: newstest2013, newsdev2016, corpus.valid, dialogsum.test.
 PART = re.compile(r"(?:^|[^a-z]|news)(?:(?P<valid>validation|valid|val|dev)|(?P<test>test|tst|devtest))(?![a-z])")
 
-Files = tuple[Path, ...]  # a table alone, or the file of the source and that of the target
-Groups = dict[str, dict[str, Path]]  # the files by what their names have before the last dot, and behind it
+Files = tuple[Path, ...]  # a table, or a source file and a target file
+Groups = dict[str, dict[str, Path]]  # files by the parts of their names before and after the last dot
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The files of each part, and the two languages where each has two files."""
+    """The files of each part, and the two languages if the parts have two files."""
 
     train: list[Files]
     valid: list[Files]
@@ -34,13 +34,12 @@ class Layout:
 def layout_of(
     where: Path, files: Sequence[Path], source: str | None, target: str | None, *, tests_alone: bool = False
 ) -> Layout:
-    """What is read of `files`, those of a folder or a zip file. Unless these may be `tests_alone`, some are to be
-    trained on.
+    """Chooses the files to read of `files`, those of a folder or a zip file. Some must be training files, unless
+    `tests_alone`.
 
-    Where there is a file called train (`train.en`, `train.csv`), the parts are train, the first of `VALID`, and all
-    whose names begin with test. Where there is none, the names say what is for validation or a test, and all else is to
-    be trained on: two files a language that have the rest of their names in common, or else all tables.
-    Raises InputError or MissingError.
+    With a file named train (`train.en`, `train.csv`), the parts are train, the first of `VALID`, and all files whose
+    names begin with test. Without one, the names say which files are for validation or tests, and all others are for
+    training: two files per language pair with the same stem, or else all tables. Raises InputError or MissingError.
     """
     groups = _groups(files)
     exact = "train" in groups
@@ -74,7 +73,8 @@ def layout_of(
 def chosen(
     where: Path, found: list[str], source: str | None, target: str | None, *, stem: str, holds: Sequence[Path] = ()
 ) -> tuple[str, str]:
-    """The two languages: as given, or inferred where `found` leaves no choice. Raises InputError or MissingError."""
+    """Returns the two languages: those given, or those that are left if `found` leaves no choice. Raises InputError or
+    MissingError."""
     if not found:
         raise _nothing(where, holds)
     there = f"the training files there are {', '.join(f'{stem}.{name}' for name in found)}"
@@ -91,13 +91,13 @@ def chosen(
 
 
 def language_of(path: Path) -> str | None:
-    """The language that the name of a file says: of `corpus.en`, `en.txt`, `train.en.txt.gz`. None of any other."""
+    """Returns the language in the name of a file, such as `corpus.en`, `en.txt` or `train.en.txt.gz`, or None."""
     words = path.name.removesuffix(".gz").split(".")
     return next((word for word in reversed(words) if word not in TABLES and is_language(word)), None)
 
 
 def languages_of_files(source: str, target: str) -> tuple[str, str]:
-    """Those that the names of two files say; "" of one that says none."""
+    """Returns the languages in the names of two files; "" for a name without one."""
     return language_of(Path(source)) or "", language_of(Path(target)) or ""
 
 
@@ -106,7 +106,7 @@ def is_language(name: str) -> bool:
 
 
 def beside(path: Path, files: Iterable[Path]) -> list[str]:
-    """The languages L for which there is a file PATH.L: what a name without its last part stands for."""
+    """Returns the languages L for which there is a file PATH.L, where `path` is a name without its last part."""
     begin = f"{path.name}."
     ends = [file.name.removesuffix(".gz").removeprefix(begin) for file in files if file.name.startswith(begin)]
     return sorted({end for end in ends if is_language(end)})
@@ -114,7 +114,7 @@ def beside(path: Path, files: Iterable[Path]) -> list[str]:
 
 def _groups(files: Sequence[Path]) -> Groups:
     groups: Groups = {}
-    for path in sorted(files, key=lambda path: path.name):  # "train.en" comes before "train.en.gz", and is taken first
+    for path in sorted(files, key=lambda path: path.name):  # "train.en" comes before "train.en.gz", and is preferred
         stem, _, suffix = path.name.removesuffix(".gz").rpartition(".")
         if stem and not PAPERS.match(path.name):
             groups.setdefault(stem, {}).setdefault(suffix, path)
@@ -122,7 +122,7 @@ def _groups(files: Sequence[Path]) -> Groups:
 
 
 def _refuse_hidden(where: Path, files: Sequence[Path], found: Iterable[Files]) -> None:
-    """Raises InputError where a file would not be read, as one in another folder of the zip file has its name."""
+    """Raises InputError if a file would not be read because another folder of the zip file has one of the same name."""
     used = {path.name: path for own in found for path in own}
     for path in files:
         if path != (other := used.get(path.name, path)):
@@ -142,10 +142,11 @@ def _part(stem: str) -> str:
 
 
 def _language_names(group: dict[str, Path], stem: str, *, exact: bool) -> list[str]:
-    """The endings that are languages: of files called train all that are no tables; of others two at least."""
+    """Returns the suffixes that are languages: for files named train, all that are not tables; for others, at least
+    two."""
     if exact:
         return [suffix for suffix in group if suffix not in TABLES]
-    said = re.search(r"[.]([A-Za-z_]+)-([A-Za-z_]+)$", stem)  # as OPUS does: Europarl.de-en.de
+    said = re.search(r"[.]([A-Za-z_]+)-([A-Za-z_]+)$", stem)  # as in OPUS: Europarl.de-en.de
     if said and {*said.groups()} <= set(group):
         return [*said.groups()]
     found = [suffix for suffix in group if suffix not in TABLES and is_language(suffix)]

@@ -1,5 +1,5 @@
-"""General pairs that are drawn into each epoch of special ones, so that what a model knew is not forgotten (as Chu et
-al. 2017 mix domains)."""
+"""Mixes general pairs into each epoch of in-domain training, so that the model does not forget what it learnt (as Chu
+et al. 2017 mix domains)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ from heedful.data.text.corpus import Corpus, languages_said, read_parallel, with
 from heedful.data.text.reading import paths_of
 from heedful.errors import InputError
 
-LEAST_OWN = 0.05  # of an epoch, that is not mixed in
+LEAST_OWN = 0.05  # the least share of an epoch that is not mixed in
 
 
 @dataclass(frozen=True)
 class MixedIn:
-    """`share` of each epoch is drawn from the training pairs of `corpus`."""
+    """A share of each epoch that is drawn from the training pairs of `corpus`."""
 
     share: float
     corpus: Corpus
 
 
 def read_mixes(given: Sequence[str], like: Corpus) -> list[MixedIn]:
-    """What PATH:0.2 and other such stand for, in the languages of `like`, without what is held out there. Raises
+    """Reads data given as PATH:0.2, in the languages of `like`, without pairs that are held out there. Raises
     InputError or MissingError."""
     source, target = languages_said(like)
     mixes: list[MixedIn] = []

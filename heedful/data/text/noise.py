@@ -1,7 +1,7 @@
-"""Text made worse, for a model to put right: spans hidden, words hidden, sentences in another order.
+"""Corrupts text for denoising objectives: spans or words are masked, sentences are permuted.
 
-Pure functions over token ids and a `random.Random` of each text, epoch and seed (`heedful.core.seeds`), so that what
-happens to a text depends on nothing else. What is not hidden keeps its order.
+Pure functions of token ids and a `random.Random` for each text, epoch and seed (`heedful.core.seeds`), so that the
+noise depends on nothing else. Tokens that are kept stay in order.
 """
 
 import math
@@ -18,7 +18,7 @@ SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def span_count(length: int, *, share: float = SPANS_SHARE, mean: float = SPANS_MEAN) -> tuple[int, int]:
-    """How many of `length` tokens are hidden, and in how many spans: at least one, and no two that touch."""
+    """Returns how many of `length` tokens are masked, and in how many spans: at least one, and no two adjacent."""
     hidden = min(length, max(1, round(share * length)))
     return hidden, min(max(1, round(hidden / mean)), hidden, length - hidden + 1)
 
@@ -31,15 +31,16 @@ def hide_spans(
     share: float = SPANS_SHARE,
     mean: float = SPANS_MEAN,
 ) -> tuple[Ids, Ids]:
-    """(source, target): spans of the text are replaced by sentinels, each by the next, and the target says after each
-    sentinel what it replaced, and ends with one more (Raffel et al. 2020, section 3.1.4 and figure 2).
+    """Returns (source, target): spans of the text are replaced by consecutive sentinels, and the target has each
+    sentinel followed by the span that it replaced, and one more sentinel at the end (Raffel et al. 2020, section 3.1.4
+    and figure 2).
 
-    Every way to choose the spans is equally likely. Where there are too few sentinels, the spans are fewer and longer.
+    Every choice of spans is equally likely. With too few sentinels, the spans are fewer and longer.
     """
     hidden, spans = span_count(len(ids), share=share, mean=mean)
     spans = min(spans, len(sentinels) - 1)
     lengths = _parts(hidden, spans, draw)
-    # What is kept stands before, between and after the spans: only between them there must be some.
+    # Kept tokens are before, between and after the spans; only between spans there must be at least one.
     gaps = _parts(len(ids) - hidden + 2, spans + 1, draw)
     gaps[0], gaps[-1] = gaps[0] - 1, gaps[-1] - 1
     source: Ids = []
@@ -54,11 +55,12 @@ def hide_spans(
 
 
 def infill(words: Sequence[Ids], mask: int, draw: random.Random) -> Ids:
-    """The text with spans of words replaced by a mask each, whatever their length (Lewis et al. 2020, section 2.2).
+    """Returns the text with spans of words replaced by one mask each, whatever their length (Lewis et al. 2020, section
+    2.2).
 
-    Lengths are drawn from a Poisson distribution until INFILL_SHARE of the words, at least one, are hidden; one of 0
-    puts a mask between two words. Of these there are at most as many as leave the text no longer than it was. Every
-    order of spans and words that are kept is equally likely.
+    Lengths are drawn from a Poisson distribution until INFILL_SHARE of the words, at least one, are masked; a length of
+    0 inserts a mask between two words. There are at most as many of these as keep the text from getting longer. Every
+    order of spans and kept words is equally likely.
     """
     hidden = min(len(words), max(1, round(INFILL_SHARE * len(words))))
     lengths: list[int] = []
@@ -68,7 +70,7 @@ def infill(words: Sequence[Ids], mask: int, draw: random.Random) -> Ids:
         left -= lengths[-1]
     filled = [length for length in lengths if length]
     empty = min(len(lengths) - len(filled), hidden - len(filled))
-    order: list[int | None] = [*filled, *[0] * empty, *[None] * (len(words) - hidden)]  # None: a word that is kept
+    order: list[int | None] = [*filled, *[0] * empty, *[None] * (len(words) - hidden)]  # None: a kept word
     draw.shuffle(order)
     made: Ids = []
     place = 0
@@ -79,12 +81,12 @@ def infill(words: Sequence[Ids], mask: int, draw: random.Random) -> Ids:
 
 
 def permuted(sentences: Sequence[Ids], draw: random.Random) -> list[Ids]:
-    """The sentences in a random order (Lewis et al. 2020, section 2.2)."""
+    """Returns the sentences in a random order (Lewis et al. 2020, section 2.2)."""
     return draw.sample(sentences, len(sentences))
 
 
 def poisson(mean: float, draw: random.Random) -> int:
-    """A number from the Poisson distribution: how many waiting times fit into one unit of time."""
+    """Draws a number from the Poisson distribution: how many waiting times fit into one unit of time."""
     limit, product, count = math.exp(-mean), draw.random(), 0
     while product > limit:
         product *= draw.random()
@@ -93,12 +95,12 @@ def poisson(mean: float, draw: random.Random) -> int:
 
 
 def sentences_of(text: str) -> list[str]:
-    """A text's sentences, as far as full stops and line ends tell, with one space between words."""
+    """Splits a text into sentences at full stops and line ends, with one space between words."""
     return [" ".join(sentence.split()) for sentence in SENTENCE_ENDS.split(text) if sentence.strip()]
 
 
 def passages(sentences: Iterable[Ids], longest: int) -> Iterator[list[Ids]]:
-    """Whole sentences that stand together, at most `longest` tokens; a sentence that is longer is cut."""
+    """Yields groups of consecutive whole sentences of at most `longest` tokens; longer sentences are cut."""
     passage: list[Ids] = []
     room = longest
     for sentence in sentences:
@@ -113,7 +115,7 @@ def passages(sentences: Iterable[Ids], longest: int) -> Iterator[list[Ids]]:
 
 
 def words_of(ids: Sequence[int], begins: Collection[int]) -> list[Ids]:
-    """The tokens of each word: a word begins with a token in `begins`."""
+    """Groups tokens into words: a word begins with a token in `begins`."""
     words: list[Ids] = []
     for index in ids:
         if index in begins or not words:
@@ -123,6 +125,6 @@ def words_of(ids: Sequence[int], begins: Collection[int]) -> list[Ids]:
 
 
 def _parts(total: int, parts: int, draw: random.Random) -> list[int]:
-    """`total` as a sum of `parts` numbers from 1, every such sum equally likely."""
+    """Draws `parts` numbers from 1 whose sum is `total`, every such sum equally likely."""
     cuts = [0, *sorted(draw.sample(range(1, total), parts - 1)), total]
     return [after - before for before, after in pairwise(cuts)]

@@ -1,4 +1,4 @@
-"""The rows of JSON objects, and which two of their keys are the source and the target."""
+"""Reads the rows of JSON objects, and finds their source and target keys."""
 
 import re
 from collections.abc import Iterable
@@ -11,15 +11,15 @@ from heedful.data.text.headers import two_of
 from heedful.data.text.table_rows import LOOKED_INTO, columns_by_language, is_number, only_sides
 from heedful.errors import InputError
 
-NUMBERED = re.compile(r"_?\d+$")  # what follows the name of one of several references
-BLANK: dict[str, object] = {}  # an object that stands for a line without any
+NUMBERED = re.compile(r"_?\d+$")  # the suffix of one of several references
+BLANK: dict[str, object] = {}  # stands for a blank line
 
 
 def object_rows(
     items: Iterable[tuple[str, object]], source: str, target: str, *, described: str = "JSON, keys", named: bool = False
 ) -> tuple[Rows, Columns]:
-    """The rows of JSON objects, or of what is `described` otherwise; they are called by name, or as the first of them
-    leaves no choice."""
+    """Returns the rows of JSON objects (or of other records, `described` in the notes), and which keys these are: those
+    asked for, or those that the first object leaves no choice about."""
     items = iter(items)
     before: list[tuple[str, object]] = []
     for item in items:
@@ -48,8 +48,8 @@ def object_rows(
 def _told_objects(
     items: Iterable[tuple[str, object]], names: list[str], at: LanguageColumns, asked: tuple[str, str], described: str
 ) -> tuple[Rows, Columns]:
-    """Of objects that say their languages those of the direction that is asked for; all, where none is. Raises
-    InputError where these are of several."""
+    """Returns, of objects that name their languages, the rows of the direction that is asked for, or all if none is.
+    Iterating raises InputError if these are of several directions."""
     left, right = names[at.source], names[at.target]
     keys = names[at.source_language], names[at.target_language]
     only = OneDirection(asked)
@@ -68,7 +68,7 @@ def _told_objects(
 
 
 def _keys(row: object, source: str, target: str, described: str) -> Columns:
-    """The keys of JSON objects: as they are called, or the only two of the first one that name languages or sides."""
+    """Returns the keys that are asked for, or the only two of the first object that name languages or sides."""
     names = [source, target]
     row = _translation(row)
     if names == [SOURCE, TARGET] and isinstance(row, dict) and not {SOURCE, TARGET} <= {*row}:
@@ -84,13 +84,13 @@ def _keys_of(row: object) -> Iterable[str]:
 
 
 def _translation(row: object) -> object:
-    """What a row of Hugging Face's data sets holds under "translation", or the row."""
+    """Returns the value of "translation" in a row of Hugging Face's data sets, or the row itself."""
     return row["translation"] if isinstance(row, dict) and isinstance(row.get("translation"), dict) else row
 
 
 def sides_of(row: object, where: str, source: str, target: str) -> tuple[str, ...]:
-    """The source and its references, of which an empty one stands for none, in a JSON object; what stands beside its
-    "translation" is found too."""
+    """Returns the source and the references of a JSON object; a single empty reference stands for none. Keys beside its
+    "translation" are found too."""
     whole, row = row, _translation(row)
     if isinstance(row, dict) and isinstance(whole, dict):
         row = {**{name: whole[name] for name in (source, target) if name in whole}, **row}

@@ -1,7 +1,7 @@
-"""Parallel text: pairs that know where they stand, made of the rows of files.
+"""Parallel text: pairs that know their positions in the files that they come from.
 
-Texts are left as they stand in the file: only line ends (LF or CRLF), a UTF-8 byte order mark, and pairs with an empty
-side go.
+Texts are kept as they are in the file: only line ends (LF or CRLF), a UTF-8 byte order mark, and pairs with an empty
+side are removed.
 """
 
 from array import array
@@ -15,7 +15,7 @@ from heedful.data.text.directions import Direction
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.errors import InputError
 
-# What is numbered in place of lines, by the kind of the file.
+# What is counted instead of lines, by the kind of the file.
 NUMBERED = {
     **dict.fromkeys((".tmx", ".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), "unit"),
     **dict.fromkeys((".xlsx", ".parquet"), "row"),
@@ -24,14 +24,14 @@ NUMBERED = {
 
 
 class Place(NamedTuple):
-    """Where a pair stands: in which of the files, and its line or unit there."""
+    """The position of a pair: the number of its file, and its line or unit there."""
 
     file: int
     line: int
 
 
 class Origin(NamedTuple):
-    """What a pair comes from: a file, and where there are several directions its own."""
+    """The origin of a pair: its file, and its direction if there are several."""
 
     file: str
     direction: Direction | None = None
@@ -39,47 +39,47 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Sentence i of `source` translates to sentence i of `target`. `others` are the further references of each, where
+    """Sentence i of `source` translates to sentence i of `target`. `others` are the further references of each pair, if
     any has some."""
 
     source: list[str]
     target: list[str]
     name: str
     others: tuple[tuple[str, ...], ...] = ()
-    files: tuple[str, ...] = field(default=(), compare=False)  # that they were read from
-    file_numbers: Sequence[int] = field(default=(), compare=False)  # which of `files` each pair stands in
-    lines: Sequence[int] = field(default=(), compare=False)  # and its line or unit there
-    empty: Sequence[tuple[Place, str, str]] = field(default=(), compare=False)  # left out: where, and both sides
-    ways: Sequence[int] = ()  # which of `directions` each pair is, where there are several
+    files: tuple[str, ...] = field(default=(), compare=False)  # the files of the pairs
+    file_numbers: Sequence[int] = field(default=(), compare=False)  # the index in `files` of each pair
+    lines: Sequence[int] = field(default=(), compare=False)  # its line or unit there
+    empty: Sequence[tuple[Place, str, str]] = field(default=(), compare=False)  # left out: the position, and both sides
+    ways: Sequence[int] = ()  # the index in `directions` of each pair, if there are several
     directions: tuple[Direction, ...] = ()
-    encoded: str = field(default="", compare=False)  # what two files are in, where that is not UTF-8
-    tags: Sequence[str] = ()  # of each pair, "" of one without, where any has one
+    encoded: str = field(default="", compare=False)  # the encodings of two files, if not UTF-8
+    tags: Sequence[str] = ()  # of each pair, "" without one; empty if no pair has one
 
     def __len__(self) -> int:
         return len(self.source)
 
     @property
     def dropped(self) -> int:
-        """How many pairs had an empty side."""
+        """The number of pairs with an empty side."""
         return len(self.empty)
 
     def where(self, i: int) -> str:
-        """Where pair i stands: "train.tsv:1042", "memory.tmx: unit 3"; the name alone of pairs that were not read
-        from files."""
+        """Returns the position of pair i: "train.tsv:1042", "memory.tmx: unit 3"; only the name if the pairs do not
+        come from files."""
         return self.line_of(self.place_of(i)) if self.lines else self.name
 
     def place_of(self, i: int) -> Place:
-        """Where pair i stands, of those that were read from files."""
+        """Returns the position of pair i, if the pairs come from files."""
         return Place(self.file_numbers[i], self.lines[i])
 
     def line_of(self, place: Place) -> str:
-        """A place in words: the file and the line, or the unit."""
+        """Formats a position: the file, and the line or unit."""
         file = self.files[place.file]
         unit = NUMBERED.get(kind_of(Path(file)))
         return f"{file}: {unit} {place.line}" if unit else f"{file}:{place.line}"
 
     def in_place(self, texts: Sequence[str]) -> list[str]:
-        """A text for each pair, and an empty one in the place of each that was dropped."""
+        """Returns a text for each pair, with "" inserted for each pair that was dropped."""
         if not self.empty:
             return [*texts]
         where = map(self.place_of, range(len(self)))
@@ -87,11 +87,11 @@ class Pairs:
         return [text for _, text in sorted(both, key=lambda row: row[0])]
 
     def file_of(self, i: int) -> str:
-        """The file that pair i was read from."""
+        """Returns the file of pair i."""
         return self.files[self.file_numbers[i]] if self.file_numbers else self.name
 
     def direction_of(self, i: int) -> Direction | None:
-        """That of pair i, where there are several."""
+        """Returns the direction of pair i, or None if there is only one."""
         return self.directions[self.ways[i]] if self.ways else None
 
     def origin_of(self, i: int) -> Origin:
@@ -99,17 +99,17 @@ class Pairs:
 
     @property
     def references(self) -> list[list[str]]:
-        """All that each source may be translated to."""
+        """All references of each source."""
         others = self.others or ((),) * len(self)
         return [[target, *more] for target, more in zip(self.target, others, strict=True)]
 
     def apart(self) -> "Pairs":
-        """A pair for each reference."""
+        """Returns a pair for each reference."""
         each = [(i, target) for i, own in enumerate(self.references) for target in own]
         return replace(self.rows(i for i, _ in each), target=[target for _, target in each], others=())
 
     def rows(self, indices: Iterable[int]) -> "Pairs":
-        """The chosen pairs, in the given order."""
+        """Returns the pairs with these indices, in this order."""
         chosen = list(indices)
         return Pairs(
             [self.source[i] for i in chosen],
@@ -125,19 +125,19 @@ class Pairs:
         )
 
     def numbered(self) -> "Pairs":
-        """The same, of pairs that were not read from files, as if they had been."""
+        """Returns pairs that do not come from files as if they came from one."""
         return replace(self, files=(self.name,), file_numbers=[0] * len(self), lines=range(1, len(self) + 1))
 
     def by_direction(self) -> dict[Direction, list[int]]:
-        """The numbers of the pairs of each direction; none where there is one alone."""
+        """Returns the indices of the pairs of each direction; empty if there is only one."""
         found: dict[Direction, list[int]] = {direction: [] for direction in self.directions}
         for i, way in enumerate(self.ways):
             found[self.directions[way]].append(i)
         return {direction: own for direction, own in found.items() if own}
 
     def by_kind(self) -> dict[tuple[Direction, str], list[int]]:
-        """The numbers of the pairs of each direction and tag; a direction is ("", "") where there is one alone. None
-        where there is one kind alone, without a tag."""
+        """Returns the indices of the pairs of each direction and tag; the direction is ("", "") if there is only one.
+        Empty if there are neither directions nor tags."""
         found: dict[tuple[Direction, str], list[int]] = {}
         for i in range(len(self) if self.ways or self.tags else 0):
             kind = self.direction_of(i) or ("", ""), self.tags[i] if self.tags else ""
@@ -146,8 +146,8 @@ class Pairs:
 
 
 def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
-    """Keep the numbered rows, a source and its references, with text on both sides, and the others apart. White space
-    around a text is none of it."""
+    """Makes pairs of numbered rows (a source and its references), stripped of outer white space. Rows with an empty
+    side go to `empty`. Raises InputError if none is left."""
     kept, empty = list[tuple[int, tuple[str, ...]]](), list[tuple[Place, str, str]]()
     for number, row in rows:
         if row[0].strip() and row[1].strip():
@@ -165,12 +165,12 @@ def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
 
 
 def told_apart(pairs: Pairs) -> Iterator[str]:
-    """Each pair, in words of which no other has the same."""
+    """Yields a string for each pair that identifies it."""
     return map(repr, zip(pairs.source, pairs.target, strict=True))
 
 
 def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
-    """The pairs of several parts as one."""
+    """Joins the pairs of several parts."""
     if len(parts) == 1:
         return parts[0]
     source, target = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
@@ -200,7 +200,7 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
 
 
 def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
-    """Two files whose lines i translate each other. Raises InputError where one of them ends early."""
+    """Reads two files whose lines i translate each other. Raises InputError if their numbers of lines differ."""
     (source, one), (target, other) = (read_encoded_lines(Path(file)) for file in (source_file, target_file))
     if len(source) != len(target):
         (n, short), (m, long) = sorted([(len(source), str(source_file)), (len(target), str(target_file))])

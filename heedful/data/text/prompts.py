@@ -1,4 +1,4 @@
-"""Prompts that are to be answered: a text a line, or objects with a "prompt", which may be a conversation."""
+"""Prompts to be answered: a text a line, or objects with a "prompt", which may be a conversation."""
 
 from pathlib import Path
 
@@ -12,14 +12,14 @@ EXAMPLE = 'write {"prompt": "..."} on each line, or a prompt a line in a .txt fi
 
 
 def read_prompts(path: str | Path) -> Parts[list[str]]:
-    """Those of a file, or of a folder's, in parts as `read_parts` tells them. Raises InputError or MissingError."""
+    """Reads the prompts of a file or folder, in parts as `read_parts`. Raises InputError or MissingError."""
     return read_parts(path, prompts_in, kinds=KINDS, key=str)
 
 
 def prompts_in(path: Path) -> list[str]:
-    """Those of a file, as they come: of a .txt file the lines that are not blank, each as it stands; else of each
-    object its "prompt", a text or a list of messages, or its "messages" up to the last that is not the assistant's.
-    Raises InputError or MissingError."""
+    """Reads the prompts of a file, in order: the lines of a .txt file that are not blank, unchanged; for each object
+    its "prompt", a text or a list of messages, or its "messages" up to the last one that is not the assistant's. Raises
+    InputError or MissingError."""
     kind, lines = kind_of(path), read_lines(path, longest=None)
     if kind not in KINDS:
         raise InputError("not a kind of file that prompts are read from", where=str(path), fix="give .txt or .jsonl")

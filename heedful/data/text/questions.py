@@ -1,4 +1,4 @@
-"""Questions whose answer is a stretch of a text."""
+"""Questions whose answers are spans of a text."""
 
 import json
 from collections.abc import Iterator
@@ -14,33 +14,33 @@ EXAMPLE = 'write {"question": "...", "context": "...", "answer": "..."} on each 
 
 
 class Span(NamedTuple):
-    """Characters of a context, from `begin` to before `begin + len(text)`."""
+    """A span of characters in a context, from `begin` up to but not including `begin + len(text)`."""
 
     text: str
     begin: int
 
 
 class Question(NamedTuple):
-    """`answers` say the same in other words or elsewhere; none: the context does not tell."""
+    """`answers` are alternatives; empty: the context does not contain the answer."""
 
     question: str
     context: str
     answers: tuple[Span, ...]
-    article: str  # where the context is from; questions of one are held out together
+    article: str  # the context's source; questions from one article are held out together
 
 
 def read_questions(path: str | Path) -> Parts[list[Question]]:
-    """What `read_answered` reads, in parts as in `read_parts`; without a part to validate on, whole articles are held
+    """Reads questions as `read_answered`, in parts as `read_parts`; without validation data, whole articles are held
     out. Raises InputError or MissingError."""
     return read_parts(path, read_answered, kinds=KINDS, key=lambda one: one.article)
 
 
 def read_answered(path: str | Path) -> list[Question]:
-    """The questions of one file.
+    """Reads the questions of one file.
 
-    .json: as SQuAD (Rajpurkar et al. 2016, 2018), whose answers say where they begin. .jsonl: objects with "question",
-    "context" and "answer" or "answers", texts of which each stands in the context, and is sought there from its begin;
-    or as in SQuAD. No answer, or an empty one: the context does not tell. Raises InputError or MissingError.
+    .json: as SQuAD (Rajpurkar et al. 2016, 2018), whose answers have their positions. .jsonl: objects with "question",
+    "context" and "answer" or "answers", texts that are found in the context, at their first occurrence; or as in SQuAD.
+    No answer, or an empty one: the context does not contain it. Raises InputError or MissingError.
     """
     path = Path(path)
     if kind_of(path) not in KINDS:
@@ -68,7 +68,7 @@ def _squad(data: Any, where: str) -> Iterator[Question]:
 
 def _question(row: Any, context: str, article: str | None, where: str) -> Question:
     question, answers = _text(row, "question", where), row.get("answers", row.get("answer", []))
-    if isinstance(answers, dict) and isinstance(answers.get("text"), list):  # as Hugging Face's data sets have them
+    if isinstance(answers, dict) and isinstance(answers.get("text"), list):  # as in Hugging Face's data sets
         begins = answers.get("answer_start") or [None] * len(answers["text"])
         answers = [{"text": text, "answer_start": b} for text, b in zip(answers["text"], begins, strict=False)]
     listed = answers if isinstance(answers, list) else [answers]

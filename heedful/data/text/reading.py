@@ -1,6 +1,6 @@
-"""Reading parallel text: files in any common layout become `Pairs`, or one line says what is wrong where.
+"""Reads parallel text: files in any common layout become `Pairs`, or one line says what is wrong, and where.
 
-Everything is read and checked before anything is trained. What of it is held out is chosen by `corpus`.
+Everything is read and checked before the training. `corpus` chooses the pairs that are held out.
 """
 
 import importlib
@@ -30,7 +30,7 @@ from heedful.errors import InputError, MissingError, counted, pip_install
 
 @dataclass(frozen=True)
 class Read:
-    """What files hold, before anything is held out."""
+    """The contents of files, before anything is held out."""
 
     train: Pairs
     valid: Pairs | None
@@ -39,24 +39,24 @@ class Read:
     files: list[Path]
     notes: Sequence[str] = ()
     told: Sequence[str] = ()
-    directions: Sequence[Direction] = ()  # where there are several
-    apart: Sequence[Path] = ()  # those of the files that are for validation or a test
-    weights: Mapping[Origin, float] = field(default_factory=dict)  # how often an epoch has what is from there
+    directions: Sequence[Direction] = ()  # if there are several
+    apart: Sequence[Path] = ()  # the files for validation or tests
+    weights: Mapping[Origin, float] = field(default_factory=dict)  # how often an epoch repeats the pairs of an origin
 
     def each(self, changed: Callable[[Pairs], Pairs]) -> "Read":
-        """The same with all of its parts changed so."""
+        """Returns a copy with `changed` applied to each of its parts."""
         tests = {name: changed(part) for name, part in self.tests.items()}
         valid = None if self.valid is None else changed(self.valid)
         return replace(self, train=changed(self.train), valid=valid, tests=tests)
 
     def weighed(self, weight: float, way: Direction | None = None) -> "Read":
-        """The same, of which an epoch has the training pairs so often."""
+        """Returns a copy whose training pairs are repeated `weight` times in an epoch."""
         weights = {Origin(file, way): weight for file in self.train.files if weight != 1}
         return replace(self, weights=weights)
 
 
 class GivenPath(NamedTuple):
-    """A path, and what is said beside it."""
+    """A path, and the weight, directions and tag that were given with it."""
 
     path: str
     weight: float
@@ -72,31 +72,30 @@ def read_whole(
     tag: str = "",
     tests_alone: bool = False,
 ) -> Read:
-    """Read the pairs in `path`, a folder, a zip file of such, a file, two files or `hf:NAME[:CONFIG]`; any file may end
-    in `.gz`. Several such, or patterns of their names, are read together: PATH:0.2 is read a fifth of in each epoch,
-    and PATH:2 twice. Two files without a weight that hold no pairs are two sides.
+    """Reads the pairs in `path`: a folder, a zip file of one, a file, two files or `hf:NAME[:CONFIG]`; any file may end
+    in `.gz`. Several of these, or patterns of their names, are read together: an epoch has a fifth of PATH:0.2, and
+    PATH:2 twice. Two files without a weight that do not hold pairs are two sides.
 
     - A folder with `train.SOURCE` and `train.TARGET`, or with `train.tsv` (`.csv`, `.jsonl`), and beside them
-      `valid`, `val` or `dev` (the first there is) and any number of files whose names begin with `test`. With
-      exactly two languages their names may be left out: the source is then the first in the alphabet. Without a file
-      called train, the training text is all pairs of files such as `Europarl.de-en.de` and `Europarl.de-en.en`, or else
+      `valid`, `val` or `dev` (the first that exists) and any number of files whose names begin with `test`. With
+      exactly two languages their names may be omitted: the source is then the first in the alphabet. Without a file
+      named train, the training text is all pairs of files such as `Europarl.de-en.de` and `Europarl.de-en.en`, or else
       all tables, whose names do not say valid, dev or test.
-    - Two files, the source first; or what comes before the languages in the names of two: `corpus` for `corpus.de` and
+    - Two files, the source first; or the common beginning of the names of two: `corpus` for `corpus.de` and
       `corpus.en`.
-    - A `.tsv`, `.csv` or `.txt` file with two columns, source first, or with more under a header; its first lines tell
-      whether TAB, comma, semicolon or `|` separates them. The first line is a header when it
-      holds both names, `source` and `target` (case aside), or languages that they mean; or, where they are left out,
-      two languages or sides ("English", "de", "src"). Numbers as names, counted from 1, choose columns. Without a
-      header, names are only what the two are called. Tatoeba's third column, an attribution, is left out.
-    - TMX, XLIFF, PO, Excel's tables and Parquet, whatever their names; see `heedful.data.text.formats`.
-    - A `.jsonl` file of objects, or a `.json` file with a list of such (perhaps under `data`), with the keys `source`
-      and `target`, or with those under `translation`; where they are left out, the only two keys that are languages or
-      sides. A source may be a list of sentences, which are one text, and a target one of several references.
+    - A `.tsv`, `.csv` or `.txt` file with two columns, source first, or with more under a header; its first lines
+      determine whether TAB, comma, semicolon or `|` separates them. The first line is a header if it contains both
+      names, `source` and `target` (in any case), or languages that they mean; or, if the names are omitted, two
+      languages or sides ("English", "de", "src"). Numbers as names, counted from 1, choose columns. Without a header,
+      names only say what the two are called. Tatoeba's third column, an attribution, is left out.
+    - TMX, XLIFF, PO, Excel workbooks and Parquet, whatever their names; see `heedful.data.text.formats`.
+    - A `.jsonl` file of objects, or a `.json` file with a list of objects (perhaps under `data`), with the keys
+      `source` and `target`, or with those under `translation`; if the names are omitted, the only two keys that are
+      languages or sides. A source may be a list of sentences, which are joined, and a target a list of references.
 
-    PATH#formal says what kind its pairs are of, and `tag` a column or key of tables that does.
+    PATH#formal sets a tag for its pairs, and `tag` names a column or key of tables that holds one.
 
-    Nothing is held out. A folder may hold `tests_alone` where nothing is to be trained on. Raises InputError or
-    MissingError.
+    Nothing is held out. With `tests_alone`, a folder needs no training data. Raises InputError or MissingError.
     """
     wanted = WantedColumns(source or None, target or None)
     if source and source == target:
@@ -123,7 +122,7 @@ def read_whole(
 
 
 def tagged(read: Read, said: str, column: str) -> Read:
-    """The same with the tag that is said of all its pairs, or else with those that a column says."""
+    """Returns a copy in which each pair has the tag `said`, or else the tag in a column."""
     if not said and not column:
         return read
 
@@ -136,7 +135,7 @@ def tagged(read: Read, said: str, column: str) -> Read:
 
 
 def tag_said(text: str) -> tuple[str, str]:
-    """A path without the tag that is said behind it, before or behind its directions, and this: of "back.tsv#back:0.5"
+    """Separates a path from its tag, which stands before or after the directions: "back.tsv#back:0.5" gives
     "back.tsv:0.5" and "back"."""
     found = re.search(r"#([A-Za-z][\w.-]*)(?=(?::[^:#]+>[^:#]+)?(?::[\d.]+)?$)", text)
     if found is None or Path(text).exists():
@@ -145,7 +144,8 @@ def tag_said(text: str) -> tuple[str, str]:
 
 
 def tags_in(path: Path, column: str) -> dict[int, str]:
-    """What a column or key of a table says, by the numbers of its rows. Raises InputError where there is none."""
+    """Returns the values of a column or key of a table, by the numbers of its rows. Raises InputError if it does not
+    exist."""
     is_file = path.is_file() or archive_of(path) is not None
     if not is_file or kind_of(path).removeprefix(".") not in TEXT_TABLES:
         fix = f"say what its pairs are: --data '{path}#formal'"
@@ -157,7 +157,7 @@ def tags_in(path: Path, column: str) -> dict[int, str]:
 
 
 def _given(text: str) -> Iterator[GivenPath]:
-    """The paths that a text means, with what is said beside them. Raises InputError or MissingError."""
+    """Yields the paths that a text stands for, with what is given beside them. Raises InputError or MissingError."""
     plain, tag = tag_said(text)
     plain, ways = said_in(plain)
     for path, weight in found_as(plain):
@@ -165,7 +165,7 @@ def _given(text: str) -> Iterator[GivenPath]:
 
 
 def _refuse_twice(given: Sequence[GivenPath]) -> None:
-    """Raises InputError where one path is meant twice in one direction, as by its name and by a pattern."""
+    """Raises InputError if a path is given twice in one direction, for example by its name and by a pattern."""
     meant = Counter((Path(one.path), way) for one in given for way in one.ways or [("", "")])
     for (path, _), times in meant.items():
         if times > 1:
@@ -174,7 +174,7 @@ def _refuse_twice(given: Sequence[GivenPath]) -> None:
 
 
 def _read_directions(given: Sequence[GivenPath], wanted: WantedColumns, tag: str, tests_alone: bool) -> Read:
-    """Paths of which each says its directions. Raises InputError or MissingError."""
+    """Reads paths that say their directions. Raises InputError or MissingError."""
     source, target = wanted
     there = list(dict.fromkeys(way for one in given for way in one.ways))
     directions = [way for way in there if source in (None, way[0]) and target in (None, way[1])]
@@ -197,7 +197,7 @@ def _read_directions(given: Sequence[GivenPath], wanted: WantedColumns, tag: str
     left = in_words(way for way in there if way not in directions)
     told = [*whole.told, *([f"not used, as pairs {asked} are asked for: {left}"] if left else [])]
     tests: dict[str, list[Pairs]] = {}
-    for own in read:  # a test of several directions is one
+    for own in read:  # a test set of several directions is one test
         for name, part in own.tests.items():
             tests.setdefault(name, []).append(part)
     whole_tests = {name: joined(parts, name) for name, parts in tests.items()}
@@ -207,7 +207,8 @@ def _read_directions(given: Sequence[GivenPath], wanted: WantedColumns, tag: str
 
 
 def _read_beside(path: str, first: str, taken: Columns) -> Read:
-    """In the languages of the first data set. Raises InputError: for others, with what is to be said."""
+    """Reads a data set in the languages of the first one. Raises InputError if it has others, with the directions to
+    give."""
     try:
         return _read(path, WantedColumns(taken.source, taken.target))
     except (InputError, MissingError):
@@ -215,14 +216,14 @@ def _read_beside(path: str, first: str, taken: Columns) -> Read:
         if own is None or ours is None or {*map(meaning, own)} == {*map(meaning, ours)}:
             raise
     if meaning(own[0]) == meaning(ours[1]) or meaning(own[1]) == meaning(ours[0]):
-        own = own[::-1]  # the order of the alphabet is no direction
+        own = own[::-1]  # languages in alphabetical order have no direction yet
     what = f"{' and '.join(own)}, but {first} has {' and '.join(ours)}"
     fix = f"of several languages say which: --data '{first}:{ARROW.join(ours)}' --data '{path}:{ARROW.join(own)}'"
     raise InputError(what, where=path, fix=fix)
 
 
 def _own_languages(path: str) -> Direction | None:
-    """The two languages that a data set has by itself, where it tells them."""
+    """Returns the two languages that a data set itself names, or None."""
     try:
         return _languages(_read(path, WantedColumns()).taken)
     except (InputError, MissingError):
@@ -230,13 +231,13 @@ def _own_languages(path: str) -> Direction | None:
 
 
 def _languages(taken: Columns) -> Direction | None:
-    """What was taken, where it is named by two languages."""
+    """Returns the names of the two columns if they are languages, else None."""
     named = meaning(taken.source), meaning(taken.target)
     return None if {None, *SIDES} & {*named} else (taken.source, taken.target)
 
 
 def of_way(read: Read, directions: Sequence[Direction], way: Direction) -> Read:
-    """The same with the number of its direction beside each pair."""
+    """Returns a copy in which each pair has the number of its direction."""
     number = directions.index(way)
 
     def marked(part: Pairs) -> Pairs:
@@ -246,14 +247,13 @@ def of_way(read: Read, directions: Sequence[Direction], way: Direction) -> Read:
 
 
 def paths_of(texts: Sequence[str]) -> list[tuple[Path, float]]:
-    """The paths that are meant, each with its weight, whatever tag or directions stand behind them. Raises InputError
-    or MissingError."""
+    """Returns the paths and their weights, without tags and directions. Raises InputError or MissingError."""
     plain = [said_in(tag_said(text)[0])[0] for text in texts]
     return [(Path(path), weight) for one in plain for path, weight in found_as(one)]
 
 
 def found_as(text: str) -> list[tuple[str, float]]:
-    """The paths that are meant, each with its weight: of "a.tmx", of "b.tsv:0.2", of "memories/*.tmx:2". Raises
+    """Returns the paths that a text stands for, with their weights: "a.tmx", "b.tsv:0.2" or "memories/*.tmx:2". Raises
     InputError or MissingError."""
     weight = re.search(r":(\d+(?:[.]\d*)?|[.]\d+)$", text)
     if weight and not Path(text).exists():
@@ -271,14 +271,14 @@ def found_as(text: str) -> list[tuple[str, float]]:
 
 
 def two_sides(weighted: Sequence[tuple[str, float]]) -> bool:
-    """Whether two paths are files of one language each: neither is weighted, a folder, or holds pairs."""
+    """Whether two paths are files of one language each: neither has a weight, is a folder, or holds pairs."""
     paths = [Path(path) for path, _ in weighted]
     plain = all(weight == 1 and not path.startswith("hf:") for path, weight in weighted)
     return len(paths) == 2 and plain and not any(path.is_dir() or holds_pairs(path) for path in paths)
 
 
 def _united(read: Sequence[Read]) -> Read:
-    """Several data sets as one, from which what is to be held out is chosen together."""
+    """Joins several data sets into one, so that what is held out is chosen from all of them."""
     if len(read) == 1:
         return read[0]
     parts = [own.train for own in read]
@@ -286,7 +286,7 @@ def _united(read: Sequence[Read]) -> Read:
     tests: dict[str, Pairs] = {}
     for own in read:
         tests |= {name if name not in tests else f"{name}, {own.train.name}": part for name, part in own.tests.items()}
-    names = list(dict.fromkeys(own.train.name for own in read))  # one file may be read in several directions
+    names = list(dict.fromkeys(own.train.name for own in read))  # a file may be read in several directions
     name = " + ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     files = [file for own in read for file in own.files]
     notes, told = [note for own in read for note in own.notes], [line for own in read for line in own.told]
@@ -296,7 +296,7 @@ def _united(read: Sequence[Read]) -> Read:
 
 
 def _read(given: str, wanted: WantedColumns, *, tests_alone: bool = False) -> Read:
-    """One folder, file or data set. Raises InputError or MissingError."""
+    """Reads one folder, file or data set. Raises InputError or MissingError."""
     if given.startswith("hf:"):
         return _read_hub(given, *wanted.names)
     path, source, target = Path(given), wanted.source, wanted.target
@@ -327,19 +327,20 @@ def _read(given: str, wanted: WantedColumns, *, tests_alone: bool = False) -> Re
 
 
 def holds_pairs(path: Path) -> bool:
-    """Whether a file holds both sides, by its name or by what is inside."""
+    """Whether a file holds both sides, by its name or its contents."""
     kind = kind_of(path).removeprefix(".")
     return kind in {*TABLES, "zip"} - {"txt"} or (path.is_file() and format_of(path) is not None)
 
 
 def _side(path: Path, name: str) -> Path:
-    """PATH.NAME, or the same packed."""
+    """Returns PATH.NAME, or PATH.NAME.gz if the former does not exist."""
     plain = path.with_name(f"{path.name}.{name}")
     return plain if plain.exists() else plain.with_name(f"{plain.name}.gz")
 
 
 def _read_sides(paths: tuple[Path, Path], wanted: WantedColumns) -> Read:
-    """Two files, the first of them the source unless its language is that of the target."""
+    """Reads two files; the first is the source, unless the languages of their names are asked for the other way
+    round."""
     first, second = (language_of(path) or name for path, name in zip(paths, wanted.names, strict=True))
     if all(wanted) and [column_of(name, [first, second]) for name in wanted.names] == [1, 0]:
         paths, first, second = paths[::-1], second, first
@@ -347,7 +348,7 @@ def _read_sides(paths: tuple[Path, Path], wanted: WantedColumns) -> Read:
 
 
 def _of_sides(paths: tuple[Path, Path], taken: Columns) -> Read:
-    """Two files of lines, the source first. Raises InputError."""
+    """Reads two files of lines, the source first. Raises InputError."""
     for path in paths:
         if holds_pairs(path):
             fix = "give two files of plain lines, or --data before each of several files of pairs"
@@ -357,7 +358,7 @@ def _of_sides(paths: tuple[Path, Path], taken: Columns) -> Read:
 
 
 def _read_files(where: Path, layout: Layout, wanted: WantedColumns) -> Read:
-    """The files of a folder, or of a zip file."""
+    """Reads the files of a folder, or of a zip file."""
     read: dict[Files, Pairs] = {}
     told: list[str] = []
     first: Columns | None = None
@@ -365,7 +366,7 @@ def _read_files(where: Path, layout: Layout, wanted: WantedColumns) -> Read:
         read[files], taken = _read_one(files, layout.languages, wanted)
         told.append(_told(files, read[files], taken))
         first = first or taken
-        if first.header:  # the first table says what the names of the others are to be
+        if first.header:  # the first table sets the column names of the others
             wanted = WantedColumns(wanted.source or first.source, wanted.target or first.target)
     assert first is not None
     train = joined([read[files] for files in layout.train], where) if layout.train else Pairs([], [], str(where))
@@ -377,14 +378,14 @@ def _read_files(where: Path, layout: Layout, wanted: WantedColumns) -> Read:
 
 
 def _read_one(files: Files, names: tuple[str, str] | None, wanted: WantedColumns) -> tuple[Pairs, Columns]:
-    """A table, or two files of the languages of these names."""
+    """Reads a table, or two files of the languages `names`."""
     if names is None:
         return _read_table(files[0], wanted)
     return read_pairs(files[0], files[1]), Columns(0, 1, *names, False)
 
 
 def _told(files: Sequence[object], pairs: Pairs, taken: Columns) -> str:
-    """What was read of a table or of two files, in a line for who trains on it."""
+    """Describes in a line how a table or two files were read, for the user."""
     lines = f"line by line, {taken.source} and {taken.target}" + (f", {pairs.encoded}" if pairs.encoded else "")
     layout = lines if len(files) == 2 else taken.layout
     return f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{counted(len(pairs), 'pair')}"
@@ -417,7 +418,7 @@ def _read_hub(path: str, source: str, target: str) -> Read:
 
 
 def _read_splits(path: str, splits: Mapping[str, object], rows: Callable[[str], tuple[Rows, Columns]]) -> Read:
-    """A data set of which each of the splits has a place and rows. Raises MissingError without one to learn from."""
+    """Reads the splits of a data set; `splits` are their locations. Raises MissingError without a training split."""
     parts: dict[str, Pairs] = {}
     told: list[str] = []
     for split, place in splits.items():

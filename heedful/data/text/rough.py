@@ -1,7 +1,7 @@
-"""Sentences as people type them: in capitals or without any, with typing errors, without punctuation, with a URL.
+"""Makes sentences look like typed ones: in capitals or lower case, with typing errors, without punctuation, with a URL.
 
-Pure functions over a text and a `random.Random` of its own (`heedful.core.seeds`). They know no language: an error
-takes its letters from the text.
+Pure functions of a text and a `random.Random` (`heedful.core.seeds`). They work for any language: an error takes its
+letters from the text.
 """
 
 import random
@@ -9,14 +9,14 @@ import re
 import string
 import unicodedata
 
-TYPOS = 0.1  # of the words that are long enough
-LONG = 4  # letters of such a word
+TYPOS = 0.1  # of the longer words
+LONG = 4  # letters of a longer word, at least
 DOMAINS = ("com", "org", "net", "info", "eu")
 
 
 def with_typos(text: str, draw: random.Random) -> str:
-    """A tenth of the longer words, and at least one, with an error: two letters the other way round, one left out, one
-    twice, or another letter of the text in its place."""
+    """Puts a typing error into a tenth of the longer words, and at least one: two letters are swapped, one is left out,
+    doubled, or replaced by another letter of the text."""
     words = [found.span() for found in re.finditer(r"[^\W\d_]+", text) if len(found[0]) >= LONG]
     letters = [letter for letter in text if letter.isalpha()]
     chosen = draw.sample(words, max(1, round(TYPOS * len(words)))) if words else []
@@ -29,14 +29,14 @@ def with_typos(text: str, draw: random.Random) -> str:
 
 
 def without_punctuation(text: str) -> str:
-    """What stands within a word or a number stays; a text of nothing else as well."""
+    """Removes punctuation, except inside a word or a number. A text of punctuation alone is unchanged."""
     outer = re.compile(r"(?<!\w)[^\w\s]|[^\w\s](?!\w)")
     bare = outer.sub(lambda found: "" if unicodedata.category(found[0])[0] == "P" else found[0], text)
     return " ".join(bare.split()) or text
 
 
 def made_url(draw: random.Random) -> str:
-    """Such as "https://www.zomk.org/ab31"."""
+    """Makes up a URL such as "https://www.zomk.org/ab31"."""
     name = "".join(draw.choices(string.ascii_lowercase, k=draw.randint(3, 10)))
     path = "".join(draw.choices(string.ascii_lowercase + string.digits, k=draw.randint(0, 8)))
     return f"https://{draw.choice(('www.', ''))}{name}.{draw.choice(DOMAINS)}{'/' * bool(path)}{path}"

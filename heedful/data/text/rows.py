@@ -1,4 +1,4 @@
-"""Tables and JSON objects of texts that belong together: their rows, and in which directions they are."""
+"""Rows of tables and JSON objects that hold parallel texts, and their directions."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,13 +17,13 @@ from heedful.errors import InputError
 
 TEXT_TABLES = ("tsv", "csv", "jsonl", "json", "txt")
 TABLES = (*TEXT_TABLES, "tmx", "xlf", "xliff", "sdlxliff", "po", "pot", "xlsx", "parquet")
-LOOKED_AT = 1 << 16  # bytes, of which the first line tells whether the others say their languages
+LOOKED_AT = 1 << 16  # bytes; their first line shows whether the rows name their languages
 
 
 def read_rows(path: Path, source: str, target: str, *, named: bool = False) -> tuple[Rows, Columns]:
-    """The rows of a file, each a source and its references, of which some may be empty; and what was taken of it. What
-    is inside says what it is, where lines of text do not leave that to its name. `named`: the two are columns or keys,
-    also where rows say their languages. Raises InputError or MissingError."""
+    """Reads the rows of a file, each a source and its references (some may be empty), and the columns that were taken.
+    The format is recognised by the contents, or for lines of text by the name. `named`: the two names are columns or
+    keys, even if rows name their languages. Raises InputError or MissingError."""
     if found := format_of(path):
         return reader_of(found)(path, source, target)
     kind = kind_of(path).removeprefix(".")
@@ -48,7 +48,7 @@ def _is_object(lines: list[str]) -> bool:
 
 
 def directions_in(path: Path) -> list[Direction]:
-    """The directions that the rows of a table or of JSON objects say, in their order; none of another file. Raises
+    """Returns the directions that the rows of a table or JSON objects name, in order; empty for other files. Raises
     InputError or MissingError."""
     kind = kind_of(path).removeprefix(".")
     if kind not in TEXT_TABLES or not path.is_file() or format_of(path):
@@ -75,7 +75,7 @@ def directions_in(path: Path) -> list[Direction]:
 
 
 def _directions_of(items: Iterable[tuple[str, object]]) -> list[Direction]:
-    """Those that JSON objects say; none where the first does not."""
+    """Returns the directions that JSON objects name; empty if the first names none."""
     objects = [(where, row) for where, row in items if isinstance(row, dict) and row]
     names = [*objects[0][1]] if objects else []
     told = language_columns(names)
@@ -86,7 +86,7 @@ def _directions_of(items: Iterable[tuple[str, object]]) -> list[Direction]:
 
 
 def _parsed(path: Path, lines: list[str]) -> Iterator[tuple[str, object]]:
-    """Each line of a .jsonl file; None of a blank one."""
+    """Yields the position and value of each line of a .jsonl file; BLANK for a blank line."""
     for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"
         yield where, json_line(line, where=where) if line.strip() else BLANK

@@ -1,4 +1,4 @@
-"""Inputs with their answers, to put a task to a language model by examples."""
+"""Inputs with their answers, for few-shot prompts."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,11 @@ FIX = 'write {"input": "...", "answer": "..."} on each line, with "choices": [".
 class Solved:
     input: str
     answer: str
-    choices: tuple[str, ...] = ()  # the answer is one of them; none: it may be any text
+    choices: tuple[str, ...] = ()  # the answer is one of them; empty: any text
 
 
 def holds_solved(path: str | Path) -> bool:
-    """Whether it is a .jsonl file (or .jsonl.gz) whose first object has an "input"."""
+    """Whether a path is a .jsonl file (or .jsonl.gz) whose first object has an "input"."""
     path = Path(path)
     if path.is_dir() or kind_of(path) != ".jsonl":
         return False
@@ -27,9 +27,9 @@ def holds_solved(path: str | Path) -> bool:
 
 
 def read_solved(path: str | Path) -> list[Solved]:
-    """From a file with a JSON object a line: {"input": ..., "answer": ...}, perhaps with "choices": [...].
+    """Reads a file with a JSON object a line: {"input": ..., "answer": ...}, perhaps with "choices": [...].
 
-    The answer is a text; with choices it is one of them, or the index of one, from 0. Other keys mean nothing. Raises
+    The answer is a text; with choices it is one of them, or the index of one, from 0. Other keys are ignored. Raises
     InputError or MissingError.
     """
     return [_solved(row, where) for where, row in json_lines(path, read_lines(path))]
@@ -43,7 +43,7 @@ def _solved(row: object, where: str) -> Solved:
         raise InputError('"choices" is not a list of texts', where=where, fix=FIX)
     if "choices" in row and not 2 <= len(choices) == len(set(choices)):
         raise InputError(f"{len(choices)} choices, expected two or more different ones", where=where, fix=FIX)
-    if type(answer) is int and 0 <= answer < len(choices):  # True and False are no indices
+    if type(answer) is int and 0 <= answer < len(choices):  # True and False are not indices
         answer = choices[answer]
     if not isinstance(answer, str) or not answer.strip():
         raise InputError('no "answer" that is a text or the index of a choice', where=where, fix=FIX)

@@ -1,4 +1,4 @@
-"""The rows of a table of texts, and which two of its columns are the source and the target."""
+"""Reads the rows of a table of texts, and finds its source and target columns."""
 
 import re
 import sys
@@ -14,10 +14,10 @@ from heedful.data.text.headers import column_of, filled, is_header, meaning, two
 from heedful.data.text.quality.languages import language
 from heedful.errors import InputError, counted
 
-LOOKED_INTO = 200  # rows, whose languages tell which column is which
-MOST_TEXT = 4000  # characters of a column that its language is told by
-TableRow = tuple[int, list[str]]  # the number of a row of a table, and its cells; a blank one has none
-ATTRIBUTION = "CC-BY"  # how the third column of Tatoeba's pairs begins
+LOOKED_INTO = 200  # rows, to identify the languages of the columns
+MOST_TEXT = 4000  # characters of a column, to identify its language
+TableRow = tuple[int, list[str]]  # the number of a row, and its cells; a blank row has none
+ATTRIBUTION = "CC-BY"  # the beginning of the third column in Tatoeba's pairs
 
 
 def table_rows(
@@ -30,7 +30,7 @@ def table_rows(
     *,
     named: bool = False,
 ) -> tuple[Rows, Columns]:
-    """The two columns of a table's rows, and which they are. Raises InputError."""
+    """Returns the rows of a table's two columns, and which columns these are. Raises InputError."""
     cells = iter(cells)
     number, first = next((row for row in cells if row[1]), (1, []))
     if not named and (told := language_columns(first)):
@@ -66,8 +66,8 @@ def _told_rows(
     at: LanguageColumns,
     asked: tuple[str, str],
 ) -> Rows:
-    """Of rows that say their languages those of the direction that is asked for; all, where none is. Raises InputError
-    where these are of several."""
+    """Yields, of rows that name their languages, those of the direction that is asked for, or all if none is. Raises
+    InputError if these are of several directions."""
     only = OneDirection(asked)
     for number, cells in _under(header, path, rows):
         if not any(cells):
@@ -77,8 +77,8 @@ def _told_rows(
 
 
 def only_sides(names: Sequence[str], source: str, target: str) -> tuple[int, int] | None:
-    """The numbers of the source and the target, where two languages are asked for, and a header or keys name the sides
-    alone."""
+    """Returns the indices of the source and the target if two languages are asked for, but the header or keys only name
+    the two sides; else None."""
     if {None, SOURCE, TARGET} & {meaning(source), meaning(target)} or column_of(source, names) is not None:
         return None
     left, right = column_of(SOURCE, names), column_of(TARGET, names)
@@ -86,14 +86,14 @@ def only_sides(names: Sequence[str], source: str, target: str) -> tuple[int, int
 
 
 def columns_by_language(rows: list[list[str]], source: str, target: str) -> Columns | None:
-    """Which two columns of a table without a header are in the languages that are named; or, of more than two columns,
-    in the only two that there are. None where they do not say, or are the first two in their order."""
+    """Returns the two columns of a table without a header that are in the languages asked for; or, with more than two
+    columns, in the only two languages there are. None if they cannot be identified, or are the two columns in order."""
     width = min(map(len, rows))
     width = 2 if width == 3 and rows[0][2].startswith(ATTRIBUTION) else width
     asked = [None if name in (SOURCE, TARGET) else meaning(name) for name in (source, target)]
     if width < 2 or (width == 2 and None in asked):
         return None
-    largest: dict[str, tuple[int, int]] = {}  # of the columns in a language the one with the most text
+    largest: dict[str, tuple[int, int]] = {}  # for each language, the column with the most text
     for column in range(width):
         text = " ".join(row[column] for row in rows)
         if code := language(text[:MOST_TEXT]):
@@ -109,19 +109,19 @@ def columns_by_language(rows: list[list[str]], source: str, target: str) -> Colu
 
 
 class TableHead(NamedTuple):
-    """What tells which two columns of a table are meant: how it begins, and what is asked for."""
+    """What determines the two columns of a table: its first rows, and the names that are asked for."""
 
     where: str
     first: list[str]
     below: list[list[str]]
     source: str
     target: str
-    numbers: tuple[int, int] | None  # of columns, from 1
-    header: bool  # the first row names its columns
+    numbers: tuple[int, int] | None  # column numbers, from 1
+    header: bool  # whether the first row is a header
 
 
 def _by_number(table: TableHead) -> Columns | None:
-    """Those of the numbers that are asked for, whatever they hold."""
+    """Returns the columns with the numbers that are asked for, whatever they hold."""
     if table.numbers is None:
         return None
     numbers, names = table.numbers, table.first
@@ -134,7 +134,7 @@ def _by_number(table: TableHead) -> Columns | None:
 
 
 def _by_name(table: TableHead) -> Columns | None:
-    """Those that a first row calls so; of a side that is not asked for, the one that it leaves, of those with text."""
+    """Returns the columns that the header names; a side that is not asked for is the only other column with text."""
     names, unsaid = table.first, (table.source == SOURCE, table.target == TARGET)
     left, right = column_of(table.source, names), column_of(table.target, names)
     if table.header and (unsaid[0] or left is not None) and (unsaid[1] or right is not None) and None in (left, right):
@@ -153,8 +153,8 @@ def _by_name(table: TableHead) -> Columns | None:
 
 
 def _by_side(table: TableHead) -> Columns | None:
-    """Those that a header calls source and target, where languages are asked for: turned, if the texts are in these the
-    other way round. A name that no column has is refused."""
+    """Returns the columns named source and target if languages are asked for, swapped if the texts are in these
+    languages the other way round. Raises InputError for a name that no column has."""
     source, target = table.source, table.target
     if table.header and (sides := only_sides(table.first, source, target)):
         two = [[row[side] for side in sides] for row in table.below if len(row) == len(table.first)]
@@ -169,7 +169,7 @@ def _by_side(table: TableHead) -> Columns | None:
 
 
 def _by_language(table: TableHead) -> Columns | None:
-    """Those in the languages that are asked for, where no row names any."""
+    """Returns the columns in the languages that are asked for, if there is no header."""
     return columns_by_language([table.first, *table.below], table.source, table.target)
 
 
@@ -177,11 +177,12 @@ def _first_two(table: TableHead) -> Columns:
     return Columns(0, 1, table.source, table.target, False, turned="--source 2 --target 1")
 
 
-RULES = (_by_number, _by_name, _by_side, _by_language, _first_two)  # of which the first that finds two columns counts
+RULES = (_by_number, _by_name, _by_side, _by_language, _first_two)  # the first that finds two columns is used
 
 
 def _numbers(source: str, target: str) -> tuple[int, int] | None:
-    """The columns that are asked for by number, from 1. Raises InputError unless both are."""
+    """Returns the columns that are asked for by number, from 1; None if neither is. Raises InputError if only one
+    is."""
     found = [re.fullmatch(r"(?:column )?(\d+)", name) for name in (source, target)]
     if not any(found):
         return None
@@ -192,7 +193,7 @@ def _numbers(source: str, target: str) -> tuple[int, int] | None:
 
 
 def _under(header: list[str], path: Path, rows: Iterable[TableRow]) -> Iterator[TableRow]:
-    """The rows, each blank or as wide as the header. Raises InputError for another."""
+    """Yields the rows, each blank or as wide as the header. Raises InputError for other rows."""
     expected = f"{len(header)} as in the header"
     fix = f"each line needs all of {listed(cell.strip().lower() for cell in header)}"
     return _wide(path, rows, len(header), len(header), expected=expected, fix=fix)
@@ -201,7 +202,7 @@ def _under(header: list[str], path: Path, rows: Iterable[TableRow]) -> Iterator[
 def _wide(
     path: Path, rows: Iterable[TableRow], least: int, most: int, *, expected: str, fix: str
 ) -> Iterator[TableRow]:
-    """The rows, each blank or of so many columns. Raises InputError for another."""
+    """Yields the rows, each blank or of `least` to `most` columns. Raises InputError for other rows."""
     for number, cells in rows:
         if cells and not least <= len(cells) <= most:
             what = f"{counted(len(cells), 'column')}, expected {expected}"
@@ -210,5 +211,5 @@ def _wide(
 
 
 def is_number(value: object) -> bool:
-    """What no text is: `id`, `nr` and `no` are languages too."""
+    """Whether a value is a number, and so no text: `id`, `nr` and `no` are languages too."""
     return isinstance(value, int | float) or (isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value) is not None)

@@ -1,4 +1,4 @@
-"""Sentences whose words have labels: parts of speech, or the names of things and where they begin."""
+"""Sentences with a label for each word: parts of speech, or named entities."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -22,12 +22,12 @@ class Sentence(NamedTuple):
 
 
 def read_tagged(path: str | Path) -> Parts[list[Sentence]]:
-    """What `read_sentences` reads, in parts as in `read_parts`. Raises InputError or MissingError."""
+    """Reads sentences as `read_sentences`, in parts as `read_parts`. Raises InputError or MissingError."""
     return read_parts(path, read_sentences, kinds=KINDS, key=lambda one: one.text)
 
 
 def read_sentences(path: str | Path) -> list[Sentence]:
-    """The sentences of one file, between which blank lines stand.
+    """Reads the sentences of one file, which are separated by blank lines.
 
     .conllu: ten columns, of which the second is the word and the fourth its universal part of speech (Nivre et al.
     2020); comments, ranges ("1-2") and empty words ("1.1") are left out. .tsv: word TAB label, perhaps below a header.

@@ -1,6 +1,6 @@
-"""Tables of terms: which columns have the term and which its translation, as their first line says it, or their order.
+"""Tables of terms: finds the columns of the term and of its translation, by the header or else by their order.
 
-Several columns of one language are synonyms; rows may say their languages, as DeepL writes them: a term, its
+Several columns of one language are synonyms. Rows may name their languages, as in DeepL's glossaries: a term, its
 translation, and the codes of both.
 """
 
@@ -25,21 +25,21 @@ LONGEST_CODE, LONGEST_NAME = 3, 40  # characters
 TERM_WORDS = "term terms word phrase entry begriff benennung wort terme mot término palabra termine parola"
 LANGUAGE_WORDS = "language lang sprache langue idioma lingua texte texto testo"
 TERM = frozenset(TERM_WORDS.split())
-NAMING = TERM.union(LANGUAGE_WORDS.split())  # beside what a header names
-STATE = frozenset(["status", "state", "usage", "info"])  # words of what heads a column of "Forbidden" and the like
-# Headers of two columns that name no language, and are no term and its translation either.
+NAMING = TERM.union(LANGUAGE_WORDS.split())  # words that may occur in a header beside a language
+STATE = frozenset(["status", "state", "usage", "info"])  # in the headers of columns with values such as "Forbidden"
+# Headers of two columns that name no languages, but are not a term and its translation either.
 PLAIN_HEADERS = {
     ("key", "value"), ("from", "to"), ("l1", "l2"), ("lang1", "lang2"), ("original", "translated"), ("word", "meaning"),
 }  # fmt: skip
-COMMENT = "#"  # how a line without a second cell begins that has no term
+COMMENT = "#"  # begins a line without a term, if it has one cell
 FIX = "each line: a term, a TAB and its translation"
 
-Rows = list[tuple[int, list[str]]]  # the number of each, and its cells
+Rows = list[tuple[int, list[str]]]  # the number of each row, and its cells
 Entry = tuple[str, list[str]]  # a term, and its translations
 
 
 def table_of(path: Path) -> Rows | None:
-    """The rows of a table that have something in them, without comments; None of another kind of file. Raises
+    """Reads the rows of a table that are not blank, without comments; returns None for other kinds of files. Raises
     InputError or MissingError."""
     kind = format_of(path)
     if kind not in (None, "xlsx") or (kind is None and kind_of(path) in (".json", ".jsonl", ".yaml", ".yml")):
@@ -50,8 +50,8 @@ def table_of(path: Path) -> Rows | None:
 
 
 def table_terms(rows: Rows, source: str, target: str, *, where: str) -> tuple[list[Entry], int]:
-    """The terms of a table, and how many rows under a header have none on one of the two sides that is to be used.
-    Raises InputError."""
+    """Returns the terms of a table with a header or without, and the number of rows under a header that lack a usable
+    term on a side. Raises InputError."""
     first = rows[0][1] if rows else []
     told = language_columns(first)
     if told is not None:
@@ -77,8 +77,8 @@ def table_terms(rows: Rows, source: str, target: str, *, where: str) -> tuple[li
 
 
 def _states(first: Sequence[str], columns: tuple[list[int], list[int]]) -> dict[int, int]:
-    """The column that says whether a term is to be used, of each column of terms that has one: the only one of the
-    table, or the next one behind it, before other terms."""
+    """Returns, for the columns of terms, the column that says whether a term may be used: the only one of the table, or
+    the next one after the term's column and before the next term's."""
     states = [i for i, cell in enumerate(first) if STATE & {*re.findall(r"(?:(?!_)\w)+", cell.lower())}]
     terms = sorted([*columns[0], *columns[1]])
     found = {}
@@ -100,8 +100,8 @@ def _says_languages(row: Sequence[str]) -> bool:
 
 
 def _of_pair(rows: Rows, at: LanguageColumns, source: str, target: str, where: str) -> Iterator[list[str]]:
-    """The rows of the two languages; of the first ones, where the model does not say its own. Raises InputError where
-    there are none."""
+    """Yields the rows of the two languages, or of the languages of the first row if those of the model are not known.
+    Raises InputError if there are none."""
     rows = [(number, row) for number, row in rows if len(row) > max(at)]
     said = [(row[at.source_language].strip(), row[at.target_language].strip()) for _, row in rows]
     asked = meaning(source), meaning(target)
@@ -115,8 +115,8 @@ def _of_pair(rows: Rows, at: LanguageColumns, source: str, target: str, where: s
 
 
 def _columns_in(first: Sequence[str], source: str, target: str, *, where: str) -> tuple[list[int], list[int]] | None:
-    """The columns of a table, from 0, that its first line says the languages of; None of a line that is no header: a
-    short term is easily the code of some language. Raises InputError for a header of other languages."""
+    """Returns the columns, from 0, of the two languages by the header; None if the line is not a header: a short term
+    is easily the code of some language. Raises InputError for a header of other languages."""
     asked = meaning(source), meaning(target)
     named = [_named(cell) for cell in first]
     for one, other in product((asked[0], SOURCE), (asked[1], TARGET)):
@@ -131,14 +131,15 @@ def _columns_in(first: Sequence[str], source: str, target: str, *, where: str) -
     codes = all(len(first[i].strip()) <= LONGEST_CODE for i in others)
     if len({named[i] for i in others}) < (3 if codes else 2):
         return None
-    if {None, SOURCE, TARGET} & {*asked}:  # the model does not say its languages
+    if {None, SOURCE, TARGET} & {*asked}:  # the languages of the model are unknown
         return [others[0]], [others[1]]
     what = f"its columns are {listed(first[i].strip() for i in others)}, and {source} is translated to {target}"
     raise InputError(what, where=where, fix="give a glossary of these two")
 
 
 def _named(cell: str) -> str | None:
-    """What the header of a column names, as `meaning` tells it; "Term (EN)", "term_en" and "EN source" are English."""
+    """Returns what the header of a column names, as `meaning` does; "Term (EN)", "term_en" and "EN source" are
+    English."""
     if len(cell) > LONGEST_NAME:
         return None
     words = re.findall(r"(?:(?!_)\w)(?:(?!_)[\w-])*", re.sub("(?<=[a-z])(?=[A-Z])", " ", cell))

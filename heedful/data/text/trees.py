@@ -1,8 +1,8 @@
-"""Constituency trees in brackets: read, made plain, written as a line of tokens, and made of such a line again.
+"""Constituency trees in brackets: reads and simplifies them, and converts them to a line of tokens and back.
 
-"(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))" reads in Penn's format, and is linearised as
-"(S (NP XX XX )NP (VP XX )VP )S" (Vinyals et al. 2015, section 2.1): a token for each bracket, with its label, and one
-that stands for any word. Tags of words are not said.
+"(S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))" is in Penn's format, and is linearised as "(S (NP XX XX )NP (VP XX )VP
+)S" (Vinyals et al. 2015, section 2.1): a token for each bracket with its label, and one that stands for any word. Tags
+of words are left out.
 """
 
 import re
@@ -17,16 +17,16 @@ from heedful.data.tokenizer import SPECIALS, UNK
 from heedful.errors import InputError, MissingError
 
 LEAF = "XX"
-ROOTS = ("", "TOP", "ROOT", "S1")  # brackets around a sentence that tell nothing of it
-DEEPEST = 200  # brackets within each other; a deeper one is a broken file, not a sentence
-SPACE = re.compile("[ \t\r\n]+")  # others, such as thin spaces, may stand inside a word
+ROOTS = ("", "TOP", "ROOT", "S1")  # labels around a sentence that carry no information
+DEEPEST = 200  # nested brackets; more are a broken file, not a sentence
+SPACE = re.compile("[ \t\r\n]+")  # others, such as thin spaces, may be part of a word
 ESCAPES = {"(": "-LRB-", ")": "-RRB-", "[": "-LSB-", "]": "-RSB-", "{": "-LCB-", "}": "-RCB-"}
 MEANT = {escape: bracket for bracket, escape in ESCAPES.items()}
 FIX = "write a tree as (S (NP (DT the) (NN cat)) (VP (VBZ sleeps)))"
 
 
 class Leaf(NamedTuple):
-    """A word, as it is read: "(", and not "-LRB-"."""
+    """A word, unescaped: "(" instead of "-LRB-"."""
 
     tag: str
     word: str
@@ -56,7 +56,8 @@ class Tree:
         return [leaf.word for leaf in self.leaves()]
 
     def constituents(self, start: int = 0) -> Iterator[tuple[str, int, int]]:
-        """(label, start, end) of each, this one first: it spans the leaves from `start` to before `end`."""
+        """Yields (label, start, end) of each constituent, this one first: it spans the leaves from `start` to before
+        `end`."""
         below, end = list[tuple[str, int, int]](), start
         for child in self.children:
             if isinstance(child, Leaf):
@@ -68,14 +69,15 @@ class Tree:
         yield from below
 
 
-Treebank = Parts[list[Tree]]  # of a parser
+Treebank = Parts[list[Tree]]  # for a parser
 
 
 def read_treebank(path: str | Path) -> Treebank:
-    """Reads a file of plain trees, or a folder whose files or folders are named train*, valid* (val, dev) and test*.
+    """Reads a file of simplified trees, or a folder whose files or folders are named train*, valid* (val, dev) and
+    test*.
 
-    Without a part to validate on, a tenth of the training trees is held out, chosen by a hash of their words. Raises
-    InputError or MissingError.
+    Without validation data, a tenth of the training trees is held out, by a hash of their words. Raises InputError or
+    MissingError.
     """
     path = Path(path)
     files = _files(path) if path.is_dir() else [path]
@@ -93,7 +95,8 @@ def read_treebank(path: str | Path) -> Treebank:
 
 
 def read_test_trees(path: str | Path) -> dict[str, list[Tree]]:
-    """The trees of a file, or of what is named test* in a folder, by name. Raises InputError or MissingError."""
+    """Reads the trees of a file, or of the files and folders named test* in a folder, by name. Raises InputError or
+    MissingError."""
     path = Path(path)
     if not path.is_dir():
         return {path.name: read_trees(path)}
@@ -106,7 +109,7 @@ def read_test_trees(path: str | Path) -> dict[str, list[Tree]]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Those in it, at any depth, whose names, or those of their folders, say of which part they are."""
+    """Returns the files in a folder, at any depth, that are named like a part, or whose topmost folder is."""
     return [file for file in sorted(folder.rglob("[!.]*")) if file.is_file() and named_part(_top(file, folder))]
 
 
@@ -119,7 +122,8 @@ def _top(file: Path, folder: Path) -> str:
 
 
 def read_trees(path: str | Path) -> list[Tree]:
-    """The plain trees of a file: each on a line of its own, or over several. Raises InputError or MissingError."""
+    """Reads the trees of a file, simplified: each on a line of its own, or over several. Raises InputError or
+    MissingError."""
     trees = [kept for tree in parse_trees(read_lines(path), str(path)) if (kept := plain(tree)) is not None]
     if not trees:
         raise InputError("no tree with a word", where=str(path), fix=FIX)
@@ -127,7 +131,7 @@ def read_trees(path: str | Path) -> list[Tree]:
 
 
 def parse_trees(lines: Iterable[str], where: str) -> Iterator[Tree]:
-    """The trees as they are written. Raises InputError with the number of the line."""
+    """Yields the trees as they are written. Raises InputError with the number of the line."""
     open_: list[_Open] = []
     for number, line in enumerate(lines, 1):
         here = f"{where}:{number}"
@@ -157,7 +161,7 @@ def parse_trees(lines: Iterable[str], where: str) -> Iterator[Tree]:
 
 @dataclass
 class _Open:
-    """A bracket that has not closed yet."""
+    """An open bracket."""
 
     where: str
     label: str | None = None
@@ -181,8 +185,8 @@ class _Open:
 
 
 def plain(tree: Tree) -> Tree | None:
-    """Without empty elements and what is empty without them, without functions ("NP-SBJ-1" is an NP), and without a
-    bracket around all that tells nothing; None where no word is left."""
+    """Removes empty elements and constituents that become empty, functions ("NP-SBJ-1" becomes NP), and outer brackets
+    without information. Returns None if no word is left."""
     kept = _plain(tree)
     while kept is not None and kept.label in ROOTS:
         first, *others = kept.children
@@ -202,7 +206,7 @@ def _plain(tree: Tree) -> Tree | None:
 
 
 def words_in(text: str) -> list[str]:
-    """The words of a sentence that has them apart, punctuation too, as a treebank has."""
+    """Splits a sentence that is already tokenised, as in a treebank, into words."""
     return [unescaped(word) for word in SPACE.split(text) if word]
 
 
@@ -221,7 +225,8 @@ def linearise(tree: Tree) -> Iterator[str]:
 
 
 def tree_of(tokens: Iterable[str], leaves: Sequence[Leaf]) -> Tree:
-    """The tree that a line of tokens says of a sentence. Raises InputError where it is none, or has other leaves."""
+    """Returns the tree that a line of tokens describes, with these leaves. Raises InputError if it is not one tree, or
+    has other leaves."""
     left = iter(leaves)
     above: list[tuple[str, list[Tree | Leaf]]] = [("", [])]
     for token in tokens:
@@ -241,7 +246,8 @@ def tree_of(tokens: Iterable[str], leaves: Sequence[Leaf]) -> Tree:
 
 
 def right_branching(leaves: Sequence[Leaf], root: str, label: str) -> Tree:
-    """A word and a constituent of the others, in which it is again so: the baseline where what follows is what adds."""
+    """Returns the right-branching tree: each constituent has a word and the constituent of the rest. A baseline for
+    parsers."""
     found: tuple[Tree | Leaf, ...] = (leaves[-1],)
     for leaf in reversed(leaves[:-1]):
         found = (leaf, Tree(label, found))
@@ -249,7 +255,7 @@ def right_branching(leaves: Sequence[Leaf], root: str, label: str) -> Tree:
 
 
 class BracketVocabulary:
-    """The closed vocabulary of linearised trees: control tokens as in every other, a leaf, and two for each label."""
+    """The closed vocabulary of linearised trees: the usual control tokens, the leaf, and two tokens for each label."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = tuple(labels)
@@ -262,9 +268,9 @@ class BracketVocabulary:
         return len(self.names)
 
     def encode(self, tree: Tree) -> list[int]:
-        """The ids of a tree; a label that is not known is the unknown token."""
+        """Returns the ids of a tree; an unknown label becomes the unknown token."""
         return [self.ids.get(token, UNK) for token in linearise(tree)]
 
     def decode(self, ids: Iterable[int], leaves: Sequence[Leaf]) -> Tree:
-        """Raises InputError for what is not one tree of these leaves."""
+        """Returns the tree of these ids. Raises InputError if they are not one tree of these leaves."""
         return tree_of((self.names[index] for index in ids), leaves)

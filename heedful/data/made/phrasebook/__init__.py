@@ -43,9 +43,9 @@ KINDS: dict[str, Callable[[Random], Pair]] = {
     "location": everyday.location,
 }
 
-# One sentence in so many belongs to the test set, and as many to the validation set.
+# One sentence in _PARTS belongs to the test set, and as many to the validation set.
 _PARTS = 16
-# Sentences drawn in vain, in a row, before a kind is taken to have no more.
+# A kind is taken to be exhausted after so many draws in a row without a new sentence.
 _PATIENCE = 2000
 
 

@@ -12,7 +12,7 @@ from heedful.data.made.phrasebook.words import ADJECTIVES, NOUNS, VERBS, Adjecti
 _STILL = ("state", "taste")
 _MOODS = ((False, False), (False, False), (True, False), (False, True))
 _SAID_OF = parts.SOLID + parts.PLACES + parts.tagged("opening", "text", "mass", "event", "transport")
-# Each adjective that knows a more and a less, and what it may be said of: all adjectives come equally often.
+# Each gradable adjective, and its possible nouns: all adjectives are equally frequent.
 _COMPARED = [
     (adjective, [noun for noun in _SAID_OF + parts.PEOPLE if not noun.tags.isdisjoint(adjective.tags)])
     for adjective in ADJECTIVES.values()
@@ -26,7 +26,7 @@ _LINKS = parts.pairs("and: et, but: mais, because: parce que, when: quand")
 _REASONS = parts.pairs("it is raining: il pleut, it is cold: il fait froid, it is hot: il fait chaud") + parts.pairs(
     "it is late: il est tard, it is early: il est tôt"
 )
-# English one and many, French, feminine, and what it may hold.
+# English singular and plural, French, feminine, and the possible contents.
 _MEASURES = (
     ("glass", "glasses", "verre", False, ("milk", "water", "wine", "lemonade", "beer")),
     ("cup", "cups", "tasse", True, ("coffee", "tea", "milk")),
@@ -116,7 +116,7 @@ def command(rng: Random) -> Pair:
 
 
 def _known(rng: Random) -> tuple[Phrase, Adjective]:
-    """A person or a thing, and an adjective that may be said of it."""
+    """A person or a thing, and an adjective that fits."""
     if rng.random() < 0.5:
         return parts.who(rng), rng.choice(parts.OF_PEOPLE)
     noun = rng.choice(_SAID_OF)

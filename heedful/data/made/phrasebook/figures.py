@@ -36,7 +36,7 @@ def ordinal(number: int, *, feminine: bool = False) -> Pair:
 
 
 def counted(number: int, noun: Noun, *adjectives: Adjective) -> Phrase:
-    """So many of a noun, in words: "twenty-one red apples", "vingt et une pommes rouges"."""
+    """A number of things, in words: "twenty-one red apples", "vingt et une pommes rouges"."""
     words, plural = cardinal(number), number > 1
     english, french = described(noun, adjectives, plural=plural)
     ending = "e" if noun.feminine and words.french.endswith("un") else ""
@@ -45,7 +45,7 @@ def counted(number: int, noun: Noun, *adjectives: Adjective) -> Phrase:
 
 
 def ranked(number: int, noun: Noun, *adjectives: Adjective) -> Phrase:
-    """One in a row: "the third red house", "la troisième maison rouge"."""
+    """A thing with its rank: "the third red house", "la troisième maison rouge"."""
     words, (english, french) = ordinal(number, feminine=noun.feminine), described(noun, adjectives)
     article = "la" if noun.feminine else "le"
     return about(noun, f"the {words.english} {english}", f"{article} {words.french} {french}")

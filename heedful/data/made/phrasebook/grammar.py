@@ -21,7 +21,7 @@ class Pair(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A subject or object in both languages, with all that must agree with it.
+    """A subject or object in both languages, with the features that other words agree with.
 
     `person` indexes a verb's five forms: 0 I, 1 you, 2 he or she, 3 we, 4 they.
     """
@@ -61,7 +61,7 @@ PRONOUNS = {
     "they": Phrase("they", "ils", 4, human=True),
 }
 
-# Masculine and feminine singular, masculine and feminine plural; nothing where there is no such form.
+# Masculine and feminine singular, masculine and feminine plural; empty if there is no such form.
 _DETERMINERS = """
     the: le/la/les/les; a: un/une//; some: de le/de la/des/des; any: de le/de la/des/des; this: ce/cette//;
     these: //ces/ces; my: mon/ma/mes/mes; your: ton/ta/tes/tes; his: son/sa/ses/ses; her: son/sa/ses/ses;
@@ -153,7 +153,7 @@ def described(noun: Noun, adjectives: tuple[Adjective, ...] = (), *, plural: boo
 
 
 def about(noun: Noun, english: str, french: str, *, plural: bool = False) -> Phrase:
-    """Words for a noun, with what must agree with it."""
+    """Makes a phrase of words for a noun, with the noun's features."""
     return Phrase(english, french, 4 if plural else 2, noun.feminine, noun.human)
 
 
@@ -183,7 +183,7 @@ def generic(noun: Noun, *adjectives: Adjective) -> Phrase:
 
 
 def possession(owner: Phrase, noun: Noun, *adjectives: Adjective, plural: bool = False) -> Phrase:
-    """What belongs to an owner: "my brother's red car", "la voiture rouge de mon frère"."""
+    """A possession: "my brother's red car", "la voiture rouge de mon frère"."""
     english, french = described(noun, adjectives, plural=plural)
     mark = "'" if owner.plural and owner.english.endswith("s") else "'s"
     article = DETERMINERS["the"][2 * plural + noun.feminine]
@@ -273,7 +273,7 @@ def _whole(front: tuple[str, str], ask: bool, core: Pair, complements: tuple[tup
 
 
 def command(verb: Verb, *complements: tuple[str, str] | Phrase, together: bool = False, negated: bool = False) -> Pair:
-    """An order to "you", or to us all when `together` ("let us"), without a mark at the end."""
+    """An order to "you", or to "us" if `together` ("let us"), without a mark at the end."""
     form = verb.present[3] if together else verb.present[1]
     if not together and form.endswith(("es", "vas")):
         form = form[:-1]
@@ -300,7 +300,7 @@ def comparison(
 
 
 def superlative(noun: Noun, adjective: Adjective) -> Phrase:
-    """The one above all: "the biggest house", "la plus grande maison"; "la maison la plus chère"."""
+    """A superlative: "the biggest house", "la plus grande maison"; "la maison la plus chère"."""
     article = DETERMINERS["the"][noun.feminine]
     short = not adjective.comparative.startswith("more ")
     english = f"{adjective.comparative[:-1]}st" if short else f"most {adjective.english}"

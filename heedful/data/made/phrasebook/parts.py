@@ -24,7 +24,7 @@ def styled(*styles: str) -> list[Verb]:
 
 
 def pairs(text: str) -> list[Pair]:
-    """Read entries such as "here: ici", parted by commas."""
+    """Parses entries such as "here: ici", separated by commas."""
     return [Pair(*entry.split(": ")) for entry in text.split(", ")]
 
 
@@ -95,7 +95,7 @@ _WHEN: dict[str, list[Pair]] = {
 
 
 def other_person(rng: Random, subject: Phrase) -> int:
-    """An index of `TONIC` and `INDIRECT` that is not the subject itself."""
+    """Returns an index of `TONIC` and `INDIRECT` that is not the subject's."""
     person = rng.randrange(6)
     while person in _SELF[subject.person]:
         person = rng.randrange(6)
@@ -140,7 +140,7 @@ def item(rng: Random, nouns: Sequence[Noun], *, negated: bool = False, ask: bool
 
 
 def definite(rng: Random, nouns: Sequence[Noun], *, plural: bool | None = None, plain: bool = False) -> Phrase:
-    """A known one, or known ones: with "the", "this" or a possessive; without adjectives if `plain`."""
+    """A definite phrase of one of the nouns: with "the", "this" or a possessive; without adjectives if `plain`."""
     noun = rng.choice(nouns)
     adjectives = () if plain else adjectives_of(rng, noun)
     many = noun.tags.isdisjoint(("mass", "one")) and (rng.random() < 0.3 if plural is None else plural)
@@ -151,7 +151,7 @@ def definite(rng: Random, nouns: Sequence[Noun], *, plural: bool | None = None, 
 
 
 def who(rng: Random, verb: Verb | None = None, *, named: bool = False, every: bool = False) -> Phrase:
-    """Somebody, or an animal where the verb allows; neither a pronoun nor a pair of names when `named`."""
+    """A person, or an animal if the verb allows it; with `named`, neither a pronoun nor a pair of names."""
     if verb and verb.english in _OF_ANIMALS and rng.random() < 0.2:
         return definite(rng, ANIMALS)
     chance = rng.uniform(0.55, 1) if named else rng.random()
@@ -185,7 +185,7 @@ def placed(preposition: tuple[str, str], phrase: Phrase) -> Pair:
 
 
 def place(rng: Random, verb: Verb | None = None) -> Pair:
-    """Where somebody does something."""
+    """The place of an action."""
     chance = rng.random()
     if chance < 0.2:
         home = verb is not None and verb.english not in _AWAY
@@ -199,13 +199,13 @@ def place(rng: Random, verb: Verb | None = None) -> Pair:
 
 
 def destination(rng: Random) -> Pair:
-    """Where somebody goes."""
+    """The destination of a movement."""
     noun = rng.choice(SITES)
     return placed(("to", "à"), noun_phrase("the", noun, *adjectives_of(rng, noun)))
 
 
 def spot(rng: Random) -> Pair:
-    """Where a thing lies."""
+    """The place of a thing."""
     chance = rng.random()
     if chance < 0.4:
         preposition = rng.choice((Pair("on", "sur"), Pair("under", "sous")))
@@ -217,7 +217,7 @@ def spot(rng: Random) -> Pair:
 
 
 def company(rng: Random, subject: Phrase) -> Pair:
-    """With or without whom."""
+    """The persons with or without whom something is done."""
     preposition = rng.choice((Pair("with", "avec"), Pair("with", "avec"), Pair("without", "sans")))
     if rng.random() < 0.5:
         return join(preposition, TONIC[other_person(rng, subject)])

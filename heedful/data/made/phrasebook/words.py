@@ -234,7 +234,7 @@ _FEMININES = (("e", "e"), ("eux", "euse"), ("er", "ère"), ("if", "ive"), ("en",
 
 
 def rows(table: str) -> list[str]:
-    """The rows of a table, which semicolons part."""
+    """Splits a table into rows, which are separated by semicolons."""
     return " ".join(table.split()).split("; ")
 
 
@@ -305,7 +305,7 @@ def _verb(line: str, style: str) -> Verb:
 
 
 def _read_adjectives() -> dict[str, Adjective]:
-    """Read every row; an adjective that stands in several rows gathers the tags of all."""
+    """Reads every row; an adjective that occurs in several rows gets the tags of all."""
     entries: dict[str, tuple[bool, set[str]]] = {}
     for row in rows(_ADJECTIVES):
         key, listed = row.split(": ")

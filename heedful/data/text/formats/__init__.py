@@ -1,6 +1,6 @@
-"""What translators keep their work in, told apart by looking inside: TMX, XLIFF, PO, Excel's tables, Parquet.
+"""File formats of translators, recognised by their contents: TMX, XLIFF, PO, Excel, Parquet.
 
-Each module reads one of them as rows, a source and a target, and says what it took.
+Each module reads one format as rows of a source and a target, and describes what it took.
 """
 
 import io
@@ -20,8 +20,8 @@ ROOTS: dict[str, Format] = {"tmx": "tmx", "xliff": "xliff"}  # by the name of th
 
 
 def format_of(path: Path) -> Format | None:
-    """What a file holds, by how it begins; None of plain lines and tables. Raises InputError or MissingError where it
-    cannot be read."""
+    """Returns the format of a file by its first bytes; None for plain lines and tables. Raises InputError or
+    MissingError if it cannot be read."""
     data = read_beginning(path, LOOKED_AT)
     if data.startswith(b"PAR1"):
         return "parquet"
@@ -35,13 +35,13 @@ def format_of(path: Path) -> Format | None:
 
 
 def first_element(data: bytes) -> str:
-    """The name of the first element of XML, by how the file begins, in small letters; "" of what is none."""
+    """Returns the name of the first element of XML, in lower case; "" if the data are not XML."""
     found = re.search(r"<(?:[\w.-]+:)?(\w+)", re.sub(r"<[?!][^>]*>", "", _text(data)))
     return found[1].lower() if found else ""
 
 
 def _text(data: bytes) -> str:
-    """The beginning of a file as text, whatever it is in: it is looked at for ASCII words alone."""
+    """Decodes the beginning of a file, in any encoding, well enough to find ASCII words in it."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data[: len(data) // 2 * 2].decode("utf-16", "replace")
     return data.decode("utf-8", "replace")
@@ -56,7 +56,7 @@ def _holds(path: Path, name: str) -> bool:
 
 
 def reader_of(kind: Format) -> Reader:
-    """The reader of a format, imported when it is asked for, and the library that it reads with."""
+    """Returns the reader of a format. Imports it, and the library that it needs, only now."""
     if kind == "tmx":
         from heedful.data.text.formats.tmx import read_tmx as reader
     elif kind == "xliff":

@@ -1,4 +1,4 @@
-"""The words of a segment without the codes inside it, as TMX and XLIFF write them."""
+"""The text of a segment without inline codes, as in TMX and XLIFF."""
 
 import re
 from collections.abc import Callable
@@ -6,22 +6,22 @@ from xml.etree.ElementTree import Element
 
 from heedful.data.xml import name_of
 
-# What these hold is code of another format, not text; what others hold (hi, g, pc, mrk) is text.
+# The contents of these are code of another format; the contents of others (hi, g, pc, mrk) are text.
 CODES = ("bpt", "ept", "ph", "it", "ut", "sub", "x", "bx", "ex", "sc", "ec", "sm", "em")
 
-PHRASE = r"[biu]{1,3}|[\^_]|\d{1,4}"  # how Phrase calls what it has as words: {b>bold<b}, {1>code<1}
+PHRASE = r"[biu]{1,3}|[\^_]|\d{1,4}"  # Phrase writes tags as text: {b>bold<b}, {1>code<1}
 PHRASE_TAG = re.compile(rf"{{(?:{PHRASE})>|<(?:{PHRASE})}}")
-BREAK = re.compile(r"\s*<(?:[\w-]+:)?br\b[^<>]*>\s*|\r?\n", re.IGNORECASE)  # what a code is that breaks a line
+BREAK = re.compile(r"\s*<(?:[\w-]+:)?br\b[^<>]*>\s*|\r?\n", re.IGNORECASE)  # the contents of a code for a line break
 
 
 def words_of(segment: Element | None) -> str:
-    """The text of a segment, its codes left out; one that breaks a line is a blank."""
+    """Returns the text of a segment without its codes; a code that is a line break becomes a space."""
     parts, todo = list[str](), [] if segment is None else _inside(segment)
     while todo:
         item = todo.pop()
         if isinstance(item, str):
             parts.append(item)
-        elif name_of(item) == "cp":  # a character that XML cannot hold
+        elif name_of(item) == "cp":  # a character that XML cannot contain
             parts.append(_character(item.get("hex", "")))
         elif name_of(item) not in CODES:
             todo += _inside(item)
@@ -31,13 +31,13 @@ def words_of(segment: Element | None) -> str:
 
 
 def breaks_line(attribute: Callable[[str], str | None], content: str) -> bool:
-    """Whether a code does, by its kind (`ctype="lb"`, `subType="xlf:lb"`) or by what it stands for."""
+    """Whether a code is a line break, by its kind (`ctype="lb"`, `subType="xlf:lb"`) or by its contents."""
     kinds = ((attribute(name) or "").rpartition(":")[2] for name in ("ctype", "type", "subType"))
     return "lb" in kinds or BREAK.fullmatch(content) is not None
 
 
 def _inside(element: Element) -> list[str | Element]:
-    """The texts and the elements in it, the last first."""
+    """Returns the texts and child elements of an element, the last first."""
     parts = [element.text or "", *(part for child in element for part in (child, child.tail or ""))]
     return parts[::-1]
 

@@ -1,4 +1,4 @@
-"""Which two of the languages in a file are the source and the target."""
+"""Chooses the source and the target among the languages of a file."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ from heedful.errors import InputError
 
 
 def two_languages(there: Sequence[str], source: str, target: str, *, where: str) -> tuple[str, str]:
-    """As asked for ("en" finds "en-US" where that is the only English), or the only two, the first of them the source.
-    Raises InputError where it is not clear."""
+    """Returns the languages that are asked for ("en" matches "en-US" if that is the only English), or else the only
+    two, the first as the source. Raises InputError if the choice is not clear."""
     fix = "name two of them: --source en --target de"
     chosen: list[str | None] = []
     for name, unsaid in ((source, SOURCE), (target, TARGET)):

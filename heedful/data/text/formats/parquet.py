@@ -1,4 +1,4 @@
-"""Parquet, in which data sets are published."""
+"""Parquet, the format of many published data sets."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from heedful.errors import InputError, MissingError, pip_install
 
 
 def read_parquet(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
-    """The rows of two columns, or of two keys under "translation". Raises InputError or MissingError."""
+    """Reads the rows of two columns, or of two keys under "translation". Raises InputError or MissingError."""
     try:
         import pyarrow
         from pyarrow import parquet

@@ -1,4 +1,4 @@
-"""PO, the catalogues of gettext, in which programs are translated."""
+"""PO, the catalogues of gettext, which hold the translations of programs."""
 
 import re
 from pathlib import Path
@@ -11,13 +11,12 @@ from heedful.data.text.headers import column_of
 from heedful.errors import InputError
 
 CHARSET = re.compile(rb"charset=([\w.:-]+)")
-NO_LINE_END = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # but to Python, and to polib
+NO_LINE_END = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # line ends only for Python and polib
 
 
 def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
-    """The entries that are translated, by the lines where they begin; those that are marked fuzzy, and obsolete ones,
-    are left out. An entry with plural forms is two pairs, of the first form and of the last. Raises InputError or
-    MissingError."""
+    """Reads the translated entries, numbered by their first lines; fuzzy and obsolete ones are left out. An entry with
+    plural forms gives two pairs, with the first form and the last. Raises InputError or MissingError."""
     catalogue = catalogue_of("\n".join(_lines(path)), str(path))
     rows: list[tuple[int, tuple[str, str]]] = []
     entries = [entry for entry in catalogue if not entry.obsolete]
@@ -44,7 +43,7 @@ def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
 
 
 def catalogue_of(text: str, where: str) -> Any:
-    """The entries of a file that holds this text, as polib has them. Raises InputError."""
+    """Parses a PO file by polib. Raises InputError."""
     import polib
 
     try:
@@ -56,7 +55,7 @@ def catalogue_of(text: str, where: str) -> Any:
 
 
 def _lines(path: Path) -> list[str]:
-    """In UTF-8, or in what the header says."""
+    """Reads the lines in UTF-8, or in the encoding that the header names."""
     try:
         return read_lines(path)
     except InputError as error:

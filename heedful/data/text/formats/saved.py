@@ -1,4 +1,4 @@
-"""A folder as `datasets.save_to_disk` of Hugging Face writes it: a split, or a folder for each, of Arrow files."""
+"""Folders that `datasets.save_to_disk` of Hugging Face writes: a split of Arrow files, or a folder for each split."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ STATE, SPLITS = "state.json", "dataset_dict.json"
 
 
 def splits_of(folder: Path) -> dict[str, Path]:
-    """The folders of the splits by their names; none of another folder. Raises InputError."""
+    """Returns the folders of the splits by their names; empty for other folders. Raises InputError."""
     if (folder / STATE).is_file():
         return {"train": folder}
     if not (folder / SPLITS).is_file():
@@ -20,7 +20,7 @@ def splits_of(folder: Path) -> dict[str, Path]:
 
 
 def _listed(path: Path, key: str) -> list[object]:
-    """What a JSON object has under this key. Raises InputError or MissingError."""
+    """Returns the list under a key of a JSON object in a file. Raises InputError or MissingError."""
     found = json_line(read_bytes(path).decode(errors="replace"), where=str(path))
     listed = found.get(key) if isinstance(found, dict) else None
     if not isinstance(listed, list):
@@ -29,7 +29,7 @@ def _listed(path: Path, key: str) -> list[object]:
 
 
 def read_split(folder: Path, source: str, target: str) -> tuple[Rows, Columns]:
-    """The rows of two columns, or of two keys under "translation". Raises InputError or MissingError."""
+    """Reads the rows of two columns, or of two keys under "translation". Raises InputError or MissingError."""
     try:
         import pyarrow
     except ImportError:

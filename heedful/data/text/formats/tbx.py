@@ -1,4 +1,4 @@
-"""TBX, in which terms are exchanged (ISO 30042, of 2008 and of 2019), and the XML of MultiTerm."""
+"""TBX, the exchange format of terms (ISO 30042, of 2008 and of 2019), and the XML of MultiTerm."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +13,8 @@ MULTITERM = "mtf"
 ROOTS = ("martif", "tbx", MULTITERM)
 CONCEPTS, LANGUAGES = ("termentry", "conceptentry", "conceptgrp"), ("langset", "langsec")
 TERMS: tuple[str, ...] = ("tig", "ntig", "termsec")
-NOTES, STATUS = ("termnote", "descrip"), ("administrativestatus", "status")  # their types, or elements of these names
-# How a status begins of what is not to be said.
+NOTES, STATUS = ("termnote", "descrip"), ("administrativestatus", "status")  # values of `type`, or names of elements
+# The beginnings of statuses of terms that must not be used.
 NOT_USED = (
     "deprecated",
     "superseded",
@@ -28,9 +28,8 @@ NOT_USED = (
 
 
 def read_tbx(path: Path, source: str, target: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Each term of the source's language with all terms of the target's that stand for the same, in their order. "en"
-    is that of any region too. Terms whose status says that they are not to be used are left out. Raises InputError or
-    MissingError."""
+    """Returns each source term with all target terms of the same concept, in order. "en" includes all regions. Terms
+    whose status forbids their use are left out. Raises InputError or MissingError."""
     concepts, found, language, used = list[dict[str, list[str]]](), dict[str, list[str]](), "", True
     terms = TERMS
     for event, element in elements(path):
@@ -71,7 +70,7 @@ def read_tbx(path: Path, source: str, target: str) -> list[tuple[str, tuple[str,
 
 
 def _sides(there: Sequence[str], source: str, target: str, where: str) -> tuple[list[str], list[str]]:
-    """The languages of the source and of the target, where one alone may not be told. Raises InputError."""
+    """Returns the languages of the source and of the target; one of these may be unknown. Raises InputError."""
     if (source, target) == (SOURCE, TARGET):
         what = f"its languages are {listed(there)}, and from which this model translates is not told"
         raise InputError(what, where=where, fix="give a table: a term, a TAB and its translation in each line")
@@ -89,7 +88,8 @@ def _sides(there: Sequence[str], source: str, target: str, where: str) -> tuple[
 
 
 def _called(name: str, there: Sequence[str]) -> list[str]:
-    """Those that a name stands for: of one with a region what is called so, or else all of its language."""
+    """Returns the languages that a name stands for: with a region, the exact one if it exists; otherwise all regions of
+    the language."""
     exact = [each for each in there if each.lower() == name.lower()]
     same = [each for each in there if meaning(name) and meaning(each) == meaning(name)]
     return exact if exact and "-" in name else same or exact

@@ -1,4 +1,4 @@
-"""TMX, in which translation memories are exchanged (Translation Memory eXchange 1.4b, LISA 2005)."""
+"""TMX, the exchange format of translation memories (Translation Memory eXchange 1.4b, LISA 2005)."""
 
 import re
 from collections import Counter
@@ -12,13 +12,13 @@ from heedful.data.text.headers import meaning
 from heedful.data.xml import elements, language_of, name_of
 from heedful.errors import InputError, counted
 
-ANY = ("*all*", "")  # what a header says that has no source language
+ANY = ("*all*", "")  # values of a header without a source language
 
 
 def read_tmx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
-    """The units that have both languages, numbered as they stand in the file; of several variants of a unit in one
-    language, capitals aside, the first. "en" is that of all regions, of the commonest first. Inline codes are left
-    out. Raises InputError or MissingError."""
+    """Reads the units that have both languages, numbered by their order in the file. Of several variants of a unit in
+    one language (regardless of case), the first is taken. "en" includes all regions, the most frequent first. Inline
+    codes are left out. Raises InputError or MissingError."""
     first, units, spelled = "", list[dict[str, str]](), dict[str, str]()
     for kind, value in _units(path):
         if isinstance(value, str):
@@ -46,7 +46,7 @@ def read_tmx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
 
 
 def _regions(name: str, there: Sequence[str]) -> list[str]:
-    """What a language that is named without a region is called in a memory: by this name first."""
+    """Returns the regional variants in a memory of a language that is named without a region, the exact name first."""
     if name in (SOURCE, TARGET) or re.search("[-_]", name):
         return []
     same = (one for one in there if meaning(name) and meaning(one) == meaning(name))
@@ -54,7 +54,7 @@ def _regions(name: str, there: Sequence[str]) -> list[str]:
 
 
 def _units(path: Path) -> Iterator[tuple[str, str | dict[str, str]]]:
-    """The source language that the header names, and each unit's text by language."""
+    """Yields the source language of the header, and the text of each unit by language."""
     unit: dict[str, str] = {}
     for event, element in elements(path):
         name = name_of(element)

@@ -1,4 +1,4 @@
-"""XLIFF 1.2 and 2, the files that translators' tools work in (OASIS 2008; 2014 to 2018)."""
+"""XLIFF 1.2 and 2, the working files of translation tools (OASIS 2008; 2014 to 2018)."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,15 +11,15 @@ from heedful.data.text.formats.languages import two_languages
 from heedful.data.xml import elements, name_of
 from heedful.errors import InputError, counted
 
-# What says that a target is no translation yet: `state` of a target in 1.2, of a segment in 2.
+# Values that mark a target as not translated yet: `state` of a target in 1.2, of a segment in 2.
 UNTRANSLATED = ("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial")
-# What says that one is an unconfirmed draft: `state-qualifier` of a target in 1.2, `conf` of a segment
-# of Trados, `status` of a unit of memoQ.
+# Values that mark an unconfirmed draft: `state-qualifier` of a target in 1.2, `conf` of a segment of Trados, `status`
+# of a unit of memoQ.
 QUALIFIERS = ("mt-suggestion", "leveraged-mt")
 TRADOS = ("Draft", "RejectedTranslation", "RejectedSignOff")
 MEMOQ = ("MachineTranslated", "Pretranslated", "AssembledFromFragments", "PartiallyEdited", "Rejected")
 DRAFTS = frozenset([*QUALIFIERS, *TRADOS, *MEMOQ])
-CONFIRMED = ("final", "signed-off")  # states that count more than a qualifier, as approved="yes" does
+CONFIRMED = ("final", "signed-off")  # states that override a qualifier, as approved="yes" does
 STATUS = "{MQXliff}status"
 
 
@@ -36,8 +36,8 @@ class Segment(NamedTuple):
 
 
 def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
-    """The segments that are translated, numbered as they stand in the file: in 1.2 those that are marked inside of a
-    unit, or else the unit. Inline codes and drafts are left out. Raises InputError or MissingError."""
+    """Reads the translated segments, numbered by their order in the file: in 1.2, the marked segments of a unit, or
+    else the unit. Inline codes and drafts are left out. Raises InputError or MissingError."""
     languages: list[FileLanguages] = []
     segments: list[Segment] = []
     for found in _found(path):
@@ -71,7 +71,7 @@ def read_xliff(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
 
 
 def _found(path: Path) -> Iterator[FileLanguages | Segment]:
-    """The languages of each file in it, and each segment: a trans-unit of 1.2, a segment of 2."""
+    """Yields the languages of each file element, and each segment: a trans-unit of 1.2, a segment of 2."""
     for event, element in elements(path):
         name = name_of(element)
         if event == "start" and name == "xliff" and element.get("srcLang"):
@@ -101,6 +101,6 @@ def _segments(element: Element) -> Iterator[Segment]:
 
 
 def _marked(side: Element | None) -> dict[str, Element]:
-    """The marked segments inside, by what tells which belongs to which."""
+    """Returns the marked segments of a side by their ids."""
     marks = [part for part in (() if side is None else side.iter()) if part.get("mtype") == "seg"]
     return {mid: part for part in marks if (mid := part.get("mid"))}

@@ -1,5 +1,5 @@
-"""Excel's tables: the first sheet with a header of languages, or else with two columns, from the first row that has two
-cells: a title may be above."""
+"""Excel workbooks: reads the first sheet with a header of languages, or else with two columns. The table begins with
+the first row that has two cells, as there may be a title above."""
 
 import io
 import re
@@ -16,8 +16,8 @@ from heedful.data.text.headers import is_header
 from heedful.data.text.table_rows import table_rows
 from heedful.errors import InputError, counted
 
-CONTROL = re.compile("_x(00[01][0-9A-Fa-f])_")  # how the format writes such characters
-# What the library lets through of a packed file, and of the XML in it, that is damaged.
+CONTROL = re.compile("_x(00[01][0-9A-Fa-f])_")  # how the format writes control characters
+# What the library raises for a damaged zip file, or damaged XML in it.
 DAMAGED = (
     zipfile.BadZipFile, zlib.error, EOFError, SyntaxError, KeyError, ValueError, TypeError, AttributeError, IndexError,
     RuntimeError,
@@ -25,14 +25,14 @@ DAMAGED = (
 
 
 def read_xlsx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
-    """The rows of two columns, as of any other table. Raises InputError or MissingError."""
+    """Reads the rows of two columns, as from any table. Raises InputError or MissingError."""
     described, rows = sheet_rows(path)
     return table_rows(path, rows, source, target, described)
 
 
 def sheet_rows(path: Path) -> tuple[str, Iterator[tuple[int, list[str]]]]:
-    """Which sheet is read, in words, and its rows by their numbers: all as wide as the widest, and blank ones empty.
-    Raises InputError or MissingError."""
+    """Returns the sheet that is read, in words, and its rows by their numbers: all as wide as the widest, and blank
+    ones empty. Raises InputError or MissingError."""
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
@@ -58,17 +58,17 @@ def sheet_rows(path: Path) -> tuple[str, Iterator[tuple[int, list[str]]]]:
 
 
 def _cells(sheet: Any) -> list[list[str]]:
-    """The rows of a sheet; none where nothing is on it. What could not be computed is empty."""
+    """Returns the rows of a sheet; empty for a blank sheet. Cells with errors are empty."""
     rows = [["" if cell.data_type == "e" else _said(cell.value) for cell in row] for row in sheet.iter_rows()]
     return rows if any(map(any, rows)) else []
 
 
 def _first(cells: list[list[str]]) -> int | None:
-    """The index of the first row that has two cells with something in them; None where none has."""
+    """Returns the index of the first row with two cells that are not empty, or None."""
     return next((i for i, row in enumerate(cells) if sum(map(bool, row)) > 1), None)
 
 
 def _said(value: object) -> str:
-    if isinstance(value, datetime) and value.time() == time():  # a day alone, which a sheet keeps as its midnight
+    if isinstance(value, datetime) and value.time() == time():  # a date alone, which a sheet stores as midnight
         value = value.date()
     return "" if value is None else CONTROL.sub(lambda found: chr(int(found[1], 16)), str(value))
