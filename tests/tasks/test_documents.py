@@ -280,7 +280,7 @@ def test_what_is_longer_than_all_that_was_learnt_is_halved(own: Translator, monk
     asked.clear()
     monkeypatch.setitem(own.about, "longest_source", 12)
     ((said,),) = translate_passages(own, [passage], DecodingOptions())
-    assert all(len(ids) <= 12 for ids in own.source._ids([f" {text}" for text in asked])), "or a word, where it must"
+    assert all(len(ids) <= 12 for ids in own.source.encode(asked)), "or a word, where it must"
     assert plain(said.placed).replace("<x/>", "") == text.upper()
 
 
