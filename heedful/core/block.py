@@ -6,6 +6,7 @@ B batch, T tokens, K tokens to look at, S memory tokens, C model width.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import torch
@@ -129,9 +130,8 @@ class Block(nn.Module):
         self.self_residual = Residual(d_model, config)
         self.cross_attention = Attention(d_model, config.cross) if config.cross is not None else None
         self.cross_residual = Residual(d_model, config) if config.cross is not None else None
-        self.mlp: MLP | Experts = MLP(d_model, config)
-        if config.experts is not None:
-            self.mlp = Experts(d_model, config.experts, lambda: MLP(d_model, config))
+        make = partial(MLP, d_model, config)
+        self.mlp: MLP | Experts = make() if config.experts is None else Experts(d_model, config.experts, make)
         self.mlp_residual = Residual(d_model, config)
 
     def forward(
@@ -157,7 +157,7 @@ class Block(nn.Module):
             queries = self.cross_attention.queries(h, positions, embeddings)
             return self.cross_attention(queries, kv, mask=context.memory_mask)
 
-        def think(h: Tensor) -> Tensor:
+        def feed_forward(h: Tensor) -> Tensor:
             if not isinstance(self.mlp, Experts):
                 return self.mlp(h)
             valid = None if context.losses is None else Mask.of(context.mask).valid_queries
@@ -166,7 +166,7 @@ class Block(nn.Module):
         x = self.self_residual(x, look_at_self)
         if self.cross_residual is not None:
             x = self.cross_residual(x, look_at_memory)
-        return self.mlp_residual(x, think), cache
+        return self.mlp_residual(x, feed_forward), cache
 
     def remember(self, context: Context) -> KV | None:
         """The memory's keys and values, projected once for all steps of a decoding; None without a memory."""

@@ -73,7 +73,7 @@ class TextBatch(NamedTuple):
     learnt: Bool[Tensor, "B T"] | None = None
 
 
-class MadeWhenAsked(Sequence[PairBatch]):
+class LazyBatches(Sequence[PairBatch]):
     """Batches that are made on access from the indices of their pairs: all of an epoch need more memory than its
     texts."""
 
@@ -94,7 +94,7 @@ class MadeWhenAsked(Sequence[PairBatch]):
 
 def pack_rows(
     pairs: Sequence[Pair], order: Sequence[int], *, row: int, rows: int, ends: Ends = OUR_ENDS
-) -> MadeWhenAsked:
+) -> LazyBatches:
     """Packs whole pairs, in about this order, into batches of exactly (`rows`, `row`) on both sides.
 
     Within each window of the order, the longest pairs are packed first, each into the row where it leaves the least
@@ -106,7 +106,7 @@ def pack_rows(
     def make(chunk: list[list[int]]) -> PairBatch:
         return _batch([[pairs[index] for index in own] for own in chunk], ends, row)
 
-    return MadeWhenAsked([*_chunks(pairs, order, row, rows)], make)
+    return LazyBatches([*_chunks(pairs, order, row, rows)], make)
 
 
 def pack_texts(texts: Sequence[Text], order: Sequence[int], *, row: int, rows: int) -> Iterator[TextBatch]:

@@ -368,7 +368,7 @@ LANGUAGE_MODELS: dict[str, LMSize] = {
         context_length=2048,
         tied=False,
     ),
-    # Jiang et al. 2024, table 1, made small: nearly the work of llama-nano, with four times as many weights in MLPs.
+    # Jiang et al. 2024, table 1, made small: a little more work than llama-nano, and four times its MLPs' weights.
     "mixtral-nano": LMSize(
         style="llama",
         n_layers=4,

@@ -19,7 +19,7 @@ def block(experts: ExpertsConfig) -> BlockConfig:
 
 
 def made(**own: int | float | bool) -> Experts:
-    config = ExpertsConfig(**{"number": 5, **own})  # type: ignore[arg-type]
+    config = ExpertsConfig(**{"number": 5, **own})
     return make_loud(Experts(C, config, lambda: MLP(C, block(config))), norm=1.0)
 
 

@@ -97,7 +97,7 @@ def test_packed_texts_lose_as_much_as_each_alone(model: LM) -> None:
 @pytest.mark.parametrize("across", [True, False])
 def test_the_balance_of_experts_is_learnt_beside_the_loss_and_not_told_as_it(across: bool) -> None:
     size = {"n_layers": 2, "d_model": 16, "n_heads": 2, "d_ff": 32, "vocab_size": V, "context_length": 24}
-    model = LM(lm_config(LMSize(style="llama", **size, experts=3, experts_balance=0.5)))  # type: ignore[arg-type]
+    model = LM(lm_config(LMSize(style="llama", **size, experts=3, experts_balance=0.5)))
     (batch,) = pack_texts(texts(6), range(6), row=24, rows=4)
     measured = next_token_loss(model.eval(), batch, across=across)
     learnt = next_token_loss(model.train(), batch, across=across)

@@ -123,10 +123,11 @@ def rules(config: LMConfig, mlp: Mapping[str, str] = MLP) -> tuple[Rule, ...]:
 
 def experts(config: LMConfig, theirs: str, names: Mapping[str, str]) -> dict[str, str]:
     """Their names and ours of what is inside each expert: `theirs` is the name of the list of them."""
-    experts = config.stack.block.experts
-    numbers = range(0 if experts is None else experts.number)
-    found = (inside(f"{theirs}.{n}", f"mlp.experts.{n}", names) for n in numbers)
-    return {their: our for expert in found for their, our in expert.items()}
+    own = config.stack.block.experts
+    found: dict[str, str] = {}
+    for n in range(0 if own is None else own.number):
+        found |= inside(f"{theirs}.{n}", f"mlp.experts.{n}", names)
+    return found
 
 
 def understood(theirs: Mapping[str, Any], table: KeyTable, where: str) -> dict[str, Any]:
