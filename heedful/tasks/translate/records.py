@@ -21,6 +21,7 @@ from heedful.tasks.translate.wishes import UsedTerm, Wishes, wishes_of
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.mend import Choose
+    from heedful.tasks.translate.pairs.pharaoh import WordLinks
     from heedful.tasks.translate.use import Translator
 
 
@@ -35,7 +36,8 @@ class Hypothetical(TypedDict):
 
 class Translated(TypedDict):
     """A translation as a record. `confidence` and `words` are those of the first hypothesis; if not `calibrated`, they
-    are the model's plain probabilities."""
+    are the model's plain probabilities. `alignment` has pairs of words, of the source and of `text`, as they are
+    between blanks."""
 
     source: str
     text: str
@@ -54,8 +56,8 @@ class Translated(TypedDict):
 class TranslateOptions(DirectionByEitherName):
     """`decoding` has the keys of `Decoding` that differ from the model's own; `first` is the number of the first text,
     which matters for sampling. With `confidence`, records say how sure the translations and their words are; those
-    below `flag` are flagged. `glossary` has a term and its translation in each entry; required words, words to avoid
-    and terms are those of `tasks.translate.wishes`."""
+    below `flag` are flagged. With `align`, they say which words belong together. `glossary` has a term and its
+    translation in each entry; required words, words to avoid and terms are those of `tasks.translate.wishes`."""
 
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
     prefix: str | None = None
@@ -65,6 +67,7 @@ class TranslateOptions(DirectionByEitherName):
     glossary: tuple[tuple[str, ...], ...] = ()
     confidence: bool = True
     flag: float | None = None
+    align: bool = False
 
     def __post_init__(self) -> None:
         """Raises InputError."""
@@ -83,7 +86,7 @@ def translate_texts(
     translator = translator.directed(*options.asked())
     forced = None if options.prefix is None else [options.prefix] * len(texts)
     wishes = options.wishes(translator.languages)
-    for found in pipeline.translate_texts(
+    found = pipeline.translate_texts(
         translator,
         texts,
         prefix=forced,
@@ -92,9 +95,18 @@ def translate_texts(
         confidence=told,
         choose=choose,
         **settings,
-    ):
-        made = as_record(found, translator.calibration)
-        yield made if options.flag is None else flagged(made, options.flag)
+    )
+    links = iter(_links(translator, found) if options.align else ())
+    for one in found:
+        made = as_record(one, translator.calibration)
+        made = made if options.flag is None else flagged(made, options.flag)
+        yield {**made, "alignment": next(links)} if options.align else made
+
+
+def _links(translator: "Translator", found: Sequence[Translation]) -> "Iterator[WordLinks]":
+    from heedful.tasks.translate.pairs.pharaoh import linked_translations
+
+    return linked_translations(translator, found)
 
 
 def as_record(found: Translation, calibration: Calibration | None) -> Translated:
