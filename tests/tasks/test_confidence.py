@@ -232,7 +232,8 @@ def test_a_model_that_is_nearly_always_right_is_not_sure_of_nonsense(sure: Trans
     assert all(one.get("unlike") for one in records[1])
     assert sum(bool(one.get("unlike")) for one in records[0]) <= 1
     (flagged,) = ask(sure, "translate", nonsense[:1], {"flag": 0.0})
-    assert (flagged["flagged"], flagged["warning"]) == (True, UNLIKE)
+    assert flagged["flagged"]
+    assert flagged["warning"].endswith(UNLIKE)
 
 
 def test_a_calibration_on_hardly_any_wrong_translation_says_so(sure: Translator) -> None:
