@@ -66,6 +66,7 @@ class PatientProtocol(HttpToolsProtocol):
             longest = min(owing, key=owing.__getitem__)
             longest._stop_waiting()
             longest.transport.abort()
+            self.connections.discard(longest)  # which counts at once, and is lost later
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
