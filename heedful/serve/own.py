@@ -455,6 +455,7 @@ STATUSES = {
     415: "of another content type",
     422: "a field is not what it must be",
     429: "busy: ask again later",
+    503: "no room to keep pictures",
     504: "no answer in time",
 }
 
