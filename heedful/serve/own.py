@@ -377,31 +377,31 @@ async def kept_pictures(sent: Sent) -> AsyncIterator[dict[str, str]]:
     except OSError as error:
         raise _no_room(error) from None
     with folder as above:
-        places = [Path(above) / str(i) / _safe(name) for i, (name, _) in enumerate(sent)]
-        names = {str(place): name[:200] for place, (name, _) in zip(places, sent, strict=True)}
-        keeping = asyncio.ensure_future(asyncio.to_thread(_keep, places, sent))
+        paths = [Path(above) / str(i) / _safe(name) for i, (name, _) in enumerate(sent)]
+        names = {str(path): name[:200] for path, (name, _) in zip(paths, sent, strict=True)}
+        keeping = asyncio.ensure_future(asyncio.to_thread(_keep, paths, sent))
         try:
             await asyncio.shield(keeping)
             yield names
         except HeedError as error:
             raise _renamed(refused(error), names) from None
         finally:
-            await asyncio.wait([keeping])  # before the folder is removed
+            await asyncio.gather(keeping, return_exceptions=True)  # before the folder is removed
 
 
 def _safe(name: str) -> str:
     return UNSAFE.sub("_", name)[-80:].lstrip(".") or "picture"
 
 
-def _keep(places: Sequence[Path], sent: Sent) -> None:
+def _keep(paths: Sequence[Path], sent: Sent) -> None:
     try:
-        for place, (_, content) in zip(places, sent, strict=True):
-            files.make_folder(place.parent)
-            files.write_bytes(place, content)
+        for path, (_, content) in zip(paths, sent, strict=True):
+            files.make_folder(path.parent)
+            files.write_bytes(path, content)
     except StorageError as error:
         raise _no_room(error) from None
-    for place in places:
-        _, rows, columns = image_header(ImageFile(place))
+    for path in paths:
+        _, rows, columns = image_header(ImageFile(path))
         if rows * columns > MOST_PIXELS:
             raise Refused(413, f"{columns:,} x {rows:,} pixels, at most {MOST_PIXELS:,} are read", "make it smaller")
 

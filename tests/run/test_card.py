@@ -58,7 +58,7 @@ def private_run(folder: Path) -> Path:
         use=[f'heed translate {run} "and/or"', f"heed look {run} --out attention.html"],
         limits="It does 3 km/h.",
     )
-    notes = [f"{data / 'pairs.tsv'}:3: no text", "/home/acme/other.tsv: 1 pair", f"{Path.home()}/secret.tsv: 1 pair"]
+    notes = [f"{data / 'pairs.tsv'}:3: no text", "/srv/acme/other.tsv: 1 pair", f"{Path.home()}/secret.tsv: 1 pair"]
     card = model_card(run, told, start=f"from the model in `{above / 'runs' / 'first'}`", minutes=1.0, notes=notes)
     run.mkdir(parents=True)
     (run / "recipe.yaml").write_text(to_yaml(recipe))
