@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import MissingError, StorageError
+from heedful.store.memory import memory_limit
 from heedful.store.refusals import PICKLES
 
 TEMPORARY = ".tmp-"
@@ -253,7 +254,7 @@ def read_bytes(path: Path, *, limit: int) -> bytes:
                 fix="check that it is the right file",
             )
         with open(descriptor, "rb", closefd=False) as file:
-            return file.read(limit)
+            return file.read(size)
 
 
 def size_and_sha256(path: Path) -> tuple[int, str]:
@@ -308,16 +309,6 @@ def parse_json(data: bytes, *, where: Path | str) -> Any:
             f"not valid JSON: {what}", where=str(where), fix="get the file again from its source"
         ) from error
     return value
-
-
-def memory_limit() -> int:
-    """The largest size of a file, in bytes, that fits twice into this machine's memory."""
-    return memory_size() // 2
-
-
-def memory_size() -> int:
-    """The size of this machine's memory, in bytes."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def refuse_other_than_files(path: Path) -> None:

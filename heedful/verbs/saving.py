@@ -18,6 +18,7 @@ from heedful.run.folder import (
 )
 from heedful.run.learnt import LEARNT
 from heedful.store import files
+from heedful.store.memory import memory_limit
 
 TOLD = ("data.json", LEARNT)  # the original training data were still trained on
 
@@ -44,4 +45,4 @@ def save_trained(run: Path, model: nn.Module, out: Path) -> None:
         write_model(growing, model, own, beside_weights(run))
         for name in TOLD:
             if (run / name).is_file():
-                files.write_bytes(growing / name, files.read_bytes(run / name, limit=files.memory_limit()))
+                files.write_bytes(growing / name, files.read_bytes(run / name, limit=memory_limit()))

@@ -180,6 +180,7 @@ def test_only_plain_files_of_the_expected_length_are_read(tmp_path: Path) -> Non
         files.read_bytes(tmp_path / "loop", limit=9)
     (tmp_path / "ten").write_bytes(b"0123456789")
     assert files.read_bytes(tmp_path / "ten", limit=10) == b"0123456789"
+    assert files.read_bytes(tmp_path / "ten", limit=1 << 60) == b"0123456789"  # what is there is read, not the limit
     with pytest.raises(StorageError, match="more than"):
         files.read_bytes(tmp_path / "ten", limit=9)
 
