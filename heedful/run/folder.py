@@ -158,20 +158,20 @@ def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def need_empty(out: Path) -> None:
-    """Raises InputError where `out` is not empty or is the current folder, StorageError where it cannot be made."""
+    """Raises InputError where `out` is not empty or is the current folder, MissingError or StorageError where it cannot
+    be made."""
+    files.need_access(out)
     there = out.resolve()  # also x/.. where x does not exist
-    if there.is_file() or files.children(there):
+    if files.children(there):
         raise InputError("is not empty", where=str(out), fix="choose another --out")
     if there == Path.cwd():
         raise InputError("is the current folder, which cannot be replaced", where=str(out), fix="name one in it")
-    files.need_access(out.absolute().parent)
+    files.need_access(there.parent)  # where it will be renamed
 
 
 def need_no_other(out: Path) -> None:
     """Raises InputError where `out` holds something else than a run, so that none can begin there."""
     there = out.resolve()  # also x/.. where x does not exist
-    if there.exists() and not there.is_dir():
-        raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
     if any(path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in files.children(there)):
         raise InputError("the folder is not empty and holds no run", where=str(out), fix="choose another --out")
 
@@ -182,7 +182,7 @@ def filled_then_renamed(out: Path) -> Iterator[Path]:
     another command is filling it."""
     need_empty(out)
     out = out.resolve()
-    growing = out.with_name(f"{files.TEMPORARY}{out.name}")
+    growing = files.temporary_name(out)
     try:
         files.make_folder(growing)
     except BaseException:
@@ -191,6 +191,8 @@ def filled_then_renamed(out: Path) -> Iterator[Path]:
         raise
     with held_alone(growing):
         try:
+            if out.is_dir():
+                files.inherit_folder(growing, out)
             for left in files.children(growing):  # by a command that was killed
                 files.remove_tree(left)
             yield growing

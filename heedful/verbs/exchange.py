@@ -84,7 +84,7 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     Everything in the files is accounted for: an unknown key or tensor is an error that names it. Raises InputError,
     MissingError or StorageError; `out` is then as it was.
     """
-    folder, out = Path(folder), Path(out)
+    folder, out = Path(folder), files.with_proper_name(Path(out))
     need_empty(out)
     if not folder.is_dir() and is_name(str(folder)):
         folder = fetched(str(folder))
@@ -126,7 +126,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     `quantize`: the type of the weights for CTranslate2; None: float32. Raises InputError for a model that the target
     cannot hold, which names the obstacle; MissingError or StorageError; `out` is then as it was.
     """
-    run, out = Path(run), Path(out)
+    run, out = Path(run), files.with_proper_name(Path(out))
     if to not in TARGETS:
         raise unknown_key(to, list(TARGETS), where="--to")
     if to in ("hf", "peft") and quantize is not None:
