@@ -115,7 +115,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_work(
     words = [verb, *words_of(plain, run_of, place), "--out"]
     before = sorted(place.rglob("*"))
     assert "a name of 256 bytes" in refused([*words, "x" * (256 - len(ending)) + ending], capsys)
-    assert "not UTF-8" in refused([*words, f"\udce9{ending}"], capsys)
+    assert "byte 1 of '\\udce9" in refused([*words, f"\udce9{ending}"], capsys)
     assert "file: " in refused([*words, f"file/x{ending}"], capsys)
     if verb not in MAKE_FOLDERS:
         assert "none: no such folder" in refused([*words, f"none/x{ending}"], capsys)
@@ -138,7 +138,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_the_work(
     words = [*words_of(words, run_of, place), "--out"]
     before = sorted(place.rglob("*"))
     assert " bytes, at most 255 can be" in refused([*words, "x" * 256], capsys)
-    assert "not UTF-8" in refused([*words, "\udce9"], capsys)
+    assert "byte 1 of '\\udce9" in refused([*words, "\udce9"], capsys)
     assert "file: " in refused([*words, "file/x"], capsys)
     assert "file: " in refused([*words, "file"], capsys)
     with pytest.MonkeyPatch.context() as patch:
