@@ -10,7 +10,8 @@ A vocabulary that was not trained here comes with `SpecialTokens`, and encodes t
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain, compress, groupby
@@ -21,7 +22,7 @@ from tokenizers import models
 
 from heedful.data.lines import sanitise
 from heedful.data.pieces import BOS, BYTE_OF, EOS, PAD, SMALLEST, SPECIALS, UNK, Kind, blank_pieces, trained_pieces
-from heedful.errors import InputError, StorageError
+from heedful.errors import HeedError, InputError, StorageError, TextError
 
 Ids = list[int]  # token ids
 MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that was made with them
@@ -177,7 +178,8 @@ class Tokenizer:
         """As `encode`, or `encode_whole`, with the span of characters (begin, end) that each token covers in its text.
         A token of a word may cover the space before it. The texts must be valid for UTF-8."""
         space = "" if whole else self._space
-        found = self._inner.encode_batch([space + text for text in texts], add_special_tokens=False)
+        with library_errors(unreadable_text):
+            found = self._inner.encode_batch([space + text for text in texts], add_special_tokens=False)
         added = len(space)
         return [
             (ids, [(max(0, begin - added), max(0, end - added)) for begin, end in one.offsets])
@@ -249,7 +251,8 @@ class Tokenizer:
     def decode_whole(self, ids: Sequence[int]) -> str:
         """Returns the text of ids that come from `encode_whole`, or that continue such ids."""
         if self._names is None:
-            return self._inner.decode(list(ids))
+            with library_errors(unreadable_text):
+                return self._inner.decode(list(ids))
         pieces = [self._names.get(index, "") for index in ids if index not in self._controls]
         return self._inner.decoder.decode(pieces).strip()
 
@@ -350,7 +353,8 @@ class Tokenizer:
         texts = [*map(read, texts)]
         if self.numbers is None:
             return self._by_texts(texts)
-        return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
+        with library_errors(unreadable_text):
+            return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
 
     def _by_words(self, texts: Sequence[str], known: dict[str, list[int]]) -> list[list[int]]:
         """As `_by_texts`, but encodes each different word only once: no token of ours spans the space before a word.
@@ -366,7 +370,8 @@ class Tokenizer:
         ]
 
     def _by_texts(self, texts: Sequence[str]) -> list[list[int]]:
-        return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
+        with library_errors(unreadable_text):
+            return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
 
     def _numbered(self, found: tokenizers.Encoding) -> list[int]:
         if self.numbers is None:
@@ -393,15 +398,38 @@ FIX = "use the tokenizer.json that was written beside the model"
 BYTE = re.compile("<0x([0-9A-F]{2})>")  # the token of a byte, in a vocabulary with byte fallback
 
 
+@contextmanager
+def library_errors(make: Callable[[str], HeedError]) -> Iterator[None]:
+    """Raises the error that `make` returns for the message of one of the library's: it raises plain Exceptions, and, as
+    for a pattern that takes too much time, a PanicException, which is no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
+            raise
+        raise make(" ".join(str(error).split())) from None
+
+
+def unreadable_text(message: str) -> TextError:
+    """The error for a text that a tokenizer cannot read or write."""
+    what = f"a text that the model's tokenizer cannot read ({message[:100]})"
+    return TextError(what, fix="take another text, or another model")
+
+
 def read_inner(path: str | Path) -> tokenizers.Tokenizer:
     """Reads a `tokenizer.json` of any origin. Raises StorageError."""
+
+    def refused(message: str) -> StorageError:
+        return StorageError(f"not a tokenizer: {message}", where=str(path), fix=FIX)
+
     try:
-        inner = tokenizers.Tokenizer.from_str(Path(path).read_bytes().decode())
+        document = Path(path).read_bytes().decode()
     except OSError as error:
         raise StorageError(f"cannot be read: {error.strerror}", where=str(path), fix=FIX) from None
-    except Exception as error:  # the library raises no narrower class for a malformed file
-        raise StorageError(f"not a tokenizer: {' '.join(str(error).split())}", where=str(path), fix=FIX) from None
-    return inner
+    except UnicodeDecodeError as error:
+        raise refused(str(error)) from None
+    with library_errors(refused):
+        return tokenizers.Tokenizer.from_str(document)
 
 
 def train_tokenizer(
