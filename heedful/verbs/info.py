@@ -46,6 +46,8 @@ def describe_run(folder: Path) -> dict[str, Any]:
     row = row_saved_as(saved.about.get("task"), saved.about, where=folder)
     facts = {"model": class_of_config(saved.config).__name__, "parameters": saved.parameters}
     facts |= row.facts()(saved)
+    if saved.tokenizers and saved.tokenizers[0].composes:
+        facts["unicode"] = "NFC"
     if (folder / "scores.json").is_file():
         scores = read_json(folder / "scores.json")
         facts |= {"steps": scores["steps"], "minutes": scores["minutes"]}

@@ -9,6 +9,7 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
+from heedful.data.lines import composed
 from heedful.data.parts import Parts, hold_out, stems
 from heedful.data.text.directions import ARROW, Direction, in_words
 from heedful.data.text.headers import SIDES, meaning
@@ -126,9 +127,9 @@ def _corpus(read: Read) -> Corpus:
     if read.directions:
         train, turned = _without_turned(train, [valid, *tests.values()])
         lines += [f"{train.name}: {counted(turned, 'pair')} left out, held out the other way round"] if turned else []
-    known = set(map(_key, train.source))
+    known = set(map(_alike, train.source))
     for part in (valid, *tests.values()):
-        if seen := sum(_key(text) in known for text in part.source):
+        if seen := sum(_alike(text) in known for text in part.source):
             lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
     told = [_with_weight(line, read.weights) for line in read.told]
     more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
@@ -220,12 +221,12 @@ def without_held(corpus: Corpus, like: Corpus) -> Corpus:
 def _not_held(pairs: Pairs, corpus: Corpus) -> list[int]:
     """Returns the indices of the pairs of which no side is held out in a corpus. Raises InputError if there is none."""
     held = [corpus.valid, *corpus.tests.values()]
-    sources = {_key(text) for part in held for text in part.source}
-    targets = {_key(text) for part in held for own in part.references for text in own}
+    sources = {_alike(text) for part in held for text in part.source}
+    targets = {_alike(text) for part in held for own in part.references for text in own}
     if corpus.directions:  # a held-out side may be the source or the target here
         sources = targets = sources | targets
     both = enumerate(zip(pairs.source, pairs.references, strict=True))
-    kept = [i for i, (one, others) in both if _key(one) not in sources and targets.isdisjoint(map(_key, others))]
+    kept = [i for i, (one, others) in both if _alike(one) not in sources and targets.isdisjoint(map(_alike, others))]
     if not kept:
         raise InputError("every pair is held out already", where=pairs.name, fix="give other pairs")
     return kept
@@ -250,14 +251,20 @@ def by_direction(tests: Mapping[str, Pairs]) -> Iterator[tuple[str, Pairs]]:
 
 def _without_turned(train: Pairs, held: Sequence[Pairs]) -> tuple[Pairs, int]:
     """Returns the pairs without those that are held out the other way round, and the number that was removed."""
-    known = {(_key(two), _key(one)) for part in held for one, two in zip(part.source, part.target, strict=True)}
+    known = {(_alike(two), _alike(one)) for part in held for one, two in zip(part.source, part.target, strict=True)}
     both = enumerate(zip(train.source, train.target, strict=True))
-    kept = [i for i, (one, two) in both if (_key(one), _key(two)) not in known]
+    kept = [i for i, (one, two) in both if (_alike(one), _alike(two)) not in known]
     return (train.rows(kept), len(train) - len(kept)) if len(kept) < len(train) else (train, 0)
 
 
 def _key(text: str) -> str:
+    """What a text is held out by. Not composed: a run that is continued holds out the same as when it was begun."""
     return text.strip().lower()
+
+
+def _alike(text: str) -> str:
+    """What two texts have in common that are the same to a model, but for capitals."""
+    return composed(_key(text))
 
 
 def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from heedful.data.lines import composed
 from heedful.data.text.quality.texts import TOKENISED, is_cut
 from heedful.errors import counted
 
@@ -58,10 +59,11 @@ def tokenised(pairs: Sequence[tuple[str, str]]) -> str:
 
 def known(pairs: Sequence[tuple[str, str]], tests: Collection[tuple[str, str]]) -> str:
     """Of test pairs, those that are trained on."""
-    count = len({*tests} & {*pairs}) if tests else 0
+    tested = {(composed(one), composed(other)) for one, other in tests}
+    count = len(tested & {(composed(one), composed(other)) for one, other in pairs}) if tested else 0
     if not count:
         return ""
-    return f"{count:,} of {len({*tests}):,} test pairs are trained on too: the scores will be better than the model is"
+    return f"{count:,} of {len(tested):,} test pairs are trained on too: the scores will be better than the model is"
 
 
 def _share(count: int, whole: int) -> str:

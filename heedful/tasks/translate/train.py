@@ -9,6 +9,7 @@ from textwrap import shorten
 from typing import Any, ClassVar
 
 from heedful.apply.inference import for_inference
+from heedful.data.lines import is_composed
 from heedful.data.parts import some_of, spread
 from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_synthetic
 from heedful.data.text.doubts import doubts
@@ -89,6 +90,9 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.around = self.framing.around
         self.ends = ends_of(self.target, self.around, where=recipe.start_from)
         texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
+        apart = sum(not (is_composed(one) and is_composed(other)) for one, other in zip(*texts, strict=True))
+        if apart and self.source.composes:
+            self.notes.append(f"{counted(apart, 'pair')} with accents apart from letters: composed (Unicode's NFC)")
         sources, beyond = cut_at(self.source.encode(texts[0]), self.framing.longest_source)
         kinds = self._kinds(parts)
         encoded = self.framing.framed(zip(sources, self.target.encode(texts[1]), strict=True), kinds)

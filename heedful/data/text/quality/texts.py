@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from heedful.data.lines import composed
+
 # Program text and addresses inside a sentence, which a translation has to keep.
 PLACEHOLDER = re.compile(
     r"\$?\{[\w.]*\}"  # {name} ${name} {}
@@ -25,7 +27,7 @@ UNDECODED = re.compile("[^\x00-\x7f](?:[^\x00-\x7f]|(?<=[\x80-\x9fÃÂŒœ]))")
 
 def plain(text: str) -> str:
     """What is the same about texts that differ in their blanks, their case or how Unicode composes them."""
-    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    return " ".join(composed(text).casefold().split())
 
 
 def letters(text: str) -> str:
