@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from heedful.data.text.headers import SIDES, meaning
+from heedful.data.text.quality.scripts import in_words, mostly_another_script
 
 if TYPE_CHECKING:
     from heedful.data.text.quality.many_languages import LanguageBatches
@@ -60,7 +61,7 @@ def languages_of(texts: Sequence[str]) -> list[str | None]:
 
 def expected(name: str, texts: Sequence[str]) -> str | None:
     """The code of the language that a side is in: as it is called, or else what most of its texts are in."""
-    return _named(name) or _most(texts, LOOKED_AT)
+    return named(name) or _most(texts, LOOKED_AT)
 
 
 def another(found: str | None, code: str | None) -> str | None:
@@ -70,13 +71,17 @@ def another(found: str | None, code: str | None) -> str | None:
 
 
 def mostly_another(name: str, texts: Sequence[str]) -> tuple[str, str] | None:
-    """The language that most texts of a side are in, where that is not the one that it is called, and this one."""
-    code = _named(name)
-    found = another(_most(texts, FEW), code) if code else None
-    return (found, code) if found and code else None
+    """The language that most texts of a side are in, or their script, where that is not the one that it is called, and
+    this one."""
+    code = named(name)
+    if code is None:
+        return None
+    script = mostly_another_script(texts, code)
+    found = another(_most(texts, FEW), code) or (script and f"{in_words(script)} letters")
+    return (found, code) if found else None
 
 
-def _named(name: str) -> str | None:
+def named(name: str) -> str | None:
     code = meaning(name)
     return None if code in SIDES else code
 
