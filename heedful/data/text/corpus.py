@@ -14,6 +14,7 @@ from heedful.data.parts import Parts, hold_out, stems
 from heedful.data.text.directions import ARROW, Direction, in_words
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import Origin, Pairs, joined
+from heedful.data.text.quality.languages import another, common_language, expected
 from heedful.data.text.reading import Read, of_way, read_whole, two_sides
 from heedful.errors import InputError, counted
 
@@ -148,6 +149,27 @@ def _corpus(read: Read) -> Corpus:
         directions=tuple(read.directions),
         weights=read.weights,
     )
+
+
+def with_languages(corpus: Corpus, like: tuple[str, str] | None = None) -> Corpus:
+    """Names sides that are only called source or target by the languages of their texts, if both are sure; or as in
+    `like`, the languages of the model that is tuned, if nothing speaks against them. Adds a line that says so."""
+    sides = ((corpus.source, corpus.train.source), (corpus.target, corpus.train.target))
+    if corpus.directions or not {meaning(name) for name, _ in sides} & {*SIDES}:
+        return corpus
+    found = [common_language(texts) if meaning(name) in SIDES else name for name, texts in sides]
+    how = "as the texts are in these"
+    if like and None in found:
+        others = [another(expected(*side), meaning(name)) for side, name in zip(sides, like, strict=True)]
+        found, how = (found, how) if any(others) else ([*like], "taken as the model's")
+    source, target = found
+    if source is None or target is None or meaning(source) == meaning(target):
+        told = (
+            f"languages unknown, so named {corpus.source} and {corpus.target}: --source NAME --target NAME names them"
+        )
+        return replace(corpus, taken=(*corpus.taken, told))
+    told = f"languages {source} and {target}, {how}: --source NAME --target NAME names others"
+    return replace(corpus, source=source, target=target, taken=(*corpus.taken, told))
 
 
 def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:
