@@ -1,11 +1,11 @@
-"""How well a translator's confidence tells sentences of its own kind from others: the area under the curve (the share
-of pairs of a proper and another sentence of which the proper one is surer; 0.5 by chance), and how many of each kind are
-marked as unlike all that was learnt.
+"""How well a translator's confidence tells sentences of its own kind from others.
 
     python -m benchmarks.confidence RUN --proper test.en --other german=test.de --other news=news.en
 
-Besides the files of others it tries nonsense, made of the letters of the proper sentences, and these with their words in
-another order. At most 300 sentences a kind.
+For each kind: the area under the curve (of all pairs of a proper and another sentence, the share of which the proper
+one is surer; 0.5 by chance), and how many are marked as unlike all that was learnt. Besides the files of others it
+tries nonsense, made of the letters of the proper sentences, and these with their words in another order. At most 300
+sentences a kind.
 """
 
 import argparse

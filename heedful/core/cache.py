@@ -3,7 +3,9 @@
 Keys and values are written into a buffer, which is allocated once if the largest length of a row is given, and
 otherwise doubled whenever it is full. Rows may differ in length, leave, and be replaced by others.
 
-A cache is a value: every method returns a new one. But the new one shares the buffer, so only the newest may be used.
+A cache is a value that can be continued once: every method returns a new one, which shares the buffer, and a second
+write from one that was continued already raises ValueError. What branches asks for its rows first (`pick`), which
+copies them.
 
 B batch, R rows, S tokens so far (of the longest row), T new tokens, U = S + T, G key heads, D head width.
 """
@@ -20,16 +22,26 @@ from heedful.core.attention import KV
 LEAST = 16  # tokens that a buffer has room for, by default
 
 
+class Buffer:
+    """Room for keys and values, and how often it has been written to."""
+
+    __slots__ = ("kv", "writes")
+
+    def __init__(self, kv: KV) -> None:
+        self.kv, self.writes = kv, 0
+
+
 @dataclass(frozen=True)
 class Past:
     """The tokens so far, at most `size` a row (None: any number). New tokens are appended to the end of each row.
 
     `kv` gives every row up to the end of the longest, without a copy: the entries behind a shorter row are finite, and
-    must be masked (`valid`). Raises ValueError where there is no room left.
+    must be masked (`valid`). Raises ValueError where there is no room left, and where it was continued already.
     """
 
     size: int | None = None
-    buffer: KV | None = None
+    buffer: Buffer | None = None
+    writes: int = 0  # those to the buffer that it knows of
     length: int = 0  # of the longest row
     lengths: Int[Tensor, "B"] | None = None  # of each row; None: all are equally long
 
@@ -53,29 +65,31 @@ class Past:
     def kv(self) -> KV:
         if self.buffer is None:
             raise ValueError("nothing was appended yet")
-        return _first(self.buffer, self.length)
+        return _first(self.buffer.kv, self.length)
 
     def append(self, newer: KV) -> "Past":
         T = newer.key.shape[2]
         buffer, end = self._room(self.length + T, newer), self.length + T
-        for own, part in _pairs(buffer, newer):
+        for own, part in _pairs(buffer.kv, newer):
             room = own.narrow(_token_axis(own), self.length, T)
             if self.lengths is None:
                 room.copy_(part)
             else:
                 room.zero_()
                 own.movedim(_token_axis(own), 1)[self._behind(T)] = part.movedim(_token_axis(part), 1)
-        return Past(self.size, buffer, end, None if self.lengths is None else self.lengths + T)
+        return Past(self.size, buffer, buffer.writes, end, None if self.lengths is None else self.lengths + T)
 
     def keep(self, length: int, lengths: Int[Tensor, "B"] | None) -> "Past":
-        """The first `lengths` tokens of each row (None: `length` of every row), of which `length` are the most."""
-        return replace(self, length=length, lengths=lengths)
+        """The first `lengths` tokens of each row (None: `length` of every row), of which `length` are the most. What
+        was written behind them, also in continuing this cache, is forgotten, and cannot be continued any more."""
+        writes = self.writes if self.buffer is None else self.buffer.writes
+        return replace(self, writes=writes, length=length, lengths=lengths)
 
     def pick(self, rows: Int[Tensor, "R"]) -> "Past":
         lengths = None if self.lengths is None else self.lengths[rows]
         if self.buffer is None:
             return replace(self, lengths=lengths)
-        return replace(self, buffer=self.buffer.pick(rows), lengths=lengths)
+        return replace(self, buffer=Buffer(self.buffer.kv.pick(rows)), writes=0, lengths=lengths)
 
     def put(self, rows: Int[Tensor, "R"], newer: "Past") -> "Past":
         """Replaces these rows by those of `newer`. `keep` must then set the lengths."""
@@ -83,24 +97,28 @@ class Past:
             raise ValueError("nothing was appended yet")
         if newer.buffer is None:
             return self
-        buffer = self._room(newer.length, newer.buffer)
-        for own, part in _pairs(_first(buffer, newer.length), newer.kv()):
+        buffer = self._room(newer.length, newer.buffer.kv)
+        for own, part in _pairs(_first(buffer.kv, newer.length), newer.kv()):
             if newer.length > self.length:
                 own.narrow(_token_axis(own), self.length, newer.length - self.length).zero_()
             own[rows] = part
-        return replace(self, buffer=buffer)
+        return replace(self, buffer=buffer, writes=buffer.writes)
 
-    def _room(self, size: int, like: KV) -> KV:
-        """The buffer, or a larger one, with room for so many tokens."""
+    def _room(self, size: int, like: KV) -> Buffer:
+        """The buffer, or a larger one, with room for so many tokens, which this cache alone may write to next."""
         if self.size is not None and size > self.size:
             raise ValueError(f"{size} tokens do not fit a cache of {self.size}")
         old = self.buffer
-        if old is not None and size <= old.key.shape[2]:
-            return old
-        like = like if old is None else old
-        buffer = _like(like, len(like.key), self.size or max(2 * size, LEAST))
         if old is not None:
-            for made, part in _pairs(_first(buffer, self.length), self.kv()):
+            if self.writes != old.writes:
+                raise ValueError("this state was continued already: continue the newest one, or pick its rows before")
+            old.writes += 1
+            if size <= old.kv.key.shape[2]:
+                return old
+        like = like if old is None else old.kv
+        buffer = Buffer(_like(like, len(like.key), self.size or max(2 * size, LEAST)))
+        if old is not None:
+            for made, part in _pairs(_first(buffer.kv, self.length), self.kv()):
                 made.copy_(part)
         return buffer
 

@@ -69,10 +69,12 @@ def drawn_again() -> AbstractContextManager[None]:
 
 
 def _random_bytes(shape: torch.Size) -> Tensor:
-    """A random byte for each element: uint8 of [rows, elements of a row], or of [1, elements] without `rows`."""
-    generators = _generators.get()
-    if not generators or not shape or shape[0] % len(generators):
-        generators = [torch.default_generator]
+    """A random byte for each element: uint8 of [rows, elements of a row], or of [1, elements] without `rows`. Raises
+    InputError where the first dimension is not as many rows, or a multiple of them."""
+    generators = _generators.get() or [torch.default_generator]
+    if len(generators) > 1 and (not shape or shape[0] % len(generators)):
+        what = f"dropout of {list(shape)}, where each of {len(generators)} rows draws its own numbers"
+        raise InputError(what, fix="let the first dimension be the rows of the batch")
     each = math.prod(shape) // len(generators)
     words = torch.empty(len(generators), -(-each // 8), dtype=torch.int64)
     for row, generator in zip(words.unbind(), generators, strict=True):

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from heedful.core.config import from_json, to_json, unknown_key
+from heedful.errors import InputError
 from heedful.models.counts import VOCABULARY
 from heedful.models.presets import (
     ENCODERS,
@@ -57,13 +58,17 @@ def preset(
 ) -> Any:
     """The configuration of the model that `heed info NAME` describes, with some fields of the preset's row changed.
 
-    A translator has one vocabulary for both sides. Arguments that a family does not use, such as `n_classes` for a
-    language model, are ignored. Raises InputError for an unknown name or field.
+    A translator has one vocabulary for both sides. Raises InputError for an unknown name or field, and for an argument
+    that the family does not use, such as `n_classes` for a language model.
     """
     if name not in PRESETS:
         raise unknown_key(name, [*PRESETS], where="preset")
     row = PRESETS[name]
     row = from_json(type(row), to_json(row) | dict(changes), where=f"preset {name}")
+    of_pictures = isinstance(row, ViTSize | SegformerSize | DetrSize)
+    unused, value = ("vocab_size", vocab_size) if of_pictures else ("n_classes", n_classes)
+    if value is not None:
+        raise InputError(f"{unused}={value} is not used by {name}", where="preset", fix=f"leave out {unused}")
     match row:
         case LMSize():
             return lm_config(row, vocab_size=vocab_size)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from heedful.core.dropout import Dropout, dropout
+from heedful.core.dropout import Dropout, dropout, rows
 from heedful.errors import InputError
 
 COUNT = 400_000
@@ -54,6 +54,14 @@ def test_a_seed_makes_it_again() -> None:
     torch.manual_seed(5)
     assert torch.equal(dropout(x, 0.5), first)
     assert not torch.equal(first, second)
+
+
+def test_rows_that_do_not_divide_are_refused() -> None:
+    """Their numbers would be those of the global generator, and depend on what else draws from it."""
+    with rows([1, 2]):
+        assert dropout(torch.ones(4, 3), 0.5).shape == (4, 3)
+        with pytest.raises(InputError, match="each of 2 rows draws its own"):
+            dropout(torch.ones(3, 4), 0.5)
 
 
 def test_the_gradient_passes_where_the_value_did() -> None:

@@ -139,14 +139,14 @@ def largest_of(model: LM, rows: int, first: int, last: int) -> int:
     with torch.inference_mode():
         state = model.start(*padded([text(first + row) for row in range(rows)]), 2048)
         assert state.caches[0].past.buffer is not None
-        made = [part.data_ptr() for part in state.caches[0].past.buffer]
+        made = [part.data_ptr() for part in state.caches[0].past.buffer.kv]
         for _ in range(last - first):
             _, state = model.step(torch.ones(rows, dtype=torch.int64), state)
         with Largest() as seen:
             _, state = model.step(torch.ones(rows, dtype=torch.int64), state)
         past = state.caches[0].past
         assert past.buffer is not None
-        assert [part.data_ptr() for part in past.buffer] == made
+        assert [part.data_ptr() for part in past.buffer.kv] == made
         assert past.length == last + rows
         assert seen.bytes < past.kv().key.untyped_storage().nbytes()
     return seen.bytes

@@ -32,3 +32,10 @@ def test_what_is_not_known_is_told() -> None:
     with pytest.raises(InputError, match="unknown key 'd_modle'") as error:
         preset("llama-nano", changes={"d_modle": 64})
     assert "'d_model'" in error.value.fix
+
+
+@pytest.mark.parametrize(("name", "words"), [("llama-nano", {"n_classes": 3}), ("vit-nano28", {"vocab_size": 9})])
+def test_what_a_family_does_not_use_is_refused(name: str, words: dict[str, int]) -> None:
+    (unused,) = words
+    with pytest.raises(InputError, match=f"{unused}=. is not used by {name}"):
+        preset(name, **words)
