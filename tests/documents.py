@@ -80,6 +80,10 @@ ba
 """
 
 
+def xliff(body: str) -> bytes:
+    return f'<xliff version="1.2"><file source-language="en"><body>{body}</body></file></xliff>'.encode()
+
+
 def run(text: str, format_: str = "", *, more: str = "") -> str:
     shown = f"<w:rPr>{format_}</w:rPr>" if format_ else ""
     return f'<w:r>{shown}<w:t xml:space="preserve">{text}</w:t>{more}</w:r>'

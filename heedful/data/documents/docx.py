@@ -13,9 +13,10 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from html import unescape
+from itertools import takewhile
 from textwrap import shorten
 from xml.sax.saxutils import escape
 
@@ -212,14 +213,19 @@ def _parting(pieces: Sequence[ParagraphItem]) -> set[int]:
     """Returns the indices of the pieces that separate passages: breaks, tags around breaks, and tags without a partner
     in this paragraph."""
     parting, opened = set[int](), list[int]()
+
+    def part_at_opened() -> None:
+        parting.update([*takewhile(lambda outer: outer not in parting, reversed(opened))])  # all outside of it are
+
     for number, piece in enumerate(pieces):
         if piece.name == "break":
-            parting |= {number, *opened}
+            parting.add(number)
+            part_at_opened()
         elif piece.role == "opens":
             opened.append(number)
         elif piece.role == "closes":
             while opened and pieces[opened[-1]].name != piece.name:
-                parting |= {*opened}
+                part_at_opened()
                 opened.pop()
             if not opened or opened.pop() in parting:
                 parting.add(number)
@@ -232,9 +238,7 @@ def _passage(run: Sequence[ParagraphItem]) -> Iterator[str | Passage]:
     if not any(any(map(str.isalnum, piece.text or "")) for piece in run):
         yield "".join(piece.raw for piece in run)
         return
-    first, last = said[0], said[-1] + 1
-    while _unpaired(run[first:last]) and (first, last) != (0, len(run)):  # a tag encloses only some of the words
-        first, last = max(0, first - 1), min(len(run), last + 1)
+    first, last = _with_partners(run, said[0], said[-1] + 1)
     yield "".join(piece.raw for piece in run[:first])
     inner = run[first:last]
     lengths = Counter[str]()
@@ -285,22 +289,30 @@ def _written(base: str, placed: Placed) -> str:
     return made
 
 
-def _unpaired(run: Sequence[ParagraphItem]) -> bool:
-    depth = 0
-    for piece in run:
-        depth += (piece.role == "opens") - (piece.role == "closes")
-        if depth < 0:
-            return True
-    return depth != 0
+def _with_partners(run: Sequence[ParagraphItem], first: int, last: int) -> tuple[int, int]:
+    """Returns the least range of pieces around this one that has both tags of each pair in it."""
+    partners, opened = dict[int, int](), list[int]()
+    for number, piece in enumerate(run):
+        if piece.role == "opens":
+            opened.append(number)
+        elif piece.role == "closes":
+            partners[number] = opened.pop()
+            partners[partners[number]] = number
+    added = [*range(first, last)]
+    while added:
+        low, high = first, last
+        first = min(first, *(partners.get(number, number) for number in added))
+        last = max(last, *(partners.get(number, number) + 1 for number in added))
+        added = [*range(first, low), *range(high, last)]
+    return first, last
 
 
 @dataclass
 class _Field:
     """A field that has begun: its source up to its text, which follows "separate"."""
 
-    raw: str = ""
-    depth: int = 0
-    pieces: list[ParagraphItem] = field(default_factory=list)
+    raw: list[str]
+    depth: int = 1
 
 
 def _pieces(tokens: Sequence[Token]) -> Iterator[ParagraphItem]:
@@ -310,23 +322,23 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[ParagraphItem]:
     for piece in _raw_pieces(tokens):
         kind = re.search(r"<w:fldChar\b[^<>]*w:fldCharType=[\"'](\w+)", piece.raw) if piece.text is None else None
         if begun is not None:
-            begun.raw += piece.raw
+            begun.raw.append(piece.raw)
             begun.depth += (kind is not None and kind[1] == "begin") - (kind is not None and kind[1] == "end")
             if kind is not None and kind[1] == "separate" and begun.depth == 1:
-                yield _kept(begun.raw, "opens", "field")
+                yield _kept("".join(begun.raw), "opens", "field")
                 begun, fields = None, fields + 1
             elif begun.depth == 0:
-                yield _kept(begun.raw)
+                yield _kept("".join(begun.raw))
                 begun = None
         elif kind is not None and kind[1] == "begin":
-            begun = _Field(piece.raw, 1)
+            begun = _Field([piece.raw])
         elif kind is not None and kind[1] == "end" and fields:
             fields -= 1
             yield _kept(piece.raw, "closes", "field")
         else:
             yield piece
     if begun is not None:  # the field ends in another paragraph
-        yield _kept(begun.raw)
+        yield _kept("".join(begun.raw))
 
 
 def _raw_pieces(tokens: Sequence[Token]) -> Iterator[ParagraphItem]:
