@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from heedful.data.documents.docx import docx_document
 from heedful.data.documents.encodings import HTML, decoded
 from heedful.data.documents.hypertext import hypertext_parts, in_language
 from heedful.data.documents.markdown import markdown_parts
+from heedful.data.documents.office import docx_document, pptx_document, xlsx_document
+from heedful.data.documents.opendocument import opendocument
 from heedful.data.documents.passages import Document, Passage, refuse_large
 from heedful.data.documents.plain import plain_parts
 from heedful.data.documents.po import po_document
@@ -76,4 +77,9 @@ READERS: Mapping[str, Reader] = {
     ".srt": lambda data, where, _: subtitles_document(data, where, "srt"),
     ".vtt": lambda data, where, _: subtitles_document(data, where, "vtt"),
     ".docx": lambda data, where, _: docx_document(data, where),
+    ".pptx": lambda data, where, _: pptx_document(data, where),
+    ".xlsx": lambda data, where, _: xlsx_document(data, where),
+    ".odt": lambda data, where, _: opendocument(data, where),
+    ".ods": lambda data, where, _: opendocument(data, where),
+    ".odp": lambda data, where, _: opendocument(data, where),
 }
