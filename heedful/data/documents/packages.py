@@ -1,4 +1,4 @@
-"""Zip files of XML, which office programs write: their members are read within bounds, and written back as they were."""
+"""Zip files of XML, which office programs write: members are read within bounds, and written back as they were."""
 
 import io
 import re

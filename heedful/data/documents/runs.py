@@ -8,11 +8,10 @@ breaks and tabs separate passages, and so does an element that contains one, suc
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from html import unescape
 from itertools import takewhile
-from types import MappingProxyType
 from xml.sax.saxutils import escape
 
 from heedful.data.documents.inline import Inline, passages_from
@@ -37,7 +36,7 @@ class RunNames:
     holds: frozenset[str] = frozenset()  # runs
     properties: frozenset[str] = frozenset()  # of those
     dropped: frozenset[str] = frozenset()
-    signs: Mapping[str, str] = MappingProxyType({})  # elements that stand for a character
+    signs: Mapping[str, str] = field(default_factory=dict)  # elements that stand for a character
     of_old_words: re.Pattern[str] = re.compile(r"(?!)")
     lines: bool = False  # whether texts have line ends, and words may be outside of runs
 
@@ -292,7 +291,7 @@ def _raw_pieces(tokens: Sequence[Token], names: RunNames) -> Iterator[ParagraphI
         elif token.name in names.dropped or token.kind == "text":
             yield ParagraphItem(raw, "")
         else:
-            yield _kept(raw)
+            yield _kept(raw, name="break" if token.name in names.breaks else "")
         number = end
 
 

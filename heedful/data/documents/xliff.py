@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from heedful.data.documents.encodings import XML, decoded
 from heedful.data.documents.hypertext import joined
-from heedful.data.documents.inline import Inline, inline_of, passages_from
+from heedful.data.documents.inline import LINE_END, Inline, inline_of, passages_from
 from heedful.data.documents.markup import LANGUAGE, Token, tokens_of
 from heedful.data.documents.messages import chooses, passages_of
 from heedful.data.documents.passages import Document, Part, Passage, SegmentState
@@ -37,7 +37,6 @@ SAID = (("translate", "yes"), ("mtype", "x-its-translate-yes"), ("its:translate"
 REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
 LOCKED = (("mq:locked", "locked"), ("m:locked", "true"))  # by memoQ and Phrase
 UNITS = {"trans-unit": "unit", "segment": "segment"}  # and their names in messages
-LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
 CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # the tags around the content of a code
 ANGULAR = re.compile(r"(START|CLOSE)_(\w+?)(?:_\d+)?")  # Angular's names of codes for tags
 PHRASE_TAG = re.compile(rf"{{({PHRASE})(?:>|&gt;)|&lt;({PHRASE})}}")
