@@ -72,6 +72,7 @@ NOTE = re.compile(  # beginnings of footnotes, notes of MkDocs or tabs, after ma
 )
 # The markers of definitions and abbreviations.
 DEFINES = re.compile(r"^(?:[ \t]*>)*[ \t]*([:~][ \t]+|\*\[[^\[\]\n]+\]:[ \t]+)(?=\S)", re.MULTILINE)
+REFERENCE = re.compile(r"&(?=#?\w{1,31};)")
 BY_WORDS = ("]", "][]")  # the ends of links whose text refers to an address below
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
@@ -254,8 +255,9 @@ def _apart(placed: Placed) -> Iterator[str | Mark]:
 
 def _escaped(text: str, signs: str) -> str:
     """Puts a backslash before characters that would be markup: those that the source does not have as text, or only
-    escaped."""
-    return re.sub(f"[{re.escape(signs)}]", lambda found: f"\\{found[0]}", text) if signs else text
+    escaped; and those that begin a character reference."""
+    made = re.sub(f"[{re.escape(signs)}]", lambda found: f"\\{found[0]}", text) if signs else text
+    return REFERENCE.sub(r"\\&", made)
 
 
 def _no_block(text: str) -> str:
