@@ -28,7 +28,6 @@ def exponent(act: Callable[[T], object], few: T, many: T, *, times: float) -> fl
 
 
 def processor_time(act: Callable[[T], object], given: T) -> float:
-    gc.collect()
     gc.disable()
     begun = time.process_time()
     try:

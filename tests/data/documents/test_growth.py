@@ -1,4 +1,4 @@
-"""Documents of any kind are read and written in time that grows as they do, whatever is repeated in them (X2)."""
+"""Documents of any kind are read and written in time that grows as they do, whatever is repeated in them"""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from documents import PO, W, field, run, word, xliff
+from documents import NOTES, OPEN, PO, SHARED, SHEET, SLIDE, W, field, opened, presentation, run, word, workbook, xliff
 from growth import growing
 from heedful.data.documents.passages import Mark, Passage, refuse_large, with_pairs
 from heedful.data.documents.protected import lost, lost_placeholders, masked, without
@@ -198,6 +198,19 @@ RUNS = [
     *("<w:bookmarkStart/>", "<w:hyperlink>", f"{run('a')}<w:r><w:br/></w:r>", f"<w:ins>{run('a')}</w:ins>", "<w:r/>"),
     *(f"<w:sdt><w:sdtPr/><w:sdtContent>{run('a')}</w:sdtContent></w:sdt>", f"<w:p>{run('a')}</w:p>", field("separate")),
 ]
+DRAWN = [
+    *("<a:r><a:t>a</a:t></a:r>", "<a:r><a:rPr b='1'/><a:t>a</a:t></a:r><a:r><a:t>b</a:t></a:r>", "<a:br/>", "<a:fld/>"),
+    *("</a:p><a:p><a:r><a:t>a</a:t></a:r>", "<a:fld><a:t>a</a:t></a:fld><a:r><a:t>a</a:t></a:r>"),
+]
+CELLS = [
+    *('<c r="A1" t="s"><v>0</v></c>', '<c t="inlineStr"><is><t>a</t></is></c>', '<c><f>"a"&amp;"b"</f></c>', "<c><f>"),
+    *('<c><f>"</f></c>', "<f/>", "<c/>"),
+]
+PIECES = [
+    *("a ", "<text:s/>", "<text:tab/>a", "<text:span>a</text:span> ", "<text:span/>", "<text:x>a</text:x>", "<!--a-->"),
+    *("<text:note><text:p>a</text:p></text:note>", "<text:note>a</text:note>a", "<text:line-break/>", "<![CDATA[a]]>"),
+    *("</text:p><text:p>a", '<text:x table:formula="&quot;a&quot;"/>', "<text:ruby><text:ruby-text>a</text:ruby-text>"),
+]
 DEEP_RUNS = [
     *(("<w:hyperlink>", run("a"), "</w:hyperlink>"), (f"<w:hyperlink>{run('a ')}", run("a"), "</w:hyperlink>")),
     *((field("begin") + field("separate"), run("a"), field("end")), ("<w:x>", run("a"), "</w:x>")),
@@ -207,6 +220,22 @@ DEEP_RUNS = [
 
 def paragraph(text: str) -> bytes:
     return word(f"<w:document {W}><w:body><w:p>{run('x ')}{text}{run('y')}</w:p></w:body></w:document>")
+
+
+def slide(text: str) -> bytes:
+    return presentation(SLIDE.replace("<a:p>", f"<a:p>{text}</a:p><a:p>", 1), NOTES)
+
+
+def shared(text: str) -> bytes:
+    return workbook(SHARED.replace("<si/>", text))
+
+
+def rich(text: str) -> bytes:
+    return shared(f"<si><r><t>x</t></r>{text}</si>")
+
+
+def open_paragraph(text: str) -> bytes:
+    return opened("text", OPEN.replace("<text:p/>", f"<text:p>x {text}</text:p>"))
 
 
 def coded(text: str, space: str = "") -> bytes:
@@ -243,6 +272,13 @@ REPEATED: dict[str, list[tuple[Wrap, Sequence[str]]]] = {
     ".srt": [(cues, TEXTS + CUES)],
     ".vtt": [(lambda text: b"WEBVTT\n\n" + cues(text), CUES)],
     ".docx": [(paragraph, RUNS)],
+    ".pptx": [(slide, DRAWN)],
+    ".xlsx": [
+        (shared, ["<si/>", "<si><t>a</t></si>", "<si><t>a\n", "<si><r><t>a"]),
+        (rich, ["<r><t>a</t></r>", "<r><rPr><b/></rPr><t>a</t></r><r><t>b</t></r>", "<r><t>a\n\nb</t></r>", "<rPh/>"]),
+        (lambda text: workbook(SHARED, SHEET.replace("</row>", f"{text}</row>")), CELLS),
+    ],
+    ".odt": [(open_paragraph, PIECES)],
 }
 # What is nested: its beginning, its inside and its end.
 NESTED: dict[str, list[tuple[Wrap, Sequence[tuple[str, str, str]]]]] = {
@@ -254,6 +290,8 @@ NESTED: dict[str, list[tuple[Wrap, Sequence[tuple[str, str, str]]]]] = {
         (xliff, [(f'<group id="1">{UNIT}', UNIT, "</group>")]),
     ],
     ".docx": [(paragraph, DEEP_RUNS)],
+    ".odt": [(open_paragraph, [(f"<text:{name}>a ", "b", f"</text:{name}>") for name in ("span", "note", "a")])],
+    ".ods": [(open_paragraph, [("<text:note><text:p>a ", "b", "</text:p></text:note>")])],
 }
 
 
@@ -289,7 +327,7 @@ def changed(passage: Passage, change: Callable[[str], str]) -> list[str | Mark]:
     return moved(passage.text, passage.marks, text, Alignment(words, others, shares))
 
 
-@pytest.mark.parametrize("ending", REPEATED)
+@pytest.mark.parametrize("ending", sorted({*REPEATED, *NESTED}))
 def test_documents(ending: str, full: bool, tally: Tally) -> None:
     inputs = dict(made(ending))
     assert growing(partial(read_and_written, ending), inputs, most=10_000 if full else 1_000) == {}
