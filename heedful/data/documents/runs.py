@@ -101,8 +101,9 @@ def _kept(raw: str, role: Role = "alone", name: str = "") -> ParagraphItem:
 
 def paragraph_parts(tokens: Sequence[Token], names: RunNames) -> Iterator[str | Passage]:
     """Yields what is inside a paragraph, in parts."""
-    if names.lines and any(token.name == names.text for token in tokens[:1]):
-        yield from _bare(tokens)
+    first = next((number for number, token in enumerate(tokens) if token.name), 0)
+    if names.lines and tokens and tokens[first].name == names.text:
+        yield from _bare(tokens, first)
         return
     run: list[ParagraphItem] = []
     pieces = [*_pieces(tokens, names)]
@@ -140,18 +141,15 @@ def _parting(pieces: Sequence[ParagraphItem]) -> set[int]:
     return parting | {*opened}
 
 
-def _bare(tokens: Sequence[Token]) -> Iterator[str | Passage]:
-    """Yields a text that is in no run, each of its lines a passage, and what follows it."""
-    end = _end_of(tokens, 0)
-    yield tokens[0].raw
-    for token in tokens[1:end]:
-        lines = LINE_END.split(token.raw) if token.kind == "text" or token.raw.startswith(CDATA) else [token.raw]
-        for number, line in enumerate(lines):
-            inline = Inline(
-                line, _words([Token(token.kind, line)]) if number % 2 == 0 and token.kind == "text" else None
-            )
-            yield from passages_from([inline], blanks=False)
-    yield "".join(token.raw for token in tokens[end:])
+def _bare(tokens: Sequence[Token], first: int) -> Iterator[str | Passage]:
+    """Yields a text that is in no run, each of its lines a passage, and what is around it."""
+    last = _end_of(tokens, first)
+    yield "".join(token.raw for token in tokens[: first + 1])
+    for token in tokens[first + 1 : last]:
+        for number, piece in enumerate(LINE_END.split(token.raw) if token.kind == "text" else [token.raw]):
+            words = None if number % 2 else _words([Token(token.kind, piece)])
+            yield from passages_from([Inline(piece, words)], blanks=False)
+    yield "".join(token.raw for token in tokens[last:])
 
 
 def _words(tokens: Sequence[Token]) -> str:
