@@ -12,7 +12,7 @@ import pytest
 from openpyxl.comments import Comment
 from openpyxl.worksheet.table import Table
 
-from documents import CELL, DOCUMENTS, NOTES, OPEN, SHARED, SHEET, SLIDE, opened, presentation, shouted, workbook
+from documents import CELL, DOCUMENTS, NOTES, OPEN, SHARED, SHEET, opened, presentation, shouted, workbook
 from heedful.data.documents.passages import Document
 from heedful.data.documents.read import READERS
 
