@@ -53,7 +53,7 @@ def docx_document(data: bytes, where: str) -> Document:
         _refuse_other_prefix(text, f"{where}/{name}")
         return _parts(text, texts[name].label, WORD)
 
-    document, contents = package_document(data, where, members, _in_order(members, texts), parts_of)
+    document, contents = package_document(data, where, members, texts, parts_of)
     boxes = sum(text.count("<w:txbxContent>") // max(1, text.count("<mc:Fallback>") and 2) for text in contents)
     deleted = sum(len(DELETED.findall(text)) for text in contents)
     notes = [f"{counted(boxes, 'text box')} {are(boxes)} left as {'it is' if boxes == 1 else 'they are'}"] * bool(boxes)
@@ -81,8 +81,8 @@ def xlsx_document(data: bytes, where: str) -> Document:
     members = members_of(data, where, "Excel workbook")
     texts = _texts(members, where, "Excel workbook", SHEETS)
     read = [name for name, part in texts.items() if part.kind]
-    decode = {name: members[name].decode("utf-8", "replace") for name in members if name.endswith(".xml")}
-    named, cells = _named(decode), _cells(decode, texts)
+    contents = {name: members[name].decode("utf-8", "replace") for name in members if name.endswith(".xml")}
+    named, cells = _named(contents), _cells(contents, texts)
     kept = 0
 
     def parts_of(name: str, text: str) -> Iterator[str | Passage]:
@@ -130,10 +130,6 @@ def _cells(contents: Mapping[str, str], texts: Mapping[str, TextPart]) -> dict[i
                 if values.get("t") == "s" and "r" in values:
                     cells.setdefault(int(found[2]), f"{part.label}, cell {values['r']}")
     return cells
-
-
-def _in_order(members: Members, texts: Mapping[str, TextPart]) -> list[str]:
-    return [name for name in members if name in texts]
 
 
 def _texts(members: Members, where: str, kind: str, labels: Mapping[str, str]) -> dict[str, TextPart]:
