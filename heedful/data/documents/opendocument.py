@@ -176,9 +176,7 @@ def _whole(parts: Sequence[str]) -> str:
             elements[number].append(part)
     made, todo = list[str](), ["".join(elements[0])]
     while todo:
-        text, *rest = INSIDE.split(todo.pop(), maxsplit=0)
-        made.append(text)
-        if rest:
-            pieces = ["".join(elements[int(own)]) if n % 2 == 0 else own for n, own in enumerate(rest)]
-            todo += reversed(pieces)
+        for n, piece in reversed([*enumerate(INSIDE.split(todo.pop()))]):
+            todo.append("".join(elements[int(piece)]) if n % 2 else piece)
+        made.append(todo.pop())  # the text before the first mark
     return "".join(made)
