@@ -80,6 +80,10 @@ ba
 """
 
 
+def xliff(body: str) -> bytes:
+    return f'<xliff version="1.2"><file source-language="en"><body>{body}</body></file></xliff>'.encode()
+
+
 def run(text: str, format_: str = "", *, more: str = "") -> str:
     shown = f"<w:rPr>{format_}</w:rPr>" if format_ else ""
     return f'<w:r>{shown}<w:t xml:space="preserve">{text}</w:t>{more}</w:r>'
@@ -134,6 +138,86 @@ def relationships_of(targets: Sequence[tuple[str, str]]) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<Relationships xmlns="{namespace}">{own}</Relationships>'
 
 
+A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:r="x" xmlns:p="y"'
+ANY = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+SLIDE = (
+    f"{ANY}<p:sld {A}><p:cSld><p:spTree><p:sp><p:nvSpPr><p:cNvPr id='2' name='ba'/></p:nvSpPr><p:txBody><a:bodyPr/>"
+    '<a:p><a:pPr lvl="1"/><a:r><a:rPr lang="en-US" dirty="0"/><a:t>ba </a:t></a:r><a:r><a:rPr lang="en-US" b="1"/>'
+    '<a:t>de &amp; gi</a:t></a:r><a:br><a:rPr lang="en-US"/></a:br><a:r><a:rPr lang="en-US"><a:hlinkClick r:id="rId9"/>'
+    '</a:rPr><a:t>ko</a:t></a:r><a:endParaRPr lang="en-US"/></a:p><a:p><a:fld id="{1}" type="slidenum"><a:rPr/>'
+    "<a:t>3</a:t></a:fld><a:endParaRPr/></a:p></p:txBody></p:sp><p:graphicFrame><a:tbl><a:tr><a:tc><a:txBody><a:p><a:r>"
+    "<a:t>lu</a:t></a:r></a:p></a:txBody></a:tc></a:tr></a:tbl></p:graphicFrame></p:spTree></p:cSld></p:sld>"
+)
+NOTES = f"{ANY}<p:notes {A}><p:txBody><a:p><a:r><a:rPr lang='en'/><a:t>ma ne</a:t></a:r></a:p></p:txBody></p:notes>"
+SHARED = (
+    f'{ANY}<sst xmlns="x" count="9"><si><t>ba de</t></si><si/><si><t xml:space="preserve">gi\nko &amp; lu\n</t>'
+    "<rPh sb='0' eb='1'><t>ma</t></rPh></si><si><r><t>ne </t></r><r><rPr><b/></rPr><t>pi\nro</t></r></si>"
+    "<si><t>yes</t></si><si><t>total</t></si></sst>"
+)
+SHEET = (
+    f'{ANY}<worksheet xmlns="x"><sheetData><row r="1"><c r="A1" s="1" t="s"><v>0</v></c><c r="B1" t="s"><v>4</v></c>'
+    '<c r="C1" t="inlineStr"><is><t>su</t></is></c><c r="D1" t="str"><f>IF(B1="yes","ba","de ""x""")</f><v>ba</v></c>'
+    '<c r="E1"><v>12.5</v></c><c r="F1" t="s"><v>5</v></c><c r="G1" t="s"><v>2</v></c></row></sheetData></worksheet>'
+)
+CELL = '<table:table-cell office:value-type="{}"{}><text:p>{}</text:p></table:table-cell>'
+OPEN = (
+    f'{ANY}<office:document-content xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:office="o"'
+    ' xmlns:table="t">'
+    "<text:tracked-changes><text:deletion><text:p>old</text:p></text:deletion></text:tracked-changes>"
+    '<text:h text:outline-level="1">ba <text:span text:style-name="T1">de</text:span></text:h>'
+    '<text:list><text:list-item><text:p>gi<text:note text:id="n"><text:note-citation>1</text:note-citation>'
+    "<text:note-body><text:p>ma <office:annotation><text:p>pi</text:p></office:annotation>ne</text:p></text:note-body>"
+    "</text:note> ko &amp; lu<text:line-break/><text:a>su</text:a><text:s/><text:page-number>7</text:page-number> ro"
+    "</text:p></text:list-item></text:list><text:p/>"
+    + CELL.format("string", "", "ba")
+    + CELL.format("float", ' office:value="1"', "one")
+    + CELL.format("string", ' table:formula="of:=IF([.A1]=&quot;yes&quot;;&quot;ba&quot;;2)"', "ba")
+    + CELL.format("string", "", "yes")
+    + "</office:document-content>"
+)
+
+
+def presentation(slide: str = SLIDE, notes: str = NOTES) -> bytes:
+    """A presentation of two slides, the second file first, the first of which has notes."""
+    return zipped(
+        {
+            "_rels/.rels": relationships_of([("officeDocument", "ppt/presentation.xml")]),
+            "ppt/presentation.xml": f'{ANY}<p:presentation {A}><p:sldId id="9" r:id="rId2"/><p:sldId r:id="rId1"/>'
+            "</p:presentation>",
+            "ppt/_rels/presentation.xml.rels": relationships_of(
+                [("slide", "slides/slide1.xml"), ("slide", "slides/slide2.xml"), ("theme", "theme.xml")]
+            ),
+            "ppt/slides/slide1.xml": slide.replace("ko", "su").replace("lu", "12"),
+            "ppt/slides/slide2.xml": slide,
+            "ppt/slides/_rels/slide2.xml.rels": relationships_of([("notesSlide", "../notesSlides/notesSlide1.xml")]),
+            "ppt/notesSlides/notesSlide1.xml": notes,
+            "ppt/theme.xml": "<x>ba</x>",
+        }
+    )
+
+
+def workbook(shared: str = SHARED, sheet: str = SHEET) -> bytes:
+    return zipped(
+        {
+            "_rels/.rels": relationships_of([("officeDocument", "xl/workbook.xml")]),
+            "xl/workbook.xml": f'{ANY}<workbook xmlns:r="x"><sheet name="ba" r:id="rId1"/></workbook>',
+            "xl/_rels/workbook.xml.rels": relationships_of(
+                [("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "sharedStrings.xml")]
+            ),
+            "xl/worksheets/sheet1.xml": sheet,
+            "xl/worksheets/_rels/sheet1.xml.rels": relationships_of([("table", "../tables/table1.xml")]),
+            "xl/tables/table1.xml": '<table><tableColumn id="1" name="Total"/></table>',
+            "xl/sharedStrings.xml": shared,
+        }
+    )
+
+
+def opened(kind: str, content: str = OPEN, **more: str) -> bytes:
+    header = f"{ANY}<x xmlns:text='urn:oasis:names:tc:opendocument:xmlns:text:1.0'><text:p>ba ro</text:p></x>"
+    members = {"mimetype": f"application/vnd.oasis.opendocument.{kind}", "content.xml": content, "styles.xml": header}
+    return zipped({**members, "meta.xml": "<x>ba</x>", **more})
+
+
 DOCUMENTS: dict[str, bytes] = {
     "a.txt": b"ba de. Gi!\r\n\r\nko\r\n",
     "a.md": b"# ba *de*\n\n- gi [ko](x)\n- `lu`\n",
@@ -144,6 +228,11 @@ DOCUMENTS: dict[str, bytes] = {
     "a.srt": SRT.encode(),
     "a.vtt": VTT.encode(),
     "a.docx": word(),
+    "a.pptx": presentation(),
+    "a.xlsx": workbook(),
+    "a.odt": opened("text"),
+    "a.ods": opened("spreadsheet"),
+    "a.odp": opened("presentation"),
 }
 
 BOMB = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
@@ -195,6 +284,18 @@ BROKEN: dict[str, tuple[str, bytes]] = {
     "docx: cut inside": ("a.docx", word(BODY[:300])),
     "docx: a bomb": ("a.docx", word(BODY.replace("<w:document", f"{BOMB}<w:document"))),
     "docx: a file outside": ("a.docx", word(BODY.replace("<w:document", f"{OUTSIDE}<w:document"))),
+    "pptx: a Word document": ("a.pptx", word().replace(b"word/document", b"ppt/documents")),
+    "pptx: text": ("a.pptx", b"ba de"),
+    "pptx: another prefix": ("a.pptx", presentation(SLIDE.replace("a:", "b:"))),
+    "pptx: a slide that is cut": ("a.pptx", presentation(SLIDE[:500])),
+    "xlsx: cut": ("a.xlsx", workbook()[:-30]),
+    "xlsx: no main part": ("a.xlsx", zipped({"xl/sharedStrings.xml": SHARED})),
+    "xlsx: a bomb": ("a.xlsx", workbook(SHARED.replace("<sst", f"{BOMB}<sst"))),
+    "odt: cut": ("a.odt", opened("text")[:-30]),
+    "odt: no kind": ("a.odt", zipped({"content.xml": OPEN})),
+    "odt: with a password": ("a.odt", opened("text", **{"META-INF/manifest.xml": "<x:encryption-data/>"})),
+    "odt: another prefix": ("a.odt", opened("text", OPEN.replace("text:", "t:").replace("t:1.0", "text:1.0"))),
+    "odt: a bomb": ("a.odt", opened("text", OPEN.replace("<office:d", f"{BOMB}<office:d", 1))),
     "docx: a bomb in a header": ("a.docx", word(**{"word/header1.xml": f"{BOMB}<x>&b;</x>"})),
 }  # fmt: skip
 

@@ -9,21 +9,29 @@ import csv
 import difflib
 import errno
 import gzip
+import io
 import json
 import lzma
 import os
 import re
+import stat
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from heedful.errors import HeedError, InputError, MissingError, TextError
 
-MOST_UNPACKED = 1 << 32  # bytes of a zip file's unpacked contents
+# How much a packed file may unpack to: so many times its size, and always so many bytes.
+MOST_TIMES, ALWAYS_UNPACKED = 100, 1 << 26
+HEADERS = 100  # bytes of a zip file for each member, at least
+READ_AT_ONCE = 1 << 20  # bytes
+NOT_GZIP, CUT_GZIP = "not a gzip file, or damaged", "a gzip file that is cut short"
 # What reading a member of a zip file raises: DAMAGED where it is damaged; NOT_READ where it has a password, or an
 # unknown compression (NotImplementedError, a subclass).
 DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)
@@ -136,38 +144,93 @@ def decoded_line(data: bytes, where: str, number: int | None) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Reads a file, or a member of a zip file, and unpacks gzip. Raises MissingError or InputError."""
-    try:
-        archive = None if path.exists() else archive_of(path)
-        data = path.read_bytes() if archive is None else _read_member(archive, path)
-        return gzip.decompress(data) if path.suffix.lower() == ".gz" else data
-    except gzip.BadGzipFile:
-        raise InputError("not a gzip file, or damaged", where=str(path), fix="try gzip -t") from None
-    except (EOFError, zlib.error):
-        raise InputError("a gzip file that is cut short", where=str(path), fix="copy it again") from None
-    except OSError as error:
-        raise unreadable(path, error) from None
+    """Reads a file, or a member of a zip file, and unpacks gzip. Raises MissingError, or InputError: also for a device
+    or a pipe, and for what unpacks to more than `most_unpacked`."""
+    with _opened(path) as (file, most):
+        if most is None:
+            return file.read()
+        data = read_in_parts(file.read, most + 1)
+        if len(data) > most:
+            fix = "unpack it, and give what is in it"
+            raise InputError(f"more than {most:,} bytes when unpacked", where=str(path), fix=fix)
+        return data
+
+
+def read_in_parts(read: Callable[[int], bytes], most: int) -> bytes:
+    """Reads at most so many bytes, in parts: a packed file unpacks all that is asked for at once, whatever size it
+    says that it has."""
+    parts = list[bytes]()
+    while most > 0 and (part := read(min(most, READ_AT_ONCE))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
 
 
 def read_beginning(path: Path, most: int) -> bytes:
-    """Reads the first `most` bytes of a file, unpacked if it is gzipped, or as many as can be read. Raises MissingError
-    or InputError, also for a pipe, which would lose them."""
-    if not path.exists() and archive_of(path):
-        return read_bytes(path)[:most]
-    if path.is_fifo():
-        raise InputError("a pipe, which can be read only once", where=str(path), fix="write it into a file first")
+    """Reads the first `most` bytes of a file, or of a member of a zip file, unpacked if it is gzipped; b"" if it cannot
+    be unpacked. Raises MissingError or InputError as `read_bytes`."""
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        with _opened(path) as (file, _):
             return file.read(most)
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        return b""
-    except OSError as error:
+    except InputError as error:
+        if error.what in (NOT_GZIP, CUT_GZIP):
+            return b""
+        raise
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
+    """Opens a file, or a member of a zip file, unpacked if it is gzipped, and yields it with the most bytes that it may
+    unpack to; None if it is not packed."""
+    archive = None if os.path.exists(path) else archive_of(path)
+    gzipped = path.suffix.lower() == ".gz"
+    try:
+        if archive is None:
+            file: IO[bytes] = open_file(path)
+            most = most_unpacked(os.fstat(file.fileno()).st_size) if gzipped else None
+        else:
+            member = open_archive(archive).getinfo(path.relative_to(archive).as_posix())
+            file = open_archive(archive).open(member)
+            most = MOST_TIMES * (HEADERS + member.compress_size) if gzipped else member.file_size
+        with file, gzip.GzipFile(fileobj=file) if gzipped else nullcontext(file) as unpacked:
+            yield unpacked, most
+    except gzip.BadGzipFile:
+        raise InputError(NOT_GZIP, where=str(path), fix="try gzip -t") from None
+    except DAMAGED:
+        if archive is None:
+            raise InputError(CUT_GZIP, where=str(path), fix="copy it again") from None
+        raise InputError("damaged in the zip file", where=str(path), fix="try unzip -t") from None
+    except KeyError:
+        raise MissingError("no such file in the zip file", where=str(path), fix="check the path") from None
+    except NOT_READ:
+        what = "packed with a password, or in a way that is not read"
+        raise InputError(what, where=str(path), fix="unpack it, and give the folder") from None
+    except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
 
 
-def unreadable(path: Path, error: OSError) -> HeedError:
+def most_unpacked(packed: int) -> int:
+    """Returns the most bytes that a file of `packed` bytes may unpack to: text is seldom packed to less than a
+    tenth."""
+    return max(ALWAYS_UNPACKED, MOST_TIMES * packed)
+
+
+def open_file(path: Path) -> io.BufferedReader:
+    """Opens a file. Raises OSError, or InputError for a device, a pipe or a socket, of which opening may wait and
+    reading may never end."""
+    mode = path.stat().st_mode
+    if stat.S_ISFIFO(mode):
+        raise InputError("a pipe, which can be read only once", where=str(path), fix="write it into a file first")
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise InputError("a device or a socket, expected a file", where=str(path), fix="write it into a file first")
+    return path.open("rb")
+
+
+def unreadable(path: Path, error: OSError | ValueError) -> HeedError:
     """Makes the error that says in one line why a file could not be read, and how to fix it."""
     where = str(path)
+    if isinstance(error, ValueError):  # the only one that a path can cause
+        return InputError("a NUL byte, which no path has", where=repr(where), fix="check the path")
     if isinstance(error, FileNotFoundError):
         if path.is_symlink():
             return MissingError("a link to a file that is not there", where=where, fix="mend the link")
@@ -181,12 +244,15 @@ def unreadable(path: Path, error: OSError) -> HeedError:
         return InputError("no permission to read it", where=where, fix=f"chmod u+r {path.name}")
     if error.errno == errno.ELOOP:
         return InputError("a link that leads back to itself", where=where, fix="give the file itself")
+    if error.errno == errno.ENAMETOOLONG:
+        return MissingError("a name that is too long", where=f"{where[:80]}...", fix="check the path")
     return InputError(f"cannot be read: {error.strerror}", where=where, fix="check the file and the disk")
 
 
 def archive_of(path: Path) -> Path | None:
     """Returns the zip file that a path such as `pairs.zip/train.en` leads into, or None."""
-    return next((own for own in path.parents if own.suffix.lower() == ".zip" and own.is_file()), None)
+    ends = (found.end() - 1 for found in re.finditer(r"[.]zip/", str(path), re.IGNORECASE))
+    return next((Path(archive) for end in ends if os.path.isfile(archive := str(path)[:end])), None)
 
 
 def files_in(path: Path) -> list[Path]:
@@ -195,37 +261,41 @@ def files_in(path: Path) -> list[Path]:
     try:
         if path.is_dir():
             return sorted(file for file in path.iterdir() if not file.name.startswith("."))
-        with _archive(path) as archive:
-            names = [info.filename for info in archive.infolist() if not info.is_dir()]
-    except OSError as error:
+        names = [info.filename for info in open_archive(path).infolist() if not info.is_dir()]
+    except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
+    if outside := next((name for name in names if name.startswith("/") or ".." in name.split("/")), None):
+        what = f"a file {outside[:80]!r} in it, which leads out of it"
+        raise InputError(what, where=str(path), fix="unpack it, look at it, and give the folder")
     return sorted(path / name for name in names if not re.search(r"(^|/)(\.|__MACOSX/)", name))
 
 
-def _archive(path: Path) -> zipfile.ZipFile:
+def open_archive(path: Path) -> zipfile.ZipFile:
+    """Opens a zip file, once for all that is read of it. Raises OSError, or InputError if it is damaged, or says that
+    it unpacks to more than `most_unpacked`."""
+    with open_file(path) as file:
+        facts = os.fstat(file.fileno())
+    return _archive(path, facts.st_size, facts.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _archive(path: Path, size: int, changed: int) -> zipfile.ZipFile:
+    return archive_in(path, size, str(path))
+
+
+def archive_in(file: Path | io.BytesIO, size: int, where: str) -> zipfile.ZipFile:
+    """Opens a zip file of `size` bytes. Raises InputError if it is damaged, or says that it unpacks to more than
+    `most_unpacked`."""
     try:
-        return zipfile.ZipFile(path)
-    except zipfile.BadZipFile:
-        raise InputError("not a zip file, or damaged", where=str(path), fix="try unzip -t") from None
-
-
-def _read_member(path: Path, member: Path) -> bytes:
-    """Reads a file in a zip file. Raises InputError, without unpacking, if the zip file says that it unpacks to more
-    than MOST_UNPACKED."""
-    with _archive(path) as archive:
-        size = sum(info.file_size for info in archive.infolist())
-        if size > MOST_UNPACKED:
-            what = f"{size:,} bytes when unpacked, at most {MOST_UNPACKED:,} are read from a zip file"
-            raise InputError(what, where=str(path), fix="unpack it, and give the folder")
-        try:
-            return archive.read(member.relative_to(path).as_posix())
-        except KeyError:
-            raise MissingError("no such file in the zip file", where=str(member), fix="check the path") from None
-        except DAMAGED:
-            raise InputError("damaged in the zip file", where=str(member), fix="try unzip -t") from None
-        except NOT_READ:
-            what = "packed with a password, or in a way that is not read"
-            raise InputError(what, where=str(member), fix="unpack it, and give the folder") from None
+        archive = zipfile.ZipFile(file)
+    except DAMAGED:
+        raise InputError("not a zip file, or damaged", where=where, fix="try unzip -t") from None
+    unpacked, most = sum(info.file_size for info in archive.infolist()), most_unpacked(size)
+    if unpacked > most:
+        archive.close()
+        what = f"{unpacked:,} bytes when unpacked, at most {most:,} are read from a zip file of {size:,}"
+        raise InputError(what, where=where, fix="unpack it, and give the folder")
+    return archive
 
 
 def names_in(folder: Path) -> list[str]:

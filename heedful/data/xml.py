@@ -3,12 +3,13 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree.ElementTree import Element, ParseError
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
 from heedful.data.lines import read_bytes
 from heedful.errors import InputError
 
 INVALID = "reference to invalid character number"  # expat's message
+LEAST_CHUNK, MOST_CHUNK = 1 << 14, 1 << 25  # bytes
 NO_CHARACTERS = "0*([0-8]|1[124-9]|2[0-9]|3[01])|x0*([0-8BCEFbcef]|1[0-9A-Fa-f])"  # characters that XML forbids
 
 
@@ -32,13 +33,40 @@ def elements(path: Path) -> Iterator[tuple[str, Element]]:
     yield from elements_of(read_bytes(path), str(path))
 
 
+class _Chunks(io.BytesIO):
+    """The contents of a file, in chunks that double in size until a tag ends: a parser begins an unfinished tag again
+    with every chunk. Raises InputError where a chunk would be larger than `MOST_CHUNK`."""
+
+    def __init__(self, data: bytes, where: str) -> None:
+        super().__init__(data)
+        self.where = where
+        self.size = LEAST_CHUNK
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self.size > MOST_CHUNK:
+            what = f"a tag, a comment or a text of more than {MOST_CHUNK:,} bytes"
+            raise InputError(what, where=self.where, fix="export it again, without what is not text")
+        self.size *= 2
+        return super().read(self.size // 2)
+
+
 def elements_of(data: bytes, where: str) -> Iterator[tuple[str, Element]]:
     """As `elements`, for the contents of a file."""
     from defusedxml import DefusedXmlException
-    from defusedxml.ElementTree import iterparse
+    from defusedxml.ElementTree import DefusedXMLParser, iterparse
 
+    def declared(element: str, attribute: str, kind: str, default: str | None, required: bool) -> None:
+        if default is not None:  # a short file can be long by these
+            what = "it declares values of attributes, which are not read"
+            raise InputError(what, where=where, fix="export it without a document type that has them")
+
+    parser = DefusedXMLParser(target=TreeBuilder(), forbid_dtd=False)
+    parser.parser.AttlistDeclHandler = declared
+    chunks = _Chunks(data, where)
     try:
-        yield from iterparse(io.BytesIO(data), events=("start", "end"), forbid_dtd=False)
+        for event in iterparse(chunks, events=("start", "end"), parser=parser):
+            chunks.size = LEAST_CHUNK
+            yield event
     except ParseError as error:
         line, column = error.position
         why = str(error).partition(":")[0]
@@ -53,6 +81,12 @@ def elements_of(data: bytes, where: str) -> Iterator[tuple[str, Element]]:
     except (LookupError, ValueError) as error:
         what = f"its encoding cannot be read: {error}"
         raise InputError(what, where=f"{where}:1", fix="save it as UTF-8") from None
+
+
+def tree_of(path: Path) -> Element:
+    """Returns the root of an XML document with all that is in it. Raises InputError as `elements`."""
+    *_, (_, root) = elements(path)
+    return root
 
 
 def root_of(data: bytes, where: str) -> str:

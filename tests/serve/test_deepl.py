@@ -108,6 +108,17 @@ def test_tags_go_through_unharmed(theirs: client.Translator, folder: Path) -> No
     assert made.count("<br>") == 1
 
 
+def test_lines_between_tags_are_kept(theirs: client.Translator, folder: Path) -> None:
+    def found(text: str, **how: str) -> str:
+        return theirs.translate_text(text, source_lang="DE", target_lang="EN-GB", tag_handling="xml", **how).text
+
+    ba, de, gi = (own(folder, "german", each).replace("&", "&amp;") for each in ("ba", "de", "gi"))
+    assert found("ba\n  <c>de</c>\r\n\n<c>gi</c>") == f"{ba}\n  <c>{de}</c>\r\n\n<c>{gi}</c>"
+    assert found("<p>ba&#10;<c>de\ngi</c></p>") == f"<p>{ba}&#10;<c>{de}\n{gi}</c></p>"
+    whole = own(folder, "german", "ba de").replace("&", "&amp;")
+    assert found("<p>ba\nde</p>", split_sentences="nonewlines") == f"<p>{whole}</p>"
+
+
 def test_tags_part_texts_where_they_are_told_to(theirs: client.Translator, folder: Path) -> None:
     def found(**tags: list[str]) -> str:
         text = "ba <k>de</k> gi"

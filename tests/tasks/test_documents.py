@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from commands import heed
-from documents import BROKEN, W, run, word
+from documents import BROKEN, DOCUMENTS, W, run, word
 from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.passages import Mark, Passage, plain
 from heedful.data.documents.protected import lost, masked, protected_in, unmasked, without
@@ -174,6 +174,24 @@ def test_a_translator_that_says_the_same_changes_no_byte(
     list(translate_documents(own, [tmp_path / name for name in files], tmp_path / "out", DecodingOptions()))
     for name, text in files.items():
         assert (tmp_path / "out" / name).read_bytes() == text.encode()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_line_breaks_that_a_model_learnt_tear_nothing(
+    own: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path, made = tmp_path / name, list[bytes]()
+    path.write_bytes(DOCUMENTS[name])
+    for number, line_end in enumerate((" ", "\n", "\r\n \r\n", "\u2028")):
+        says_what_it_is_told(
+            lambda text, line_end=line_end: [text.upper().replace(" ", line_end) + line_end.strip(" ")],
+            monkeypatch,
+        )
+        out = tmp_path / f"{number}{path.suffix}"
+        list(translate_documents(own, [path], out, DecodingOptions()))
+        made.append(out.read_bytes())
+    assert made[0] != DOCUMENTS[name]
+    assert [one == made[0] for one in made] == [True] * 4
 
 
 def test_sentences_are_asked_one_by_one_and_once(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Literal
 from xml.sax.saxutils import escape
 
-from heedful.data.documents.inline import Inline, inline_of, passages_from
+from heedful.data.documents.inline import LINE_END, Inline, inline_of, passages_from
 from heedful.data.documents.markup import ATTRIBUTE, EMPTY, LANGUAGE, TAG, Kind, Token, tokens_of
 from heedful.data.documents.passages import Passage, Placed, plain
 
@@ -61,10 +61,11 @@ def hypertext_parts(
     ignored: Collection[str] = (),
     breaking: Collection[str] = (),
     inline: Collection[str] = (),
+    lines: bool = False,
 ) -> list[str | Passage]:
     """Splits a page or a fragment into parts. Elements named in `ignored` are kept with their contents; tags named in
     `breaking` separate passages, and those in `inline` do not. For other tags, HTML decides by their names; in XML, a
-    tag is inline if its parent has text of its own."""
+    tag is inline if its parent has text of its own. With `lines`, no passage goes over the end of a line."""
     ended_by = ENDED_BY if markup == "html" else {}
     kept, said = partial(_kept, markup, frozenset(ignored)), _said if markup == "html" else _never
     tokens = [*joined(tokens_of(text, markup), kept, said, ended_by)]
@@ -95,7 +96,16 @@ def hypertext_parts(
             within = token.name not in breaking
         else:
             within = token.name in INLINE if markup == "html" else number in mixed
-        if within:
+        if lines and token.kind == "text":
+            pieces, end = LINE_END.split(token.raw), token.begin
+            for words, line_end in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
+                run.append(inline_of(Token("text", words)))
+                end += len(words)
+                if line_end:
+                    flush(end)
+                    parts.append(line_end)
+                    end += len(line_end)
+        elif within:
             run.append(inline_of(token))
         else:
             flush(token.begin)

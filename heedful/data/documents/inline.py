@@ -11,6 +11,7 @@ from heedful.data.documents.passages import Mark, Passage, Placed, Role, with_pa
 
 BLANK = " \t\r\n\f"  # white space that markup collapses; other spaces, such as no-break spaces, are text
 BLANKS = re.compile(f"[{BLANK}]+")
+LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")  # in XML
 
 
 @dataclass

@@ -6,14 +6,17 @@ definitions, beginnings and ends of notes (`[!NOTE]`, `:::tip`), citations (`[@x
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from heedful.data.documents.hypertext import hypertext_parts, is_kept
 from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Mark, Passage, Placed, Role
 from heedful.data.documents.plain import rewrapped
+from heedful.data.documents.words import Span
 
 FRONT = re.compile(
     r"(?:---[ \t]*\r?\n(?![ \t]*\r?\n).*?^(?:---|\.\.\.)|\+{3}[ \t]*\r?\n.*?^\+{3})[ \t]*(?:\r?\n|$)",
@@ -34,19 +37,24 @@ KEPT = re.compile(
 )
 # Formulas as on GitHub: a private character replaces them while the text is parsed.
 FORMULA = re.compile(r"\$\$(?:(?!\n[ \t]*\r?\n)[^$`])+\$\$|(?<![\\$\w])\$(?=[^\s$])[^$\n`]*(?<=[^\s$\\])\$(?![\w${])")
-# What Hugo, Jekyll and MkDocs replace; on a line of its own, it separates passages.
-SHORTCODE = re.compile(r"\{\{(?:(?!\}\}|\n[ \t]*\r?\n)[\s\S])*\}\}|\{%(?:(?!%\}|\n[ \t]*\r?\n)[\s\S])*%\}")
+# What begins and ends the shortcodes of Hugo and Jekyll, and code between such.
+SHORTCODES = ((r"\{\{", r"\}\}"), (r"\{%", r"%\}"))
+HIGHLIGHTS = (
+    (r"^\{%-? *highlight\b", r"\{%-? *endhighlight *-?%\}"),
+    (r"^\{\{[<%] *highlight\b", r"\{\{[<%] */highlight *[%>]\}\}"),
+)
+PARAGRAPH_END = r"\n[ \t]*\r?\n"
+ALONE = re.compile(r"^[ \t]*(\ue000+(?:\r?\n\ue000+)*)(?=[ \t]*\r?$)", re.MULTILINE)  # a shortcode in a line of its own
+# What MkDocs and others replace, where it is in a line of its own.
 INSERTED = re.compile(
-    rf"^([ \t]*)(?:{SHORTCODE.pattern}|--8<--[^\r\n]*|\[TOC\]|\[\[_?TOC_?\]\]"
+    r"^[ \t]*(--8<--[^\r\n]*|\[TOC\]|\[\[_?TOC_?\]\]"
     r"|\\[a-z]+(?:\{[^{}\r\n]*\}|\[[^\[\]\r\n]*\])*)(?=[ \t]*\r?$)",
     re.MULTILINE | re.IGNORECASE,
 )
-# Code between shortcodes, and imports and exports of MDX.
-GOES_ON = r"(?!\n[ \t]*(?:\r?\n|```|~~~))"
+# Imports and exports of MDX.
+GOES_ON = r"(?!\n(?:[ \t]*(?:\r?\n|```|~~~)|(?:im|ex)port\s))"
 CODE = re.compile(
-    r"^()(?:\{%-? *highlight\b[\s\S]*?\{%-? *endhighlight *-?%\}"
-    r"|\{\{[<%] *highlight\b[\s\S]*?\{\{[<%] */highlight *[%>]\}\}"
-    rf"|import\s(?:{GOES_ON}[^;'\"])*['\"][^'\"\n]+['\"];?(?=[ \t]*\r?$)"
+    rf"^(?:import\s(?:{GOES_ON}[^;'\"])*['\"][^'\"\n]+['\"];?(?=[ \t]*\r?$)"
     rf"|export[ ](?:default|const|let|var|function|class|async)\b(?:{GOES_ON}[\s\S])*)",
     re.MULTILINE,
 )
@@ -56,6 +64,7 @@ CITED = re.compile(
 )
 EMOJI = re.compile(r"(?<![\w:]):(?=[+_-]*[a-z0-9])[a-z0-9_+-]+:(?![\w:])")
 TAG = re.compile(r"<([a-zA-Z][\w-]*)(?:\s[^<>\n]*)?>")
+EITHER_TAG = re.compile(r"<(/)?([a-zA-Z][\w-]*)(?(1)\s*>)")
 NOTE = re.compile(  # beginnings of footnotes, notes of MkDocs or tabs, after markers of quotes and lists
     r"^((?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t])))*[ \t]*)"
     r'(\[\^[^\[\]\s]+\]:|(?:!{3}|\?{3}\+?)[ ][^\r\n]*|={3}[ ]"[^\r\n]*)',
@@ -63,6 +72,7 @@ NOTE = re.compile(  # beginnings of footnotes, notes of MkDocs or tabs, after ma
 )
 # The markers of definitions and abbreviations.
 DEFINES = re.compile(r"^(?:[ \t]*>)*[ \t]*([:~][ \t]+|\*\[[^\[\]\n]+\]:[ \t]+)(?=\S)", re.MULTILINE)
+REFERENCE = re.compile(r"&(?=#?\w{1,31};)")
 BY_WORDS = ("]", "][]")  # the ends of links whose text refers to an address below
 SIGNS = "\\`*_[]<~"
 BLOCK = re.compile(r"(?:[-+*>#|~]|\d{1,9}[.)])(?:\s|$)|(?:=+|-+)\s*$|(?:```|~~~|#{1,6}(?:\s|$))")
@@ -80,17 +90,23 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable("text_join")
     front = FRONT.match(text)
     body = re.sub(r"[^\r\n]", " ", front[0]) + text[front.end() :] if front else text
-    for parting in (CODE, INSERTED):
-        body = parting.sub(lambda found: found[1] + _hidden(found, "\ue001")[len(found[1]) :], body)
-    for kept in (FORMULA, EMOJI, SHORTCODE, CITED):
-        body = kept.sub(_hidden, body)
-    body = _hide_kept(body)
+    for begins, ends in HIGHLIGHTS:
+        body = _hidden(body, _enclosed(body, begins, ends), "\ue001")
+    body = _hidden(body, _spans(CODE, body), "\ue001")
+    for begins, ends in SHORTCODES:
+        body = _hidden(body, _enclosed(body, begins, ends, never=PARAGRAPH_END))
+    for parting in (ALONE, INSERTED):
+        body = _hidden(body, _spans(parting, body, 1), "\ue001")
+    for kept in (FORMULA, EMOJI, CITED):
+        body = _hidden(body, _spans(kept, body))
+    body = _hidden(body, _kept_elements(body))
     # Parse it as a list item, which holds everything indented below it: a footnote of one word would be a link
     # definition.
     body = NOTE.sub(lambda found: found[1] + "+   ".ljust(len(found[2]), "\ue001"), body)
     body = DEFINES.sub(lambda found: found[0].removesuffix(found[1]) + "\ue001" * len(found[1]), body)
     starts = [0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", body)), len(body)]
     edits, notes = list[Edit](), list[str]()
+    line_end = "\r\n" if "\r\n" in text else "\n"
     row, after = -1, 0  # the row of a table, and where its next cell may begin
     block = ""  # the type of the block that has just begun
     for token in parser.parse(body.replace("\0", " ")):
@@ -104,7 +120,7 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
             edits.append((begin, end, [_below(part, first) for part in parts]))
             continue
         after = after if row == first else starts[first]
-        found = _edit(token, text, body, starts, after, cell)
+        found = _edit(token, text, body, starts, after, cell, line_end)
         row = first
         if found is None:
             notes.append(f"line {first + 1}: kept as it is, since its markup could not be followed")
@@ -114,20 +130,50 @@ def markdown_parts(text: str) -> tuple[list[str | Passage], list[str]]:
     return [*_spliced(text, edits)], notes
 
 
-def _hidden(found: re.Match[str], sign: str = "\ue000") -> str:
-    return re.sub(r"[^\r\n]", sign, found[0])
-
-
-def _hide_kept(body: str) -> str:
-    """Replaces elements on one line that HTML does not translate by private characters."""
+def _hidden(text: str, spans: Iterable[Span], sign: str = "\ue000") -> str:
+    """Replaces all characters in these spans, except line ends."""
     parts, done = list[str](), 0
+    for begin, end in spans:
+        parts += [text[done:begin], re.sub(r"[^\r\n]", sign, text[begin:end])]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+def _spans(pattern: re.Pattern[str], text: str, group: int = 0) -> Iterator[Span]:
+    return (found.span(group) for found in pattern.finditer(text))
+
+
+def _enclosed(text: str, begins: str, ends: str, *, never: str = r"(?!)") -> Iterator[Span]:
+    """Yields the spans from what `begins` to what next `ends`, without what is `never` inside. In linear time, which a
+    pattern of all three is not where much begins and does not end."""
+    closing = [found.span() for found in re.finditer(ends, text)]
+    breaks = [found.start() for found in re.finditer(never, text)]
+    done = 0
+    for found in re.finditer(begins, text, re.MULTILINE):
+        number = bisect_left(closing, (found.end(), 0))
+        if number == len(closing):
+            return
+        begin, end = closing[number]
+        if found.start() >= done and bisect_left(breaks, found.end()) == bisect_left(breaks, begin):
+            yield found.start(), end
+            done = end
+
+
+def _kept_elements(body: str) -> Iterator[Span]:
+    """Yields the spans of elements on one line, without code or another of their name inside, that HTML does not
+    translate."""
+    tags: dict[str, list[tuple[int, int, bool]]] = {}  # by their names: the span of each, and whether it is an end tag
+    for tag in EITHER_TAG.finditer(body):
+        tags.setdefault(tag[2].lower(), []).append((*tag.span(), bool(tag[1])))
+    bounds = [found.start() for found in re.finditer("[\n`]", body)]
+    done = 0
     for tag in TAG.finditer(body):
         if tag.start() >= done and is_kept(tag[0]):
-            rest = re.compile(rf"(?:(?!<{tag[1]}\b)[^\n`])*?</{tag[1]}\s*>", re.IGNORECASE).match(body, tag.end())
-            if rest:
-                parts += [body[done : tag.start()], "\ue000" * (rest.end() - tag.start())]
-                done = rest.end()
-    return "".join([*parts, body[done:]])
+            named = tags[tag[1].lower()]
+            begin, end, closes = named[min(bisect_left(named, (tag.end(), 0, False)), len(named) - 1)]
+            if closes and begin >= tag.end() and bisect_left(bounds, tag.end()) == bisect_left(bounds, begin):
+                yield tag.start(), end
+                done = end
 
 
 def _spliced(text: str, edits: Sequence[Edit]) -> Iterator[str | Passage]:
@@ -145,7 +191,9 @@ def _below(part: str | Passage, lines: int) -> str | Passage:
     return part if isinstance(part, str) else replace(part, line=part.line + lines)
 
 
-def _edit(token: Any, text: str, body: str, starts: Sequence[int], after: int, cell: bool) -> Edit | None:
+def _edit(
+    token: Any, text: str, body: str, starts: Sequence[int], after: int, cell: bool, line_end: str
+) -> Edit | None:
     """Returns the passages of an inline token, and the range of characters in the file that they replace; None if that
     cannot be found in the parsed text, `body`. In the `cell` of a table, "|" is markup."""
     first = token.map[0]
@@ -157,7 +205,8 @@ def _edit(token: Any, text: str, body: str, starts: Sequence[int], after: int, c
         at = body.find(written, begin, end)
         if at < 0:
             return None
-        offsets += [at + len(own[:n].replace("|", "\\|") if written != own else own[:n]) for n in range(len(own) + 1)]
+        wide = (2 if sign == "|" and written != own else 1 for sign in own)
+        offsets += [*accumulate(wide, initial=at)]
         offsets += [offsets[-1]] * (len(line) - len(own))
     content = token.content
     if len(offsets) != len(content) + 1:
@@ -169,7 +218,7 @@ def _edit(token: Any, text: str, body: str, starts: Sequence[int], after: int, c
     last = content[content.rfind("\n") + 1 :]
     begin = len(content) - len(last.lstrip(" \t"))  # otherwise a line might leave its note
     lead = text[starts[first + content.count("\n")] : offsets[begin]] if several else ""
-    width = max(len(line) for line in text[starts[first] : starts[token.map[1]]].splitlines())
+    width = max(map(len, text[starts[first] : starts[token.map[1]]].splitlines())) if several else 0
     parts: list[str | Passage] = []
     for run in runs:
         literal = "".join(part.raw for part in run if part.text is not None)
@@ -183,7 +232,6 @@ def _edit(token: Any, text: str, body: str, starts: Sequence[int], after: int, c
                 _escaped(part, signs) if isinstance(part, str) else part.raw.translate(HELD) for part in apart
             )
             made = made if BLOCK.match(literal.lstrip()) else _no_block(made)
-            line_end = "\r\n" if "\r\n" in text else "\n"
             made = rewrapped(made, width, lead, line_end, never=BLOCK) if several else made
             return made.translate(FREE)
 
@@ -207,8 +255,9 @@ def _apart(placed: Placed) -> Iterator[str | Mark]:
 
 def _escaped(text: str, signs: str) -> str:
     """Puts a backslash before characters that would be markup: those that the source does not have as text, or only
-    escaped."""
-    return re.sub(f"[{re.escape(signs)}]", lambda found: f"\\{found[0]}", text) if signs else text
+    escaped; and those that begin a character reference."""
+    made = re.sub(f"[{re.escape(signs)}]", lambda found: f"\\{found[0]}", text) if signs else text
+    return REFERENCE.sub(r"\\&", made)
 
 
 def _no_block(text: str) -> str:

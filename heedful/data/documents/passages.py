@@ -6,6 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from heedful.errors import InputError
+
+LONGEST, DEEPEST = 1_000_000, 256  # characters, and tags within each other, of a passage
 Role = Literal["alone", "opens", "closes"]
 
 
@@ -48,6 +51,20 @@ class Passage:
     def placed(self) -> list[str | Mark]:
         """The passage's own text in parts, with its marks."""
         return split_at(self.text, self.marks)
+
+
+def refuse_large(passages: Iterable[Passage], file: str | Path) -> None:
+    """Raises InputError for a passage that is too long, or has tags nested too deeply."""
+    for passage in passages:
+        if len(passage.text) > LONGEST:
+            what = f"a paragraph of {len(passage.text):,} characters, at most {LONGEST:,} are read"
+            raise InputError(what, where=passage.where(file), fix="is it a document? break its lines")
+        depth = 0
+        for mark in passage.marks:
+            depth += (mark.role == "opens") - (mark.role == "closes")
+            if depth > DEEPEST:
+                what = f"a paragraph with tags nested more than {DEEPEST} deep"
+                raise InputError(what, where=passage.where(file), fix="take out what only formats it")
 
 
 @dataclass(frozen=True)

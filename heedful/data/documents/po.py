@@ -7,6 +7,7 @@ singular, and all others from the plural.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from heedful.data.documents.encodings import decoded
 from heedful.data.documents.inline import Inline
@@ -18,7 +19,7 @@ from heedful.errors import InputError, counted
 
 FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
 QUOTED = re.compile(r'"((?:[^"\\\r\n]|\\.)*)"')
-LINE = re.compile(rf"\s*(?:#.*|(?:{FIELD.pattern})?{QUOTED.pattern}|)\s*")
+LINE = re.compile(rf"#.*|(?:{FIELD.pattern})?{QUOTED.pattern}|")
 NO_LANGUAGE = re.compile(r'(?m)^("Language:)[ \t]*(\\n")')  # as in the output of xgettext
 CODE = re.compile(r"[a-z]{2,3}(_[A-Z]{2})?")
 
@@ -28,15 +29,19 @@ class Entry:
     line: int
     begin: int  # its position in the file, after its comments
     fuzzy: bool = False
-    fields: dict[str, str] = field(default_factory=dict)  # the source between the quotes
+    quoted: dict[str, list[str]] = field(default_factory=dict)  # the source between each pair of quotes
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)  # the ranges of msgstr and its forms, in characters
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        return {name: "".join(parts) for name, parts in self.quoted.items()}
 
 
 def po_document(data: bytes, where: str, target: str) -> Document:
     text, encode = decoded(data, where, says=CHARSET)
     language = catalogue_of(text, where).metadata.get("Language", "")
     for number, line in enumerate(lines_of(text), 1):
-        if not LINE.fullmatch(line):
+        if not LINE.fullmatch(line.strip()):
             what = "neither a comment nor a quoted string"
             raise InputError(what, where=f"{where}:{number}", fix="try msgfmt --check")
     entries = [entry for entry in _entries(text) if entry.fields.get("msgid")]
@@ -114,12 +119,12 @@ def _entries(text: str) -> Iterator[Entry]:
         elif found:
             entry = entry or Entry(number, position, fuzzy)
             name = found[1]
-            entry.fields[name] = "".join(own[1] for own in QUOTED.finditer(bare, found.end()))
+            entry.quoted[name] = [own[1] for own in QUOTED.finditer(bare, found.end())]
             if name.startswith("msgstr"):
                 begin = position + line.index("msgstr")
                 entry.spans[name] = (begin, position + len(line.rstrip()))
         elif bare.startswith('"') and entry is not None:
-            entry.fields[name] += "".join(own[1] for own in QUOTED.finditer(bare))
+            entry.quoted[name] += [own[1] for own in QUOTED.finditer(bare)]
             if name in entry.spans:
                 entry.spans[name] = (entry.spans[name][0], position + len(line.rstrip()))
         position += len(line)

@@ -85,13 +85,13 @@ def unmasked(translation: str, stands: dict[str, str]) -> str | None:
 
 
 def without(text: str) -> tuple[str, Sequence[tuple[int, str]]]:
-    """Returns a text without its placeholders, and these with their positions; a space beside one is removed with
-    it."""
+    """Returns a text without its placeholders, and these with their positions; of the spaces on both sides of one, only
+    those before it stay."""
     made, out, begin = "", list[tuple[int, str]](), 0
     for found in PLACEHOLDER.finditer(text):
         made += text[begin : found.start()]
         begin = found.end()
         out.append((len(made), found[0]))
-        if text[begin : begin + 1] == " " and (not made or made.endswith(" ")):
+        while (not made or made.endswith(" ")) and text.startswith(" ", begin):
             begin += 1
     return made + text[begin:], out

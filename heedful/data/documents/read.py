@@ -3,20 +3,20 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from heedful.data.documents.docx import docx_document
 from heedful.data.documents.encodings import HTML, decoded
 from heedful.data.documents.hypertext import hypertext_parts, in_language
 from heedful.data.documents.markdown import markdown_parts
-from heedful.data.documents.passages import Document, Passage
+from heedful.data.documents.office import docx_document, pptx_document, xlsx_document
+from heedful.data.documents.opendocument import opendocument
+from heedful.data.documents.passages import Document, Passage, refuse_large
 from heedful.data.documents.plain import plain_parts
 from heedful.data.documents.po import po_document
 from heedful.data.documents.subtitles import subtitles_document
 from heedful.data.documents.xliff import xliff_document
-from heedful.data.lines import unreadable
+from heedful.data.lines import open_file, unreadable
 from heedful.errors import InputError
 
 MOST = 1 << 26  # bytes
-LONGEST = 1_000_000  # characters of a passage
 
 Reader = Callable[[bytes, str, str], Document]  # arguments: contents, name, target language
 
@@ -25,21 +25,19 @@ def read_document(path: Path, target: str = "") -> Document:
     """Reads a document. `target` is the language of the translation, which some kinds of documents record. Raises
     MissingError or InputError, which say in one line what is wrong with it."""
     reader = READERS.get(path.suffix.lower())
-    if reader is None:
+    if reader is None and not path.is_dir():
         what = f"{path.suffix or 'no ending'} is not the name of a kind of document that is read"
         raise InputError(what, where=str(path), fix=f"they are {' '.join(READERS)}")
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             data = file.read(MOST + 1)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
     if len(data) > MOST:
         raise InputError(f"more than {MOST >> 20} MiB", where=str(path), fix="give it in parts")
+    assert reader is not None  # of a folder, opening has failed
     document = reader(data, str(path), target)
-    for passage in document.passages:
-        if len(passage.text) > LONGEST:
-            what = f"a paragraph of {len(passage.text):,} characters, at most {LONGEST:,} are read"
-            raise InputError(what, where=passage.where(path), fix="is it a document? break its lines")
+    refuse_large(document.passages, path)
     return document
 
 
@@ -79,4 +77,9 @@ READERS: Mapping[str, Reader] = {
     ".srt": lambda data, where, _: subtitles_document(data, where, "srt"),
     ".vtt": lambda data, where, _: subtitles_document(data, where, "vtt"),
     ".docx": lambda data, where, _: docx_document(data, where),
+    ".pptx": lambda data, where, _: pptx_document(data, where),
+    ".xlsx": lambda data, where, _: xlsx_document(data, where),
+    ".odt": lambda data, where, _: opendocument(data, where),
+    ".ods": lambda data, where, _: opendocument(data, where),
+    ".odp": lambda data, where, _: opendocument(data, where),
 }

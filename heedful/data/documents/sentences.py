@@ -30,7 +30,8 @@ def halves(text: str, *, clauses: bool) -> tuple[Span, Span] | None:
     """Splits a sentence in two, as near to the middle as possible, at the end of a clause, or else of a word; with
     `clauses`, only of a clause. Returns None if there is no such end."""
     ends = {found.end(): not found[0].isspace() for found in CLAUSE.finditer(text)}
-    inner = [end for end in ends if 0 < end < len(text) and text[:end].strip() and text[end:].strip()]
+    first, last = trimmed(text, 0, len(text))
+    inner = [end for end in ends if first < end < last]
     best = [end for end in inner if ends[end] and len(text) / 5 <= end <= 4 * len(text) / 5]
     best = best if best or clauses else inner
     if not best:

@@ -7,7 +7,8 @@ A pair encloses the words of the translation that are aligned mostly with the wo
 spans, the one with the largest sum of (share inside - 1/2). A single mark goes where as many words as possible before
 it are aligned with words before it in the text, and after it with words after it.
 
-A paragraph may have thousands of marks, so each mark considers only the links of its own words.
+A paragraph may have thousands of marks, so each pair considers only the links of its own words, and single marks are
+placed together.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,6 +22,7 @@ from heedful.data.documents.passages import Mark, merged
 from heedful.data.documents.words import Span
 
 BEFORE_SIGN = frozenset(f" {sign}" for sign in ".,;:!?)")  # a space that belongs to the punctuation after it
+MOST_INSIDE = 64  # marks inside a word, as of letters in different colours; a word with more is not split at them
 
 
 @dataclass(frozen=True)
@@ -73,22 +75,28 @@ def _finer(text: str, marks: Sequence[Mark], translation: str, alignment: Alignm
     first = [*accumulate(map(len, parts), initial=0)]
     target, shares = list[Span](), list[Mapping[int, float]]()
     for word, copies, span, row in zip(likeliest, same, alignment.target, alignment.shares, strict=True):
-        even = {first[w] + k: own / len(parts[w]) for w, own in row.items() for k in range(len(parts[w]))}
-        if word is None or not copies:
+        copied_word = word if copies else None
+        even = {
+            first[w] + k: own / len(parts[w])
+            for w, own in row.items()
+            if w != copied_word
+            for k in range(len(parts[w]))
+        }
+        if copied_word is None:
             target.append(span)
             shares.append(even)
             continue
-        off = span[0] - alignment.source[word][0]
-        for k, (begin, end) in enumerate(parts[word]):
-            own = {first[word] + other: row[word] * (other == k) for other in range(len(parts[word]))}
+        off = span[0] - alignment.source[copied_word][0]
+        for k, (begin, end) in enumerate(parts[copied_word], first[copied_word]):
             target.append((begin + off, end + off))
-            shares.append(even | own)
+            shares.append(even | {k: row[copied_word]})
     return Alignment([span for own in parts for span in own], target, shares)
 
 
 def _inside(starts: Sequence[int], begin: int, end: int) -> list[int]:
-    """Returns the positions of marks inside a word."""
-    return sorted({*starts[bisect_right(starts, begin) : bisect_left(starts, end)]})
+    """Returns the positions of marks inside a word, if they are not too many."""
+    found = sorted({*starts[bisect_right(starts, begin) : bisect_left(starts, end)]})
+    return found if len(found) <= MOST_INSIDE else []
 
 
 class _Mover:
@@ -100,8 +108,11 @@ class _Mover:
         for t, row in enumerate(alignment.shares):
             for word, own in row.items():
                 self.links[word].append((t, own))
-        each = [(t, word, own) for t, row in enumerate(alignment.shares) for word, own in row.items()]
-        self.linked = numpy.array(each, dtype=numpy.float64).reshape(-1, 3).T
+        counts = [len(row) for row in alignment.shares]
+        # The links in the order of the words of the translation: these, the words of the text, and the shares.
+        self.linked = numpy.repeat(numpy.arange(len(counts)), counts)
+        self.linked_to = numpy.array([word for row in alignment.shares for word in row], dtype=int)
+        self.linked_by = numpy.array([own for row in alignment.shares for own in row.values()], dtype=float)
         self.made: list[str | Mark] = []
         self.cursor = 0  # the position in the translation up to which it is in `made`
         self.blank = False  # whether the next word needs a space before it
@@ -144,20 +155,19 @@ class _Mover:
             if free:
                 node, own = pairs[number], shares[number]
                 near = {around(t) for t in own} - {-1} | {len(free) - 1}  # all others have no shares
-                _, node.begin, node.end = max(_best(own, *free[span]) for span in near)
+                linked = [*own]
+                _, node.begin, node.end = max(_best(own, linked, *free[span]) for span in near)
                 span = around(node.begin)
                 left = ((free[span][0], node.begin), (node.end, free[span][1]))
                 free[span : span + 1] = [each for each in left if each[0] < each[1]]
-                yield node.inner, node.begin, node.end
         alone = [node for node in nodes if node.begin == node.end]
-        if not alone:
-            return
         inside = {k for node in pairs for k in range(node.begin + 1, node.end)}
-        allowed = numpy.array([k for k in range(low, high + 1) if k not in inside] or [low])
-        linked = self.linked[:, (self.linked[0] >= low) & (self.linked[0] < high)]
-        for node in alone:
-            node.begin = node.end = self.cut(node.words.start, low, high, allowed, linked)
-            yield node.inner, node.begin, node.end
+        if alone:
+            allowed = numpy.array([k for k in range(low, high + 1) if k not in inside] or [low])
+            cuts = self.cuts([node.words.start for node in alone], low, high, allowed)
+            for node in alone:
+                node.begin = node.end = cuts[node.words.start]
+        yield from ((node.inner, node.begin, node.end) for node in nodes if node.inner)
 
     def share(self, words: range, low: int, high: int) -> dict[int, float]:
         """Returns how much of each word of the translation is aligned with these words, in order, without words that
@@ -169,18 +179,37 @@ class _Mover:
                     found[t] = found.get(t, 0.0) + own
         return dict(sorted(found.items()))
 
-    def cut(self, word: int, low: int, high: int, allowed: numpy.ndarray, linked: numpy.ndarray) -> int:
-        """Returns the word of the translation, among the `allowed`, before which a single mark goes that was before
-        `word`. `linked`: words of the translation, words of the text, and shares."""
-        if low == 0 and word == 0:
-            return 0
-        if high == len(self.alignment.target) and word == len(self.alignment.source):
-            return high
-        t, source, shares = linked
-        gains = numpy.bincount((t - low).astype(int), numpy.where(source < word, shares, -shares), high - low)
+    def cuts(self, words: Sequence[int], low: int, high: int, allowed: numpy.ndarray) -> dict[int, int]:
+        """Returns for each of these words of the text, in order, the word of the translation, among the `allowed`,
+        before which a single mark goes that was before it.
+
+        A mark further on in the text goes no less far in the translation, so the word in the middle is placed first;
+        those before it then go no further, and those after it no less far."""
+        found = {0: 0} if low == 0 else dict[int, int]()
+        if high == len(self.alignment.target):
+            found.setdefault(len(self.alignment.source), high)
+        left = sorted({*words} - {*found})
+        todo = [(0, len(left), 0, len(allowed) - 1)]
+        while todo:
+            first, last, least, most = todo.pop()
+            if first < last:
+                middle = (first + last) // 2
+                at = least + self._cut(left[middle], allowed[least : most + 1])
+                found[left[middle]] = int(allowed[at])
+                todo += [(first, middle, least, at), (middle + 1, last, at, most)]
+        return found
+
+    def _cut(self, word: int, allowed: numpy.ndarray) -> int:
+        """Returns the index of the best of the `allowed` words of the translation; of equals, of the nearest."""
+        low, high = allowed[0], allowed[-1]
+        links = slice(*numpy.searchsorted(self.linked, (low, high)))
+        shares = self.linked_by[links]
+        gains = numpy.bincount(
+            self.linked[links] - low, numpy.where(self.linked_to[links] < word, shares, -shares), high - low
+        )
         sums = numpy.concatenate([[0.0], gains.cumsum()]).round(9)[allowed - low]
-        best = allowed[sums == sums.max()]
-        return int(best[abs(best - word).argmin()])
+        best = numpy.flatnonzero(sums == sums.max())
+        return int(best[abs(allowed[best] - word).argmin()])
 
     def put(self, nodes: list[Node]) -> list[str | Mark]:
         todo = [(node, True) for node in _last_first(nodes)]  # each node, and whether it begins here
@@ -242,12 +271,12 @@ def _last_first(nodes: Sequence[Node]) -> list[Node]:
     return [nodes[number] for number in reversed(order)]
 
 
-def _best(shares: Mapping[int, float], low: int, high: int) -> tuple[float, int, int]:
+def _best(shares: Mapping[int, float], linked: Sequence[int], low: int, high: int) -> tuple[float, int, int]:
     """Returns the span of at least one word, from `low` to before `high`, with the largest sum of (share - 1/2), after
-    that sum (Kadane). Words that are missing from the shares, which are in order, have the share 0. Of equal spans, the
-    first."""
+    that sum (Kadane). Words that are missing from the shares, whose words in order are `linked`, have the share 0. Of
+    equal spans, the first."""
     best, begin, total, last = (float("-inf"), low, low), low, 0.0, low - 1
-    for t in (low, *(each for each in shares if low < each < high)):
+    for t in (low, *linked[bisect_right(linked, low) : bisect_left(linked, high)]):
         total -= (t - last - 1) / 2
         if total < 0:
             begin, total = t, 0.0

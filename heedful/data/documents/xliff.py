@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from heedful.data.documents.encodings import XML, decoded
 from heedful.data.documents.hypertext import joined
-from heedful.data.documents.inline import Inline, inline_of, passages_from
+from heedful.data.documents.inline import LINE_END, Inline, inline_of, passages_from
 from heedful.data.documents.markup import LANGUAGE, Token, tokens_of
 from heedful.data.documents.messages import chooses, passages_of
 from heedful.data.documents.passages import Document, Part, Passage, SegmentState
@@ -37,7 +37,6 @@ SAID = (("translate", "yes"), ("mtype", "x-its-translate-yes"), ("its:translate"
 REVIEW, SUBSTATE = "needs-review-translation", "heedful:needs-review"
 LOCKED = (("mq:locked", "locked"), ("m:locked", "true"))  # by memoQ and Phrase
 UNITS = {"trans-unit": "unit", "segment": "segment"}  # and their names in messages
-LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);)+)")
 CONTENT = re.compile(r"\A<[^<>]*>|<[^<>]*>\Z")  # the tags around the content of a code
 ANGULAR = re.compile(r"(START|CLOSE)_(\w+?)(?:_\d+)?")  # Angular's names of codes for tags
 PHRASE_TAG = re.compile(rf"{{({PHRASE})(?:>|&gt;)|&lt;({PHRASE})}}")
@@ -50,6 +49,7 @@ class _Open(NamedTuple):
     kept: bool
     preserved: bool
     at: int  # the index of its token
+    place: str  # its name and that of the unit around it, for messages
 
 
 @dataclass
@@ -136,28 +136,33 @@ def _code(token: Token) -> bool:
 def _without_kept(tokens: Sequence[Token]) -> Iterator[Token]:
     """Yields the tokens, with a range between two marks that is not to be translated as one code, if it consists of
     whole elements."""
+    ends = _ends_of_marks(tokens)
     number = 0
     while number < len(tokens):
-        token, end = tokens[number], 0
-        if token.local == "sm" and token.attribute("translate") == "no":
-            end = _end_of_mark(tokens, number)
-        if end:
+        token, end = tokens[number], ends.get(number)
+        if end is not None:
             yield Token("empty", "".join(each.raw for each in tokens[number:end]), token.name, token.begin)
         else:
             yield token
         number = end or number + 1
 
 
-def _end_of_mark(tokens: Sequence[Token], number: int) -> int:
-    """Returns the index after the end of the mark that begins here; 0 if that is in another element, or further out."""
-    depth = 0
-    for end in range(number + 1, len(tokens)):
-        depth += tokens[end].deeper
-        if depth < 0:
-            return 0
-        if tokens[end].local == "em" and tokens[end].attribute("startRef") == tokens[number].attribute("id"):
-            return 0 if depth else end + 1
-    return 0
+def _ends_of_marks(tokens: Sequence[Token]) -> dict[int, int]:
+    """Returns the marks that are not to be translated, as indices of tokens, and the index after the end of each;
+    without those that end in another element."""
+    ends, inside = dict[int, int](), [-1]  # the elements around a token
+    begun: dict[str | None, list[tuple[int, int]]] = {}  # marks by their id, each with the element that it is in
+    for number, token in enumerate(tokens):
+        if token.local == "sm" and token.attribute("translate") == "no":
+            begun.setdefault(token.attribute("id"), []).append((number, inside[-1]))
+        elif token.local == "em":
+            ended = begun.pop(token.attribute("startRef"), [])
+            ends.update((mark, number + 1) for mark, element in ended if element == inside[-1])
+        if token.kind == "opens":
+            inside.append(number)
+        elif token.kind == "closes" and inside[1:]:
+            inside.pop()
+    return ends
 
 
 def _said(token: Token) -> bool:
@@ -171,16 +176,14 @@ def _units(tokens: Sequence[Token]) -> Iterator[Unit]:
         if unit is not None and token.local == "seg" and token.kind != "closes":
             unit.locked[token.attribute("id")] = token.attribute("locked") == "true"
         if token.kind == "opens":
-            outer = stack[-1] if stack else _Open("", kept=False, preserved=False, at=-1)
+            outer = stack[-1] if stack else _Open("", kept=False, preserved=False, at=-1, place="")
             said = token.attribute("translate")
             kept = said == "no" if said is not None else outer.kept
             kept |= token.attribute("approved") == "yes" or any(token.attribute(name) == word for name, word in LOCKED)
             preserved = _preserved(token, outer.preserved)
-            stack.append(_Open(token.local, kept, preserved, number))
+            stack.append(_Open(token.local, kept, preserved, number, _place(token, outer.place)))
             if token.local in UNITS:
-                named = ((UNITS.get(each.name, each.name), tokens[each.at].attribute("id")) for each in stack)
-                place = ", ".join(f"{name} {quoted(own)}" for name, own in named if own and name in UNITS.values())
-                unit = Unit(number, kept, preserved, place)
+                unit = Unit(number, kept, preserved, stack[-1].place)
         elif token.kind == "empty" and unit is not None and stack[-1].name in UNITS:
             unit.found.setdefault(token.local, (number, number))
         elif token.kind == "closes" and stack:
@@ -192,6 +195,13 @@ def _units(tokens: Sequence[Token]) -> Iterator[Unit]:
                     unit.kept |= bool(unit.locked) and all(unit.locked.values())
                     yield unit
                 unit = None
+
+
+def _place(token: Token, outside: str) -> str:
+    name, own = UNITS.get(token.local, token.local), token.attribute("id")
+    if not own or name not in UNITS.values():
+        return outside
+    return ", ".join(filter(None, [outside if name == "segment" else "", f"{name} {quoted(own)}"]))
 
 
 def _preserved(token: Token, outside: bool) -> bool:

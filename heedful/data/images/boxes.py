@@ -11,7 +11,7 @@ from itertools import chain
 from os.path import isfile  # unlike Path's, False for a name that is too long
 from pathlib import Path, PureWindowsPath
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import torch
 
@@ -19,6 +19,7 @@ from heedful.data.images.files import ImageFile, ImageFiles, Images, common_shap
 from heedful.data.lines import first_few, read_bytes
 from heedful.data.made import shapes
 from heedful.data.parts import PictureParts, entries, held_out, is_part, sorted_pictures, tests_in
+from heedful.data.xml import tree_of
 from heedful.errors import InputError, MissingError
 
 Box = tuple[float, float, float, float]
@@ -224,7 +225,7 @@ class _Reader:
         rows = []
         for file in files:
             self.files.append(file)
-            root = _xml(file)
+            root = _annotation(file)
             name = root.findtext("filename") or f"{file.stem}.jpg"
             picture = find(name, stem=file.stem, where=str(file))
             if picture.path.stem == file.stem != PureWindowsPath(name).stem:
@@ -352,16 +353,8 @@ def _numbers(values: Sequence[object], where: str) -> tuple[float, ...]:
     return found
 
 
-def _xml(file: Path) -> ElementTree.Element:
-    data = read_bytes(file)
-    if b"<!ENTITY" in data:
-        raise InputError("defines entities, which are not read", where=str(file))
-    try:
-        root = ElementTree.fromstring(data)
-    except ElementTree.ParseError as error:
-        raise InputError(f"not XML: {error}", where=str(file), fix="copy it again") from None
-    except (ValueError, LookupError) as error:
-        raise InputError(f"its encoding cannot be read: {error}", where=str(file), fix="save it as UTF-8") from None
+def _annotation(file: Path) -> Element:
+    root = tree_of(file)
     if root.tag != "annotation":
         raise InputError(f"<{root.tag:.40}>, expected Pascal VOC's <annotation>", where=str(file), fix=EXAMPLE)
     return root

@@ -4,10 +4,8 @@ N channels (1: grey, 3: red, green, blue), H x W pixels, B pictures.
 """
 
 import warnings
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -19,7 +17,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from heedful.data.images.bounded import BoundedReader
-from heedful.data.lines import DAMAGED, NOT_READ, unreadable
+from heedful.data.lines import DAMAGED, NOT_READ, open_archive, open_file, unreadable
 from heedful.errors import HeedError, InputError
 
 # The formats that are read: Pillow knows more, but runs other programs for some of them.
@@ -53,28 +51,22 @@ class ImageFile:
     def read(self) -> bytes:
         """Reads the bytes of the file. Raises MissingError or InputError."""
         try:
-            archive = _archive(self.path) if self.member else None
+            archive = open_archive(self.path) if self.member else None
             size = archive.getinfo(self.member).file_size if archive else self.path.stat().st_size
             if size > MOST_BYTES:
                 raise InputError(f"{size:,} bytes, at most {MOST_BYTES:,} are read", where=str(self))
-            return archive.read(self.member) if archive else self.path.read_bytes()
+            with archive.open(self.member) if archive else open_file(self.path) as file:
+                return file.read(size)
         except (*DAMAGED, NOT_READ, KeyError):
             raise InputError("cannot be taken out of the zip file", where=str(self), fix="try unzip -t") from None
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise unreadable(self.path, error) from None
-
-
-@lru_cache(maxsize=8)
-def _archive(path: Path) -> zipfile.ZipFile:
-    return zipfile.ZipFile(path)
 
 
 def members(path: Path) -> list[ImageFile]:
     """Lists the pictures in a zip file by name. Raises MissingError or InputError."""
     try:
-        return [ImageFile(path, name) for name in sorted(_archive(path).namelist()) if is_image(name)]
-    except zipfile.BadZipFile:
-        raise InputError("not a zip file, or damaged", where=str(path), fix="try unzip -t") from None
+        return [ImageFile(path, name) for name in sorted(open_archive(path).namelist()) if is_image(name)]
     except OSError as error:
         raise unreadable(path, error) from None
 

@@ -17,7 +17,7 @@ from heedful.data.text.directions import LanguageColumns, in_words, language_col
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of
 from heedful.data.text.formats.tbx import NOT_USED
-from heedful.data.text.formats.xlsx import sheet_rows
+from heedful.data.text.formats.xlsx import MOST_COLUMNS, chosen_sheet, refuse_not_computed
 from heedful.data.text.headers import SIDES, is_header, meaning
 from heedful.errors import InputError
 
@@ -45,7 +45,12 @@ def table_of(path: Path) -> Rows | None:
     if kind not in (None, "xlsx") or (kind is None and kind_of(path) in (".json", ".jsonl", ".yaml", ".yml")):
         return None
     rows: Iterable[tuple[int, list[str]]]
-    _, rows = sheet_rows(path) if kind else table_cells(path, read_encoded_lines(path)[0], is_header)
+    if kind:
+        _, sheet, begin = chosen_sheet(path)
+        refuse_not_computed(path, sheet, range(MOST_COLUMNS))
+        rows = sheet.listed(begin)
+    else:
+        _, rows = table_cells(path, read_encoded_lines(path)[0], is_header)
     return [(number, row) for number, row in rows if any(row) and not (len(row) == 1 and row[0].startswith(COMMENT))]
 
 

@@ -236,7 +236,7 @@ def translate(
 ) -> None:
     """Translate sentences, standard input line by line, or documents.
 
-    Documents are txt, md, html, docx, XLIFF, PO, srt and vtt.
+    Documents are txt, md, html, docx, pptx, xlsx, odt, ods, odp, XLIFF, PO, srt and vtt.
 
     Example: heed translate runs/demo "My sister buys three apples."
     """

@@ -117,7 +117,7 @@ def _on_one_line(found: Translation) -> Translation:
     """Without the line breaks that a model may have learnt: a segment has none."""
     if not any(BREAK.search(text) for text, _ in found.hypotheses):
         return found
-    hypotheses = [(BREAK.sub(" ", text), score) for text, score in found.hypotheses]
+    hypotheses = [(BREAK.sub(" ", text).strip(), score) for text, score in found.hypotheses]
     return found._replace(text=hypotheses[0][0], hypotheses=hypotheses, tokens=())
 
 

@@ -116,9 +116,10 @@ class Translator(Opened):
         flag: float | None = None,
         **settings: Unpack[DecodingOptions],
     ) -> "list[TranslatedDocument]":
-        """Translates documents (.docx, .html, .md, .po, .srt, .txt, .vtt, .xlf) as `heed translate --file` does: one
-        into the file `out`, several into the folder `out`. `flag`: passages with a sentence below this confidence are
-        marked. Raises InputError, MissingError or StorageError; files that were written before stay."""
+        """Translates documents (.docx, .html, .md, .odp, .ods, .odt, .po, .pptx, .srt, .txt, .vtt, .xlf, .xlsx) as
+        `heed translate --file` does: one into the file `out`, several into the folder `out`. `flag`: passages with a
+        sentence below this confidence are marked. Raises InputError, MissingError or StorageError; files that were
+        written before stay."""
         from heedful.tasks.translate.documents.files import translate_documents
 
         asked = self.directed(from_language, to, tag)

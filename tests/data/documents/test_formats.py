@@ -239,7 +239,7 @@ def test_word_s_controls_are_translated_where_they_hold_text(read: Read) -> None
     )
 )
 def test_any_paragraph_stays_well_formed(pieces: list[str]) -> None:
-    from heedful.data.documents.docx import docx_document
+    from heedful.data.documents.office import docx_document
 
     opened: list[str] = []
     made = ""

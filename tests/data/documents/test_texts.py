@@ -1,7 +1,6 @@
 """Plain text, Markdown and HTML: only what is said in them is read, and all else comes back to the byte."""
 
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -105,16 +104,6 @@ def test_what_stays_comes_back_to_the_byte(kind: str, text: str) -> None:
 def test_any_text_comes_back(kind: str, text: str) -> None:
     made = whole(READ[kind](text.replace("\0", "")))
     assert made.written(passage.placed for passage in made.passages).decode() == text.replace("\0", "")
-
-
-@pytest.mark.parametrize("kind", READ)
-@pytest.mark.parametrize(
-    "part", ["<", "<a", '<a "', "<!--", "</", "<script>", " ", ". ", "&", "a", "*", "[", "`", "> ", "- "]
-)
-def test_time_is_in_proportion_to_the_length(kind: str, part: str) -> None:
-    begun = time.process_time()
-    READ[kind](part * (20_000 // len(part)))
-    assert time.process_time() - begun < 4
 
 
 @pytest.mark.parametrize(
@@ -266,13 +255,6 @@ def test_a_kind_that_is_not_read_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="is not the name of a kind of document") as raised:
         read_document(tmp_path / name)
     assert all(ending in raised.value.fix for ending in READERS)
-
-
-@pytest.mark.parametrize("text", ["<!--" * 100_000, "<![CDATA[" * 50_000, "<b>" * 20_000 + "x" + "</i>" * 20_000])
-def test_tags_without_an_end_take_no_longer(text: str) -> None:
-    begun = time.process_time()
-    hypertext_parts(text, "html")
-    assert time.process_time() - begun < 4
 
 
 def test_a_line_above_a_blank_one_is_no_front_matter() -> None:

@@ -25,6 +25,8 @@ TEXT = st.text(
     max_size=20,
 ).filter(lambda text: text.strip() == text != "" and not text.startswith(("=", "#")))
 
+UNLIKE = (lambda pair: pair[0].lower(), lambda pair: pair[1].lower())  # what is held out with another text
+
 
 def all_pairs(corpus: Corpus) -> dict[str, str]:
     parts = [corpus.train, corpus.valid, *corpus.tests.values()]
@@ -32,15 +34,13 @@ def all_pairs(corpus: Corpus) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", written.WRITERS)
-@given(pairs=st.lists(st.tuples(TEXT, TEXT), min_size=4, max_size=8, unique_by=lambda pair: pair[0].strip().lower()))
+@given(pairs=st.lists(st.tuples(TEXT, TEXT), min_size=4, max_size=8, unique_by=UNLIKE))
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read_back(tmp_path: Path, kind: str, pairs: list[tuple[str, str]]):
     path = tmp_path / f"memory.{kind}"
     path.write_bytes(written.WRITERS[kind](pairs))
     assert all_pairs(read_parallel(path, source="en", target="de")) == dict(pairs)
-    assert all_pairs(read_parallel(path, source="de", target="en")) == {target: source for source, target in pairs} or (
-        len({target for _, target in pairs}) < len(pairs)
-    )
+    assert all_pairs(read_parallel(path, source="de", target="en")) == {target: source for source, target in pairs}
 
 
 @pytest.mark.parametrize("kind", ["tmx", "xlf", "xliff", "po", "xlsx", "parquet"])
@@ -253,7 +253,7 @@ BROKEN = {
     "a xliff in Latin-1": ("m.xlf", written.xliff(MANY).replace(b"Satz", b"S\xe4tze", 1), "not well-formed XML"),
     "a memory in UTF-16 that says UTF-8": ("m.tmx", written.tmx(MANY).decode().encode("utf-16"), "encoding"),
     "a catalogue of plain text": ("m.po", b"just some words\nand more\n", "expected 2"),
-    "a damaged workbook": ("m.xlsx", overwritten(written.xlsx(MANY), 400, 300), "not a workbook"),
+    "a damaged workbook": ("m.xlsx", overwritten(written.xlsx(MANY), 2200, 300), "not a workbook"),
     "a damaged parquet": ("m.parquet", overwritten(written.parquet(MANY), 40, 200), "damaged"),
     "a parquet that says too much": ("m.parquet", overwritten(written.parquet(MANY), -12, 8), "damaged"),
     "a gzip of nothing": ("m.po.gz", gzip.compress(b""), "empty"),

@@ -33,10 +33,10 @@ class Fragment(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class FragmentOptions(DirectionByEitherName):
-    """`lines`: a line is translated apart from the next; `sentences`: so is a sentence. In what has `markup`, all that
-    is inside of elements of `ignored` names is kept, and tags of `breaking` names part texts, those of `inline` names
-    do not. `n` translations of each. `glossary` has a term, a TAB and its translation in each line: a text, since
-    one is sent with every request of a tool."""
+    """`lines`: a line is translated apart from the next, but in HTML, where a line end is a space; `sentences`: so is a
+    sentence. In what has `markup`, all that is inside of elements of `ignored` names is kept, and tags of `breaking`
+    names part texts, those of `inline` names do not. `n` translations of each. `glossary` has a term, a TAB and its
+    translation in each line: a text, since one is sent with every request of a tool."""
 
     markup: Literal["text", "xml", "html"] = "text"
     lines: bool = True
@@ -78,7 +78,7 @@ def _glossary(entries: str, language: str) -> Glossary:
 def parts_of_fragment(text: str, options: FragmentOptions) -> list[str | Passage]:
     if options.markup != "text":
         more = {"ignored": options.ignored, "breaking": options.breaking, "inline": options.inline}
-        return hypertext_parts(text, options.markup, **more)
+        return hypertext_parts(text, options.markup, **more, lines=options.lines and options.markup == "xml")
     lines = lines_of(text) if options.lines else [text]
     return [part for line in lines for part in passages_from([Inline(line, line)], write=plain, blanks=False)]
 
