@@ -10,6 +10,7 @@ T queries, S keys, H heads, D head width, E width of values, C model width.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any, TypedDict
 
 import torch
@@ -62,20 +63,22 @@ class Tap:
 
 @contextmanager
 def tapped(attention: Attention) -> Iterator[Tap]:
-    """Records the last call inside a `with` block; the results do not change."""
-    tap, queries = Tap(), attention.queries
+    """Records this thread's last call inside a `with` block; the results do not change."""
+    tap, queries, thread = Tap(), attention.queries, get_ident()
 
     def watched(x: Tensor, *rest: Any) -> Any:
-        tap.x = x.detach()
         made = queries(x, *rest)
-        tap.gate = made.gate
+        if get_ident() == thread:
+            tap.x, tap.gate = x.detach(), made.gate
         return made
 
     def keep_heads(module: object, arguments: tuple[Any, ...], output: Tensor) -> None:
-        tap.heads = (arguments[0], arguments[1], arguments[2], arguments[3])
+        if get_ident() == thread:
+            tap.heads = (arguments[0], arguments[1], arguments[2], arguments[3])
 
     def keep_out(module: object, arguments: tuple[Any, ...], output: Tensor) -> None:
-        tap.out = output.detach()
+        if get_ident() == thread:
+            tap.out = output.detach()
 
     handles = [attention.heads.register_forward_hook(keep_heads), attention.register_forward_hook(keep_out)]
     attention.__dict__["queries"] = watched

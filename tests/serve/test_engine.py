@@ -15,8 +15,10 @@ import pytest
 
 from heedful.errors import BusyError, InputError, LateError, NonFiniteError, TextError
 from heedful.serve import engine as engine_module
-from heedful.serve.engine import LONG, PART, Engine, Limits, open_engine
+from heedful.serve.engine import LONG, Engine, Limits, open_engine
 from heedful.serve.hosted import Hosted, Writing
+from heedful.tasks.translate.exchange import ctranslate2
+from heedful.tasks.translate.exchange.ctranslate2 import CTranslate2
 from heedful.verbs.use import ask, ask_each
 from made import SYLLABLES
 from nearly import like
@@ -303,31 +305,35 @@ def test_a_full_queue_a_late_answer_and_who_left(opened: Open) -> None:
 
 
 def test_the_rest_of_what_is_given_up_is_not_computed(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither of who is told that it is late, nor of who leaves; what of it is drawn by its number is not parted."""
-    engine, begun, over, counts = opened("transformer"), threading.Event(), threading.Event(), list[int]()
+    """Neither of who is told that it is late, nor of who leaves: another library is asked in short calls."""
+    pytest.importorskip("ctranslate2")
+    engine, begun, over, calls = opened("transformer", engine="auto"), threading.Event(), threading.Event(), list[int]()
+    assert engine.engine == "ctranslate2"
+    run = CTranslate2._run
 
-    def asked(served: Any, verb: str, inputs: Any, settings: Any) -> Any:
-        counts.append(len(inputs))
+    def counted(self: Any, sources: Any, *words: Any, **more: Any) -> Any:
+        calls.append(len(sources))
         begun.set()
         assert over.wait(PATIENCE)
-        return ask_each(served, verb, inputs, settings)
+        return run(self, sources, *words, **more)
 
     async def left() -> None:
-        task = asyncio.create_task(engine.ask("translate", ["ba"] * (3 * PART)))
+        task = asyncio.create_task(engine.ask("translate", TEXTS * 4, {"confidence": False}))
         await asyncio.to_thread(begun.wait, PATIENCE)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         over.set()
-        await engine.alone(int)
+        await engine.alone(int, size=10**6)  # after it, in the same thread
 
-    monkeypatch.setattr(engine_module, "ask_each", asked)
+    monkeypatch.setattr(ctranslate2, "PIECE", 600)
+    monkeypatch.setattr(CTranslate2, "_run", counted)
     asyncio.run(left())
-    assert counts == [PART]
-    whole = asyncio.run(engine.ask("translate", TEXTS * 2, {"decoding": {"beam": 1}}))
-    assert counts == [PART, PART, 2 * len(TEXTS) - PART]
-    assert whole == like(ask_each(engine.served, "translate", TEXTS * 2, {"decoding": {"beam": 1}}))
-    asyncio.run(engine.ask("translate", TEXTS * 2, {"decoding": {"samples": 1}}))
-    assert counts[3:] == [2 * len(TEXTS)]
+    assert len(calls) == 1
+    whole = asyncio.run(engine.ask("translate", TEXTS * 4, {"confidence": False}))
+    assert len(calls) > 4
+    assert [own["text"] for (own,) in whole] == [
+        own["text"] for (own,) in ask_each(engine._fast, "translate", TEXTS * 4, {"confidence": False})
+    ]
 
 
 @pytest.mark.parametrize("asked", ["ask", "alone"])

@@ -11,9 +11,10 @@ from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
 from heedful.data.tokenizer import Ids
 from heedful.decode.constrained import Wish, constrained_beam
-from heedful.decode.contract import Hypothesis, SearchOptions
+from heedful.decode.contract import Hypothesis, SearchOptions, with_attention
 from heedful.decode.diverse import diverse_beam
 from heedful.decode.draws import penalties
+from heedful.decode.rows import in_halves
 from heedful.decode.rules import Certain, NoRepeat, Rule
 from heedful.decode.search import beam, greedy, sample
 from heedful.decode.settings import Decoding
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SEARCH_TOKENS = 8192  # source tokens in a batch, times the beam
 NARROWEST = 5  # the narrowest beam of a search with required words
 SLACK = 4  # tokens that a translation with required words may have beyond them and a quarter more than without
+WISHED = 1 << 14  # tokens in wishes, times the wishes, that take as long as a step of the model
 WORTH = 2048  # source tokens, times the beam, from which several processes pay
 
 
@@ -57,6 +59,11 @@ class Searched(NamedTuple):
     wishes: list[list[Wish]] | None = None
     plain: list[int] | None = None  # the lengths of the translations without the wishes
     avoid: tuple[str, ...] = ()
+
+    def part(self, rows: Sequence[int]) -> "Searched":
+        """The same of some of the sources."""
+        listed = {name: getattr(self, name) for name in ("sources", "numbers", "prefix", "wishes", "plain")}
+        return self._replace(**{name: [own[row] for row in rows] for name, own in listed.items() if own is not None})
 
 
 class Translation(NamedTuple):
@@ -127,7 +134,7 @@ def search_texts(
 def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int, device: torch.device) -> list[list[int]]:
     """The numbers of the sources of each batch, of similar length. With several processes, all get equally many batches
     of about equally many tokens."""
-    width = max(decoding.beam, decoding.samples, 1)
+    width = width_of(decoding)
     most = batch_scale(device) * max(256, SEARCH_TOKENS // width)
     groups, tokens = by_length(sources, most), sum(len(source) + 1 for source in sources)
     if processes > 1 and tokens * width >= WORTH:
@@ -136,6 +143,39 @@ def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int, device
         while len(groups := by_length(sources, tokens)) > wanted:
             tokens += tokens // 20 + 1
     return groups
+
+
+def width_of(decoding: Decoding) -> int:
+    """How many hypotheses of a source there are at a time."""
+    return max(decoding.beam, decoding.samples, 1)
+
+
+def ask_leave(translator: "Translator", batches: Sequence[Searched]) -> None:
+    """Asks the budget before anything is searched for. Where no limit was asked for, translations count as about twice
+    as long as their sources: those that are not are up to the clock. Raises TooMuchError."""
+    if translator.budget is None:
+        return
+    tokens, at_once = 0, 0
+    usual = translator.about.get("decode", {}).get("longest")
+    for batch in batches:
+        decoding, width = batch.decoding, width_of(batch.decoding)
+        wishes = batch.wishes or [[] for _ in batch.sources]
+        for source, limit, wanted in zip(batch.sources, _limits(translator, batch), wishes, strict=True):
+            own = limit if decoding.longest != usual else min(limit, max(2 * len(source) + 12, decoding.shortest))
+            weight, read = width * weight_of(wanted), with_attention(len(source))
+            tokens += read + round(weight * with_attention(own))
+            at_once = max(at_once, read + round(weight * own))
+    translator.spend(tokens, at_once)
+
+
+def weight_of(wishes: Sequence[Wish]) -> float:
+    """How many times as much a step with these wishes takes: it looks at each of their tokens for each wish."""
+    return 1 + len(wishes) * sum(len(phrase) for wish in wishes for phrase in wish.phrases) / WISHED
+
+
+def search_in_memory(translator: "Translator", batch: Searched) -> list[list[Hypothesis]]:
+    """`search_batch`, in parts if that needs too much memory. Raises TooMuchError where one source does."""
+    return in_halves(lambda rows: search_batch(translator, batch.part(rows)), range(len(batch.sources)))
 
 
 def search_batch(translator: "Translator", batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
@@ -158,6 +198,7 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
         "prefix": batch.prefix,
         "length_penalty": decoding.length_penalty,
         "renormalise": decoding.renormalise,
+        "at_once": None if translator.budget is None else translator.budget.at_once,
     }
     asked = (model, source, segments)
     if decoding.samples:

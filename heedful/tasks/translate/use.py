@@ -41,8 +41,10 @@ from heedful.tasks.translate.searching import (
     Searched,
     SearchEngine,
     Translation,
+    ask_leave,
     groups_of,
     search_batch,
+    search_in_memory,
     search_texts,
 )
 from heedful.tasks.translate.training.losses import ends_of, framed_pairs, target_nats
@@ -291,7 +293,10 @@ class Translator(Opened):
             usual = None if plain is None else [plain[i] for i in rows]
             numbers = [first + i for i in rows]
             batches.append(Searched([ids[i] for i in rows], decoding, numbers, begin, held, usual, avoid))
-        found = map(partial(search_batch, self), batches) if shared is None or len(batches) < 2 else shared.map(batches)
+        ask_leave(self, batches)
+        found = (
+            map(partial(search_in_memory, self), batches) if shared is None or len(batches) < 2 else shared.map(batches)
+        )
         for batch, best in zip(batches, found, strict=True):
             for number, one in zip(batch.numbers, best, strict=True):
                 out[number - first] = one

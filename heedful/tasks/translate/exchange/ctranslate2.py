@@ -1,12 +1,13 @@
 """Translators that search with CTranslate2."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from heedful.data.batches import grouped, of_like_length
 from heedful.data.tokenizer import Ids
 from heedful.decode.contract import Hypothesis
 from heedful.decode.draws import penalties
@@ -66,6 +67,8 @@ A text without these tokens around it{blank} is another text to the model. Witho
 lengths, the library reads 1,024 tokens of a text and says at most 256.
 {lost}"""
 SHARED = 16  # sources from which on threads that rest share them
+PIECE = 1 << 13  # tokens times beams that are searched for in one call, where calls are to be short
+SCORED = 1 << 11  # tokens that are scored in one call: it holds the logits of all of them
 
 
 class CTranslate2:
@@ -77,6 +80,8 @@ class CTranslate2:
     (`renormalise`), the library's scores are ours. A beam may then find another hypothesis than ours, and where
     sentences come to their limit too: we prefer what has ended. Its beam is over when it is full of what has ended,
     whatever `early_stopping` says.
+
+    A call of the library cannot be stopped. Where it is served, calls are short.
     """
 
     def __init__(self, folder: Path, translator: Translator, run: Path | None = None) -> None:
@@ -86,11 +91,17 @@ class CTranslate2:
         self._eos, self._never = translator.target.eos, frozenset(translator.forbidden)
         self._most = [ct2.most_tokens(*side) for side in ct2.sides(translator.model.config)]
         self._model = library_model(folder, "Translator")
+        self._between: Callable[[], None] | None = None
 
     @cached_property
     def own(self) -> Translator | None:
         """The model as heedful has it, which can be looked into; None where there is a folder of the library alone."""
         return None if self._whole is None else Translator.load(self._whole)
+
+    def serve(self, own: Translator, between: Callable[[], None]) -> None:
+        """Makes calls short, and calls `between` before each, which may raise to end a search. `own` is the model as
+        heedful has it, which need not be read again."""
+        self.__dict__["own"], self._between = own, between
 
     def search(
         self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
@@ -117,18 +128,43 @@ class CTranslate2:
             found = self._run([sources[row] for row in rows], begin, limit, decoding, strict=strict)
             return dict(zip(rows, found, strict=True))
 
-        found = run(range(len(sources)), max(limits), strict=strict)
+        found = dict[int, list[Hypothesis]]()
+        for rows in self._pieces(limits, decoding.beam):
+            found |= run(rows, max(limits[row] for row in rows), strict=strict)
         again = [row for row, best in found.items() if any(self._refused(each, limits[row]) for each in best)]
         for limit in sorted({limits[row] for row in again}):
-            found |= run([row for row in again if limits[row] == limit], limit, strict=True)
+            alike = [row for row in again if limits[row] == limit]
+            for rows in self._pieces([limit] * len(alike), decoding.beam):
+                found |= run([alike[row] for row in rows], limit, strict=True)
         return [found[row] for row in range(len(sources))]
+
+    def _pieces(self, limits: Sequence[int], beam: int) -> Iterator[Sequence[int]]:
+        """The rows of each call. Raises InputError for a row that is too much for a short one."""
+        if self._between is None:
+            yield range(len(limits))
+            return
+        if (most := max(limits)) * beam > PIECE:
+            what = f"CTranslate2 cannot be stopped, and would search for up to {most:,} tokens with a beam of {beam}"
+            raise InputError(what, fix="leave out the engine")
+        for rows in grouped(range(len(limits)), limits, PIECE // beam):
+            self._between()
+            yield rows
 
     def log_probabilities(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
         """Of each target's tokens and of the end token after them, in nats."""
-        scored = self._model.score_batch(
-            as_words(sources, self._words.source), as_words(targets, self._words.target), max_input_length=0
-        )
-        return [each.log_probs for each in scored]
+        lengths = [len(target) + 1 for target in targets]
+        scored: list[list[float]] = [[] for _ in targets]
+        for rows in of_like_length(lengths, SCORED):
+            if self._between is not None:
+                self._between()
+            found = self._model.score_batch(
+                as_words([sources[row] for row in rows], self._words.source),
+                as_words([targets[row] for row in rows], self._words.target),
+                max_input_length=0,
+            )
+            for row, each in zip(rows, found, strict=True):
+                scored[row] = each.log_probs
+        return scored
 
     def _refused(self, hypothesis: Hypothesis, limit: int) -> bool:
         return len(hypothesis.tokens) + hypothesis.finished > limit or not self._never.isdisjoint(hypothesis.tokens)
