@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from heedful.decode.settings import DecodingOptions
 from heedful.run.task import Ask, Saved
+from heedful.tasks.translate import pipeline
 from heedful.tasks.translate.confidence import (
     Calibration,
     WordConfidence,
@@ -14,12 +15,12 @@ from heedful.tasks.translate.confidence import (
     sentence_confidence,
     word_confidences,
 )
-from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.languages import TAGGED, TAGS, DirectionByEitherName, in_a_line, languages_in
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.wishes import UsedTerm, Wishes, wishes_of
 
 if TYPE_CHECKING:
+    from heedful.tasks.translate.mend import Choose
     from heedful.tasks.translate.use import Translator
 
 
@@ -74,15 +75,23 @@ class TranslateOptions(DirectionByEitherName):
         return wishes_of(self.require, self.avoid, self.glossary or None, languages)
 
 
-def translate_texts(translator: "Translator", texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
-    """Raises InputError."""
-    texts = [*map(translator.trimmed, texts)]
+def translate_texts(
+    translator: "Translator", texts: Sequence[str], options: TranslateOptions, choose: "Choose | None" = None
+) -> Iterator[Translated]:
+    """`choose` orders the hypotheses of each sentence anew. Raises InputError."""
     settings, told = options.decoding, options.confidence or options.flag is not None
     translator = translator.directed(*options.asked())
     forced = None if options.prefix is None else [options.prefix] * len(texts)
     wishes = options.wishes(translator.languages)
-    for found in search_in_parts(
-        translator, texts, prefix=forced, wishes=wishes, first=options.first, confidence=told, **settings
+    for found in pipeline.translate_texts(
+        translator,
+        texts,
+        prefix=forced,
+        wishes=wishes,
+        first=options.first,
+        confidence=told,
+        choose=choose,
+        **settings,
     ):
         made = as_record(found, translator.calibration)
         yield made if options.flag is None else flagged(made, options.flag)
