@@ -1,5 +1,6 @@
 """How threads wait beside other programs."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -75,6 +76,39 @@ def test_this_program_and_those_that_give_way_are_not_seen(tmp_path: Path, monke
     now += 0.05
     count(user=2, system=1, irq=0.5, soft=0.25, not_seen=70)
     assert others.busy() * 0.05 == pytest.approx(4.75, abs=0.2)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EMFILE, "too many"), RuntimeError("no new thread")])
+def test_who_looks_goes_on_where_there_are_no_more_files_or_threads(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in CHOSEN:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("heedful.run.threads.EVERY", 0.001)
+    looks = []
+
+    def busy(self: Others) -> float:
+        looks.append(1)
+        if len(looks) < 3:
+            raise error
+        return 0.0
+
+    monkeypatch.setattr(Others, "busy", busy)
+    monkeypatch.setattr(Waits, "_outer", None)
+    with Waits() as waits:
+        assert becomes(lambda: len(looks) > 5)
+        assert waits._watch.is_alive()
+
+
+def test_without_a_look_at_the_machine_nothing_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Path, *_: object) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for name in CHOSEN:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "read_text", refused)
+    with Waits() as waits:
+        assert waits.others is None
 
 
 def test_idle_threads_are_held_only_while_others_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:
