@@ -10,7 +10,8 @@ A vocabulary that was not trained here comes with `SpecialTokens`, and encodes t
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain, compress, groupby
@@ -21,7 +22,7 @@ from tokenizers import models
 
 from heedful.data.lines import sanitise
 from heedful.data.pieces import BOS, BYTE_OF, EOS, PAD, SMALLEST, SPECIALS, UNK, Kind, blank_pieces, trained_pieces
-from heedful.errors import InputError, StorageError
+from heedful.errors import InputError, StorageError, TextError
 
 Ids = list[int]  # token ids
 MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that was made with them
@@ -45,6 +46,18 @@ class SpecialTokens:
 
 
 OURS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, unk=UNK, spelled=False)
+
+
+@contextmanager
+def _panics_told() -> Iterator[None]:
+    """Raises TextError where the library panics, as at a text for which a pattern of its vocabulary takes too long."""
+    try:
+        yield
+    except BaseException as error:  # a panic is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        fix = "cut it at blanks, or leave out what repeats itself"
+        raise TextError(f"the tokenizer cannot read this text ({error})", fix=fix) from None
 
 
 class Tokenizer:
@@ -168,7 +181,8 @@ class Tokenizer:
     def unmerged(self, text: str) -> list[tuple[int, ...]]:
         """Splits a text into words as `encode` does, each as the ids of its characters, from which `merges` make its
         tokens."""
-        words = self._inner.pre_tokenizer.pre_tokenize_str(self._space + sanitise(text)) if text else []
+        with _panics_told():
+            words = self._inner.pre_tokenizer.pre_tokenize_str(self._space + sanitise(text)) if text else []
         return [tuple(self._inner.token_to_id(sign) or UNK for sign in word) for word, _ in words]
 
     def encode_placed(
@@ -177,7 +191,8 @@ class Tokenizer:
         """As `encode`, or `encode_whole`, with the span of characters (begin, end) that each token covers in its text.
         A token of a word may cover the space before it. The texts must be valid for UTF-8."""
         space = "" if whole else self._space
-        found = self._inner.encode_batch([space + text for text in texts], add_special_tokens=False)
+        with _panics_told():
+            found = self._inner.encode_batch([space + text for text in texts], add_special_tokens=False)
         added = len(space)
         return [
             (ids, [(max(0, begin - added), max(0, end - added)) for begin, end in one.offsets])
@@ -350,7 +365,8 @@ class Tokenizer:
         texts = [*map(read, texts)]
         if self.numbers is None:
             return self._by_texts(texts)
-        return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
+        with _panics_told():
+            return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
 
     def _by_words(self, texts: Sequence[str], known: dict[str, list[int]]) -> list[list[int]]:
         """As `_by_texts`, but encodes each different word only once: no token of ours spans the space before a word.
@@ -366,7 +382,8 @@ class Tokenizer:
         ]
 
     def _by_texts(self, texts: Sequence[str]) -> list[list[int]]:
-        return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
+        with _panics_told():
+            return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
 
     def _numbered(self, found: tokenizers.Encoding) -> list[int]:
         if self.numbers is None:

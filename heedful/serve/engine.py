@@ -424,8 +424,10 @@ class Engine:
         except BaseException as error:  # it cannot be attributed to one text
             if not isinstance(error, Exception):
                 log.exception("a step of %s failed", self.name)
-            self._fail(tellable(error), [*self._writing.values()])
-            self._writing, self._writer = {}, None
+            with self._changed:
+                self._fail(tellable(error), self._writing.values() or self._texts)
+                self._texts = self._texts if self._writing else deque()
+                self._writing, self._writer = {}, None
         finally:
             self._turns.leave()
 
@@ -470,8 +472,10 @@ class Engine:
 
     def _rest_until(self, ready: Callable[[], bool]) -> None:
         self._idle += 1
-        self._changed.wait_for(lambda: self._closed or ready())
-        self._idle -= 1
+        try:
+            self._changed.wait_for(lambda: self._closed or ready())
+        finally:
+            self._idle -= 1
 
     def _taken(self, jobs: Sequence[QuestionJob | WorkJob]) -> list[QuestionJob | WorkJob]:
         """Takes the first of these jobs, and those that can be answered with it, out of the queue; drops cancelled

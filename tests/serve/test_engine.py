@@ -6,14 +6,14 @@ import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from heedful.errors import BusyError, InputError, LateError, NonFiniteError, TextError
+from heedful.errors import BusyError, HeedError, InputError, LateError, NonFiniteError, TextError
 from heedful.serve import engine as engine_module
 from heedful.serve.engine import LONG, Engine, Limits, open_engine
 from heedful.serve.hosted import Hosted, Writing
@@ -22,7 +22,7 @@ from heedful.tasks.translate.exchange.ctranslate2 import CTranslate2
 from heedful.verbs.use import ask, ask_each
 from made import SYLLABLES
 from nearly import like
-from waiting import PATIENCE
+from waiting import PATIENCE, becomes
 
 Open = Callable[..., Engine]
 TEXTS = [" ".join(SYLLABLES[i : i + n]) for n in (1, 2, 3, 4, 5) for i in range(5)]
@@ -272,6 +272,103 @@ def test_a_step_that_fails_is_told_and_the_next_texts_are_made(opened: Open, mon
         with pytest.raises(NonFiniteError, match="broken"):
             asyncio.run(pieces_of(engine, "ba", how))
     assert asyncio.run(pieces_of(engine, "ba", how)) == right
+
+
+class Panic(BaseException):
+    """As what a library raises that is written in another language."""
+
+
+KILLED: dict[str, BaseException] = {
+    "panic": Panic("pattern"),
+    "exit": SystemExit(3),
+    "interrupt": KeyboardInterrupt(),
+    "generator": GeneratorExit(),
+    "cancelled": asyncio.CancelledError(),
+    "stop": StopIteration(7),
+    "memory": MemoryError(),
+    "recursion": RecursionError(),
+    "fault": ZeroDivisionError(),
+    "model": NonFiniteError("broken"),
+}
+
+
+@pytest.mark.parametrize("how", sorted(KILLED))
+def test_what_would_end_a_thread_is_told_and_the_next_is_answered(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Of a question, of several that were gathered, of a dear one, of other work, and of a text that is written."""
+    tag, writer, error = opened("tag"), opened("writer"), KILLED[how]
+
+    async def told(*asked: Any) -> None:
+        for found in await asyncio.gather(*asked, return_exceptions=True):
+            assert isinstance(found, HeedError | MemoryError | RecursionError | ZeroDivisionError)
+
+    async def gathered() -> None:
+        async with standing_still(tag):
+            asked = [asyncio.create_task(tag.ask("tag", [text])) for text in TEXTS[:3]]
+            await asyncio.sleep(0)
+        await told(*asked)
+
+    async def whole() -> None:
+        right = await tag.ask("tag", ["ba"]), await pieces_of(writer, "ba", Writing(tokens=2))
+        with monkeypatch.context() as patch:
+            patch.setattr(engine_module, "ask_each", Mock(side_effect=error))
+            patch.setattr(writer.served.model, "step", Mock(side_effect=error))
+            await told(tag.ask("tag", ["ba"]), tag.ask("tag", ["ba "] * tag.limits.letters))
+            await gathered()
+            await told(pieces_of(writer, "ba", Writing(tokens=2)))
+            for size in (0, tag.limits.letters + 1):
+                await told(tag.alone(Mock(side_effect=error), size=size))
+        with monkeypatch.context() as patch:
+            patch.setattr(writer.served, "begun", Mock(side_effect=error))
+            await told(pieces_of(writer, "ba", Writing(tokens=2)))
+        assert (await tag.ask("tag", ["ba"]), await pieces_of(writer, "ba", Writing(tokens=2))) == right
+        assert not tag.trouble + writer.trouble
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("part", ["_taken", "_do", "_of", "_next_text"])
+def test_a_fault_of_the_thread_itself_is_told_too(opened: Open, caplog: pytest.LogCaptureFixture, part: str) -> None:
+    """Who waits is told, unless another thread answers; and what is asked later is answered."""
+    engine = opened("writer")
+    works, broken = getattr(engine, part), threading.Event()
+
+    def breaks(*words: Any, **more: Any) -> Any:
+        if broken.is_set() and engine.waiting + len(engine._this.taken):
+            broken.clear()
+            raise Panic
+        return works(*words, **more)
+
+    async def asked() -> None:
+        setattr(engine, part, breaks)
+        writes = part == "_next_text"
+        broken.set()
+        with suppress(HeedError):
+            await (pieces_of(engine, "ba", Writing(tokens=2)) if writes else engine.ask("score", ["ba"]))
+        assert not broken.is_set()
+        assert await engine.ask("score", ["ba"])
+        assert await pieces_of(engine, "ba", Writing(tokens=2))
+
+    asyncio.run(asked())
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+def test_a_thread_that_ends_or_does_not_come_back_is_trouble(opened: Open) -> None:
+    over, engine = threading.Event(), opened("tag", limits=Limits(seconds=0.05))
+
+    async def stuck() -> None:
+        with pytest.raises(LateError):
+            await engine.alone(lambda: over.wait(PATIENCE))
+        assert await asyncio.to_thread(becomes, lambda: "does not come back" in engine.trouble)
+
+    asyncio.run(stuck())
+    over.set()
+    assert becomes(lambda: not engine.trouble)
+    engine._closed = True
+    with engine._changed:
+        engine._changed.notify_all()
+    assert becomes(lambda: "a thread of tag has ended" in engine.trouble)
 
 
 def test_a_full_queue_a_late_answer_and_who_left(opened: Open) -> None:
