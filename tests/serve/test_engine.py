@@ -1,22 +1,27 @@
 """What many get who ask at once: what each would get alone."""
 
 import asyncio
+import os
+import platform
 import random
 import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import torch
 
 from heedful.errors import BusyError, HeedError, InputError, LateError, NonFiniteError, TextError
 from heedful.serve import engine as engine_module
 from heedful.serve.engine import LONG, Engine, Limits, open_engine
 from heedful.serve.hosted import Hosted, Writing
+from heedful.serve.jobs import given_up
 from heedful.tasks.translate.exchange import ctranslate2
 from heedful.tasks.translate.exchange.ctranslate2 import CTranslate2
 from heedful.verbs.use import ask, ask_each
@@ -302,6 +307,7 @@ def test_what_would_end_a_thread_is_told_and_the_next_is_answered(
     async def told(*asked: Any) -> None:
         for found in await asyncio.gather(*asked, return_exceptions=True):
             assert isinstance(found, HeedError | MemoryError | RecursionError | ZeroDivisionError)
+            assert not isinstance(found, LateError)
 
     async def gathered() -> None:
         async with standing_still(tag):
@@ -460,6 +466,144 @@ def test_a_step_that_nobody_waits_for_is_not_made(opened: Open, asked: str) -> N
     asyncio.run(left())
     assert steps[0] <= 4
     assert asyncio.run(engine.ask("translate", ["ba"])) == like(ask_each(engine.served, "translate", ["ba"], None))
+
+
+@asynccontextmanager
+async def dear_at_work(engine: Engine) -> AsyncIterator[tuple[list[int], threading.Event]]:
+    """A dear question, which stands still in the model, and has the turn, until the event is set; and how often it
+    calls the model's decoder after that."""
+    calls, begun, over = [0], threading.Event(), threading.Event()
+
+    def counted(*_: object) -> None:
+        if engine._this.dear:
+            calls[0] += over.is_set()
+            begun.set()
+            assert over.wait(PATIENCE)
+
+    handle = engine.served.model.decoder.register_forward_pre_hook(counted)
+    asked = asyncio.create_task(engine.ask("translate", ["ba"], {"decoding": {"longest": 200, "shortest": 200}}))
+    assert await asyncio.to_thread(begun.wait, PATIENCE)
+    try:
+        yield calls, over
+    finally:
+        over.set()
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        handle.remove()
+
+
+DEAR = Limits(letters=40)  # of the settings too: {} is quick
+
+
+def test_a_dear_question_gives_way_before_its_next_block(opened: Open) -> None:
+    """To one that comes while it has the turn."""
+    engine = opened("transformer", limits=DEAR)
+
+    async def beside() -> Any:
+        async with dear_at_work(engine) as (calls, over):
+            small = asyncio.create_task(engine.ask("translate", ["ba"]))
+            assert await asyncio.to_thread(becomes, lambda: bool(engine._turns._waiting))
+            over.set()
+            found = await small
+            assert calls[0] <= 1
+        return found
+
+    assert asyncio.run(beside()) == like(ask_each(engine.served, "translate", ["ba"], None))
+
+
+def test_two_that_take_turns_get_what_each_gets_alone(opened: Open) -> None:
+    """Blocks of one are computed between those of the other, and a recording holds its own alone."""
+    engine, text = opened("transformer", limits=DEAR), " ".join(TEXTS[:8])
+    long = {"decoding": {"longest": 60, "shortest": 60, "beam": 3}}
+    alone = ask_each(engine.served, "translate", [text], long), ask_each(engine.served, "translate", TEXTS[:4], None)
+    weights = engine.served.attention("ba de gi", {"head": 0})
+    mixed: list[bool] = []
+    engine.served.model.decoder.register_forward_pre_hook(lambda *_: mixed.append(engine._this.dear))
+
+    async def beside() -> None:
+        dear = asyncio.create_task(engine.ask("translate", [text], long))
+        looked = asyncio.create_task(
+            engine.alone(lambda: engine.served.attention("ba de gi", {"head": 0}), size=engine.limits.letters + 1)
+        )
+        small = []
+        while not (dear.done() and looked.done()):
+            small.append(await engine.ask("translate", TEXTS[:4]))
+        found = await looked
+        assert await dear == like(alone[0])
+        assert all(one == like(alone[1]) for one in small)
+        assert {name: own.weights.tolist() for name, own in found.items()} == like(
+            {name: own.weights.tolist() for name, own in weights.items()}
+        )
+
+    asyncio.run(beside())
+    changes = sum(one != other for one, other in pairwise(mixed))
+    assert changes > 4
+
+
+def test_a_server_that_ends_waits_for_no_search(opened: Open) -> None:
+    engine = opened("transformer", limits=DEAR)
+
+    async def closed() -> None:
+        async with dear_at_work(engine) as (calls, over):
+            closing = asyncio.create_task(asyncio.to_thread(engine.close))
+            assert await asyncio.to_thread(becomes, lambda: engine._closed)
+            over.set()
+            await closing
+            assert calls[0] <= 1
+            assert becomes(lambda: not any(thread.is_alive() for thread in engine._threads))
+
+    asyncio.run(closed())
+
+
+def test_a_question_that_turns_out_to_be_dear_is_answered_by_the_other_thread(opened: Open) -> None:
+    """Its letters are few, and its tokens times beams many."""
+    engine = opened("transformer", limits=Limits(quick=100))
+    asked = {"decoding": {"beam": 8, "longest": 40, "shortest": 40}}
+    by: list[bool] = []
+    engine.served.model.decoder.register_forward_pre_hook(lambda *_: by.append(engine._this.dear))
+    assert asyncio.run(engine.ask("translate", ["ba"], asked)) == like(
+        ask_each(engine.served, "translate", ["ba"], asked)
+    )
+    assert by[:40] == [True] * 40
+    assert engine.meters.registry.get_sample_value("heed_batch_size_count", {"model": engine.name}) == 1
+
+
+def test_short_texts_are_written_beside_long_ones_that_have_all_rows(opened: Open) -> None:
+    """A fourth of the rows is kept for them."""
+    engine = opened("writer", limits=Limits(rows=4, short=8))
+    how = {"temperature": 0.0, "repetition_penalty": 1.5}
+    long, short = Writing(tokens=4000, sampling=how), Writing(tokens=4, sampling=how)
+
+    async def beside() -> None:
+        async with AsyncExitStack() as left:
+            streams = [await left.enter_async_context(aclosing(engine.write("ba", long))) for _ in range(6)]
+            firsts = [asyncio.ensure_future(anext(stream)) for stream in streams]
+            await asyncio.wait(firsts, return_when=asyncio.FIRST_COMPLETED)
+            assert len(await pieces_of(engine, "de", short)) >= 4
+            assert sum(first.done() for first in firsts) == 3
+            await given_up(firsts)
+
+    asyncio.run(beside())
+
+
+def rss() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library gives memory back by itself, or never")
+def test_memory_that_a_dear_request_took_goes_back(opened: Open) -> None:
+    """Also below what is still in use."""
+    engine, kept = opened("tag"), list[torch.Tensor]()
+    size, count = 1 << 14, 1 << 14  # a quarter of a GiB, in pieces too small to be mapped each by itself
+
+    def work() -> int:
+        parts = [torch.ones(size // 4) for _ in range(count)]
+        kept.append(parts[-1])
+        return rss()
+
+    before = rss()
+    assert asyncio.run(engine.alone(work, size=10**6)) > before + size * count // 2
+    assert becomes(lambda: rss() < before + size * count // 4)
 
 
 def test_options_are_read_once_and_long_ones_are_not_kept(opened: Open) -> None:
