@@ -88,6 +88,7 @@ class TranslationLook(LayerOptions):
     """The options of `heed look` for a translator."""
 
     target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None
+    sentence: Annotated[int, typer.Option(min=1, help="Watch this sentence of a text of several.")] = 1
     to: To = ""
     from_language: FromLanguage = ""
     tag: Tag = ""
@@ -268,9 +269,9 @@ def write_texts(
     import torch
 
     from heedful.tasks.translate.load import load_translator
-    from heedful.tasks.translate.pairs.pharaoh import pharaoh, with_alignments
+    from heedful.tasks.translate.pairs.pharaoh import pharaoh
     from heedful.tasks.translate.pairs.rerank import Judge, chosen_by
-    from heedful.tasks.translate.records import TranslateOptions, flagged, translate_texts
+    from heedful.tasks.translate.records import TranslateOptions, translate_texts
 
     judges, n_best = [], settings["n_best"]
     several = n_best if model.rerank else max(n_best, settings["samples"])
@@ -288,15 +289,20 @@ def write_texts(
         require=wishes.require,
         avoid=wishes.avoid,
         glossary=terms,
-        confidence=answer.as_json or answer.flag is not None,
+        confidence=answer.as_json,
+        flag=answer.flag,
+        align=answer.aligned,
     )
 
     choose = partial(chosen_by, judges, most=n_best if settings["samples"] else None) if judges else None
 
+    unlike = 0
+
     def answers(lines: list[str], first: int) -> Iterator[Sequence["Translated"]]:
-        made = translate_texts(translator, lines, replace(options, first=first), choose)
-        made = made if answer.flag is None else (flagged(one, answer.flag) for one in made)
-        return one_each(with_alignments(translator, [*made]) if answer.aligned else made)
+        nonlocal unlike
+        made = [*translate_texts(translator, lines, replace(options, first=first), choose)]
+        unlike += sum(one.get("unlike", False) for one in made)
+        return one_each(made)
 
     def show(found: "Translated") -> list[str]:
         each = [(one["score"], on_one_line(one["text"])) for one in found["hypotheses"]]
@@ -307,6 +313,8 @@ def write_texts(
     few = bool(texts) or sys.stdin.isatty()
     with translator.in_processes(model.processes or (1 if few else torch.get_num_threads())):
         answer_lines(texts, answers, show, as_json=answer.as_json, each=several)
+    if unlike and answer.flag is None:
+        say(f"warning: unlike all that the model was trained on: {counted(unlike, 'text')} (--flag 0.4 names them)")
 
 
 def write_documents(

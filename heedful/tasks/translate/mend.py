@@ -105,7 +105,7 @@ def _better(found: Translation, other: Translation | None, languages: tuple[str,
         return found
     count = len(found.hypotheses)
     hypotheses, said = [*other.hypotheses, *found.hypotheses][:count], [*other.said, *found.said][: len(found.said)]
-    return other._replace(hypotheses=hypotheses, said=tuple(said))
+    return other._replace(hypotheses=hypotheses, said=tuple(said), tokens=())
 
 
 def _warnings(found: Translation, languages: tuple[str, str]) -> list[str]:

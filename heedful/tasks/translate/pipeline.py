@@ -118,7 +118,7 @@ def _on_one_line(found: Translation) -> Translation:
     if not any(BREAK.search(text) for text, _ in found.hypotheses):
         return found
     hypotheses = [(BREAK.sub(" ", text), score) for text, score in found.hypotheses]
-    return found._replace(text=hypotheses[0][0], hypotheses=hypotheses)
+    return found._replace(text=hypotheses[0][0], hypotheses=hypotheses, tokens=())
 
 
 def _merged(translator: "Translator", segments: list[Segment], prefix: str) -> list[Segment]:

@@ -9,6 +9,7 @@ import torch
 from heedful.core.kernels import batch_scale
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
+from heedful.data.documents.words import Span
 from heedful.data.tokenizer import Ids
 from heedful.decode.constrained import Wish, constrained_beam
 from heedful.decode.contract import Hypothesis, SearchOptions, with_attention
@@ -77,7 +78,9 @@ class Translation(NamedTuple):
     length_penalty; that of a text of several sentences is their mean. Of a source that was too long, the last `cut`
     tokens were not read. `terms` are the glossary's terms in the source, and `said` the words and probabilities of each
     hypothesis, where they were asked for. `parts`: a sentence was longer than all that the model was trained on, and
-    was translated in so many."""
+    was translated in so many. `spans`: where each segment of the source stands, and its translation in `text`.
+    `tokens` are those of each hypothesis that the model said as it is. `unlike`: the source, or a sentence of it, is
+    unlike all that the model was trained on."""
 
     source: str
     text: str
@@ -88,6 +91,9 @@ class Translation(NamedTuple):
     terms: tuple[UsedTerm, ...] = ()
     said: tuple[WordLikelihoods, ...] = ()
     parts: int = 1
+    spans: tuple[tuple[Span, Span], ...] = ()
+    tokens: tuple[tuple[int, ...], ...] = ()
+    unlike: bool = False
 
     @property
     def warning(self) -> str:
@@ -102,11 +108,13 @@ class Translation(NamedTuple):
         hypotheses = [self.hypotheses[rank] for rank in ranks]
         text, score = hypotheses[0]
         said = tuple(self.said[rank] for rank in ranks if self.said)
-        return self._replace(text=text, score=score, hypotheses=hypotheses, said=said)
+        tokens = tuple(self.tokens[rank] for rank in ranks if self.tokens)
+        return self._replace(text=text, score=score, hypotheses=hypotheses, said=said, tokens=tokens)
 
     def best(self, count: int) -> "Translation":
         """The same with its best hypotheses only."""
-        return self._replace(hypotheses=self.hypotheses[:count], said=self.said[:count])
+        kept = slice(count)
+        return self._replace(hypotheses=self.hypotheses[kept], said=self.said[kept], tokens=self.tokens[kept])
 
 
 class Asking(NamedTuple):
@@ -176,7 +184,19 @@ def search_texts(
         listed = list(zip(said, (hypothesis.score for hypothesis in best), strict=True))
         terms = tuple(one.told(said[0]) for one in asked if one.source is not None)
         told = [likelihood_of(translator.target, one.tokens, one.token_log_probabilities) for one in best if confidence]
-        made.append(Translation(text, *listed[0], listed, cut, tuple(warnings), terms, tuple(told)))
+        made.append(
+            Translation(
+                text,
+                *listed[0],
+                listed,
+                cut,
+                tuple(warnings),
+                terms,
+                tuple(told),
+                tokens=tuple(hypothesis.tokens for hypothesis in best),
+                unlike=translator.is_unlike(own, text),
+            )
+        )
     return made
 
 

@@ -13,6 +13,7 @@ from heedful.data.documents.plain import lines_of
 from heedful.data.documents.protected import without
 from heedful.data.documents.sentences import halves, sentences_in, trimmed
 from heedful.data.documents.words import Span
+from heedful.errors import InputError, counted
 from heedful.tasks.shared.lengths import KEPT
 from heedful.tasks.translate.languages import languages_of
 
@@ -58,6 +59,18 @@ def segments_of(translator: "Translator", text: str, *, lines: bool = True, sent
             parts = _cut(translator, read, span, most)
             found += [Segment(*part, read[slice(*part)].translate(BLANK), len(parts)) for part in parts]
     return found or [Segment(0, len(text), text)]
+
+
+def sentence_of(translator: "Translator", text: str, number: int) -> str:
+    """The sentence of this number, from 1, of a text that is looked at: a translator reads one at a time. Raises
+    InputError for a text without words, and for a sentence that is not there."""
+    segments = segments_of(translator, text)
+    if not text.strip():
+        raise InputError("there is no text", fix="give a sentence")
+    if not 1 <= number <= len(segments):
+        what = f"no sentence {number}: the text has {counted(len(segments), 'sentence')}"
+        raise InputError(what, where="--sentence", fix="they are counted from 1")
+    return segments[number - 1].text
 
 
 def by_sentences(translator: "Translator") -> bool:

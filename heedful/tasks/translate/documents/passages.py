@@ -1,24 +1,21 @@
 """Translates passages, and moves the marks inside them to where their words went."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from heedful.data.documents.passages import Mark, Passage
-from heedful.data.documents.tags import Alignment, moved
-from heedful.data.documents.words import Span, words_in
+from heedful.data.documents.tags import moved
 from heedful.data.lines import quoted
 from heedful.decode.settings import DecodingOptions
-from heedful.tasks.translate.assemble import assembled, warnings_of
-from heedful.tasks.translate.confidence import doubtful, sentence_confidence, word_confidences
+from heedful.tasks.translate.assemble import Links, aligned_whole, assembled, warnings_of
+from heedful.tasks.translate.confidence import UNLIKE, doubtful, sentence_confidence, word_confidences
 from heedful.tasks.translate.pairs.links import aligned
-from heedful.tasks.translate.pairs.pharaoh import Links, links_of
+from heedful.tasks.translate.pairs.pharaoh import WordLinks, links_of
 from heedful.tasks.translate.pipeline import Question, translate_segments
 from heedful.tasks.translate.searching import Asking, Translation
 from heedful.tasks.translate.segment import Segment, segments_of
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
-
-Pair = tuple[str, str]  # a sentence and its translation
 
 
 @dataclass
@@ -27,7 +24,7 @@ class Moved:
     to be read first."""
 
     placed: list[str | Mark]
-    links: Links | None = None
+    links: WordLinks | None = None
     told: list[str] = field(default_factory=list)
     flagged: bool = False
 
@@ -79,6 +76,7 @@ def _doubt(translator: Translator, found: Translation, flag: float | None) -> st
         return ""
     said, calibration = found.said[0], translator.calibration
     doubt = doubtful(sentence_confidence(said, calibration), word_confidences(said, calibration), flag)
+    doubt = doubt or (UNLIKE if found.unlike else "")
     return doubt and f"{doubt}: {quoted(found.text)}"
 
 
@@ -87,28 +85,15 @@ def _assembled(
     segments: Sequence[Segment],
     found: Sequence[Translation],
     rank: int,
-    links: Mapping[Pair, Alignment],
+    links: Links,
     *,
     align: bool,
-) -> tuple[list[str | Mark], Links | None]:
+) -> tuple[list[str | Mark], WordLinks | None]:
     """A passage out of its sentences, with its marks by their alignments; and which words belong together."""
     translations = [one.hypotheses[min(rank, len(one.hypotheses) - 1)][0] for one in found]
-    text, parts = assembled(passage.text, segments, translations)
+    text, spans = assembled(passage.text, segments, translations)
     if not (align or passage.marks):
         return [text], None
-    source, target, shares = list[Span](), list[Span](), list[dict[int, float]]()
-    for segment, (begin, translation) in zip(segments, parts, strict=True):
-        own = passage.text[segment.begin : segment.end]
-        one = identical(own) if translation == own else links[own, translation]
-        first = len(source)
-        source += [(segment.begin + low, segment.begin + high) for low, high in one.source]
-        target += [(begin + low, begin + high) for low, high in one.target]
-        shares += [{first + word: share for word, share in row.items()} for row in one.shares]
-    whole = Alignment(source, target, shares)
+    pairs = [((segment.begin, segment.end), span) for segment, span in zip(segments, spans, strict=True)]
+    whole = aligned_whole(passage.text, text, pairs, links)
     return moved(passage.text, passage.marks, text, whole), links_of(passage.text, text, whole) if align else None
-
-
-def identical(text: str) -> Alignment:
-    """Of a text and itself."""
-    words = words_in(text)
-    return Alignment(words, words, [{number: 1.0} for number in range(len(words))])

@@ -38,7 +38,8 @@ def with_placeholders(
     bare = [without(found[i].source) for i in left]
     for i, (text, out), best in zip(left, bare, search([text for text, _ in bare]) if bare else [], strict=True):
         said = [(put_back(translator, text, out, own), score) for own, score in best.hypotheses]
-        made[i] = best._replace(source=found[i].source, text=said[0][0], hypotheses=said).warned([not_copied(out)])
+        whole = best._replace(source=found[i].source, text=said[0][0], hypotheses=said, tokens=())
+        made[i] = whole.warned([not_copied(out)])
     return made
 
 
@@ -65,6 +66,7 @@ def unmasked_translation(before: Translation, found: Translation, stands: dict[s
         score=said[0][1],
         hypotheses=hypotheses,
         said=(*told, *before.said)[: len(before.said)],
+        tokens=(),
     )
 
 
@@ -82,10 +84,10 @@ def not_copied(out: Sequence[tuple[int, str]]) -> str:
 
 def put_back(translator: "Translator", text: str, out: Sequence[tuple[int, str]], translation: str) -> str:
     """A translation with what was left out of the text, by the model's alignment; at the same share of its length where
-    another library holds the model."""
+    only another library has the model."""
     from heedful.tasks.translate.pairs.links import aligned
 
-    if translator.engine is not None:
+    if translator.with_own_search() is None:
         alignment = _even(text, translation)
     else:
         (alignment,) = aligned(translator, [(text, translation)])
