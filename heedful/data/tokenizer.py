@@ -22,7 +22,7 @@ from tokenizers import models
 
 from heedful.data.lines import sanitise
 from heedful.data.pieces import BOS, BYTE_OF, EOS, PAD, SMALLEST, SPECIALS, UNK, Kind, blank_pieces, trained_pieces
-from heedful.errors import InputError, StorageError, TextError
+from heedful.errors import HeedError, InputError, StorageError, TextError
 
 Ids = list[int]  # token ids
 MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that was made with them
@@ -46,18 +46,6 @@ class SpecialTokens:
 
 
 OURS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, unk=UNK, spelled=False)
-
-
-@contextmanager
-def _panics_told() -> Iterator[None]:
-    """Raises TextError where the library panics, as at a text for which a pattern of its vocabulary takes too long."""
-    try:
-        yield
-    except BaseException as error:  # a panic is no Exception
-        if type(error).__name__ != "PanicException":
-            raise
-        fix = "cut it at blanks, or leave out what repeats itself"
-        raise TextError(f"the tokenizer cannot read this text ({error})", fix=fix) from None
 
 
 class Tokenizer:
@@ -181,7 +169,7 @@ class Tokenizer:
     def unmerged(self, text: str) -> list[tuple[int, ...]]:
         """Splits a text into words as `encode` does, each as the ids of its characters, from which `merges` make its
         tokens."""
-        with _panics_told():
+        with library_errors(unreadable_text):
             words = self._inner.pre_tokenizer.pre_tokenize_str(self._space + sanitise(text)) if text else []
         return [tuple(self._inner.token_to_id(sign) or UNK for sign in word) for word, _ in words]
 
@@ -191,7 +179,7 @@ class Tokenizer:
         """As `encode`, or `encode_whole`, with the span of characters (begin, end) that each token covers in its text.
         A token of a word may cover the space before it. The texts must be valid for UTF-8."""
         space = "" if whole else self._space
-        with _panics_told():
+        with library_errors(unreadable_text):
             found = self._inner.encode_batch([space + text for text in texts], add_special_tokens=False)
         added = len(space)
         return [
@@ -264,7 +252,8 @@ class Tokenizer:
     def decode_whole(self, ids: Sequence[int]) -> str:
         """Returns the text of ids that come from `encode_whole`, or that continue such ids."""
         if self._names is None:
-            return self._inner.decode(list(ids))
+            with library_errors(unreadable_text):
+                return self._inner.decode(list(ids))
         pieces = [self._names.get(index, "") for index in ids if index not in self._controls]
         return self._inner.decoder.decode(pieces).strip()
 
@@ -365,7 +354,7 @@ class Tokenizer:
         texts = [*map(read, texts)]
         if self.numbers is None:
             return self._by_texts(texts)
-        with _panics_told():
+        with library_errors(unreadable_text):
             return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
 
     def _by_words(self, texts: Sequence[str], known: dict[str, list[int]]) -> list[list[int]]:
@@ -382,7 +371,7 @@ class Tokenizer:
         ]
 
     def _by_texts(self, texts: Sequence[str]) -> list[list[int]]:
-        with _panics_told():
+        with library_errors(unreadable_text):
             return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
 
     def _numbered(self, found: tokenizers.Encoding) -> list[int]:
@@ -410,15 +399,38 @@ FIX = "use the tokenizer.json that was written beside the model"
 BYTE = re.compile("<0x([0-9A-F]{2})>")  # the token of a byte, in a vocabulary with byte fallback
 
 
+@contextmanager
+def library_errors(make: Callable[[str], HeedError]) -> Iterator[None]:
+    """Raises the error that `make` returns for the message of one of the library's: it raises plain Exceptions, and, as
+    for a pattern that takes too much time, a PanicException, which is no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
+            raise
+        raise make(" ".join(str(error).split())) from None
+
+
+def unreadable_text(message: str) -> TextError:
+    """The error for a text that a tokenizer cannot read or write."""
+    what = f"a text that the model's tokenizer cannot read ({message[:100]})"
+    return TextError(what, fix="take another text, or another model")
+
+
 def read_inner(path: str | Path) -> tokenizers.Tokenizer:
     """Reads a `tokenizer.json` of any origin. Raises StorageError."""
+
+    def refused(message: str) -> StorageError:
+        return StorageError(f"not a tokenizer: {message}", where=str(path), fix=FIX)
+
     try:
-        inner = tokenizers.Tokenizer.from_str(Path(path).read_bytes().decode())
+        document = Path(path).read_bytes().decode()
     except OSError as error:
         raise StorageError(f"cannot be read: {error.strerror}", where=str(path), fix=FIX) from None
-    except Exception as error:  # the library raises no narrower class for a malformed file
-        raise StorageError(f"not a tokenizer: {' '.join(str(error).split())}", where=str(path), fix=FIX) from None
-    return inner
+    except UnicodeDecodeError as error:
+        raise refused(str(error)) from None
+    with library_errors(refused):
+        return tokenizers.Tokenizer.from_str(document)
 
 
 def train_tokenizer(

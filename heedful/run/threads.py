@@ -98,7 +98,7 @@ class Waits:
 
     def _stay(self) -> None:
         while not self._over.wait(EVERY):
-            with suppress(OSError, RuntimeError):  # no more open files, or threads: perhaps at the next look
+            with suppress(OSError, RuntimeError):  # no more files or threads may be opened: later, perhaps
                 self.look()
 
 

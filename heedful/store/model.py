@@ -17,6 +17,7 @@ from typing import Any
 from heedful.errors import MissingError, StorageError
 from heedful.store import files, migrations
 from heedful.store.checkpoint import steps_of
+from heedful.store.memory import memory_limit
 from heedful.store.refusals import PICKLES, UPGRADE, check_name, damaged, refused
 from heedful.store.tensors import Tensors, pack, unpack
 
@@ -102,7 +103,7 @@ def read_model(folder: Path) -> tuple[dict[str, Any], Tensors]:
         fix = f"{RESTORE.format(folder)}, or train on" if steps_of(folder) else "train it first"
         raise MissingError("no model has been saved here yet", where=str(path), fix=fix)
     try:
-        tensors, notes = unpack(_read_inside(folder, MODEL, limit=files.memory_limit()), where=path)
+        tensors, notes = unpack(_read_inside(folder, MODEL, limit=memory_limit()), where=path)
     except StorageError as error:
         if not steps_of(folder):
             raise

@@ -95,6 +95,7 @@ def loop(plan: Plan, follow: Follow, device: torch.device) -> Iterator[Round]:
     if rule is None and plan.ranker != PERSON:
         what = "a run of reward ranks as it has learnt to, and nothing would be new"
         raise InputError(what, where=plan.ranker, fix="--ranker person, or --ranker module:function")
+    files.need_access(plan.out)
     if not (plan.out / SETTINGS).is_file():
         _refuse_early(plan)
         files.make_folder(plan.out)

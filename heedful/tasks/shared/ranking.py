@@ -102,7 +102,7 @@ class Ranking:
                 return False
             self._read = [*self._read[:last], *self._read[last + 1 :]]
             rows = (json.dumps(one.record(), ensure_ascii=False) for one in self._read)
-            files.write_text(self.out, "".join(f"{row}\n" for row in rows))
+            files.write_output(self.out, "".join(f"{row}\n" for row in rows).encode())
             self._version = self._stamp()
             return True
 
