@@ -15,8 +15,8 @@ from heedful.data.documents.passages import Passage
 from heedful.data.text.pairs import Pairs
 from heedful.decode.contract import Hypothesis
 from heedful.errors import InputError, StorageError
-from heedful.store.lock import run_lock
 from heedful.run.train import train
+from heedful.store.lock import run_lock
 from heedful.tasks import TASKS
 from heedful.tasks.translate.calibration import _fitted, calibrated, calibration_error, found_in, with_noise
 from heedful.tasks.translate.cli import TranslationScoring, translate
