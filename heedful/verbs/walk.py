@@ -25,7 +25,7 @@ from heedful.verbs.look import blind
 
 
 class Walk(TypedDict):
-    """`x` (C) is the input of the query, `q` (D) the query and `k` (S, D) the keys, both with positions, and `v` (S, E)
+    """`x` (C) is what the query is projected from, `q` (D) the query and `k` (S, D) the keys, both with positions, and `v` (S, E)
     the values. `products` (S) are those of q and k, `softcap` the bound of the scaled products, `bias` (S) that of
     positions or pairs, `allowed` (S) the mask, and `scores` (S) the result (None: not allowed). `weights` (S) are their
     softmax, `found` (E) the weighted sum of the values, `share` (C) this head's part of the output, and `out` (C) the
@@ -64,13 +64,11 @@ class Tap:
 @contextmanager
 def tapped(attention: Attention) -> Iterator[Tap]:
     """Records this thread's last call inside a `with` block; the results do not change."""
-    tap, queries, thread = Tap(), attention.queries, get_ident()
+    tap, thread = Tap(), get_ident()
 
-    def watched(x: Tensor, *rest: Any) -> Any:
-        made = queries(x, *rest)
+    def keep_x(module: object, arguments: tuple[Any, ...]) -> None:
         if get_ident() == thread:
-            tap.x, tap.gate = x.detach(), made.gate
-        return made
+            tap.x = arguments[0].detach()
 
     def keep_heads(module: object, arguments: tuple[Any, ...], output: Tensor) -> None:
         if get_ident() == thread:
@@ -78,14 +76,16 @@ def tapped(attention: Attention) -> Iterator[Tap]:
 
     def keep_out(module: object, arguments: tuple[Any, ...], output: Tensor) -> None:
         if get_ident() == thread:
-            tap.out = output.detach()
+            tap.gate, tap.out = arguments[0].gate, output.detach()
 
-    handles = [attention.heads.register_forward_hook(keep_heads), attention.register_forward_hook(keep_out)]
-    attention.__dict__["queries"] = watched
+    handles = [
+        attention.query.register_forward_pre_hook(keep_x),
+        attention.heads.register_forward_hook(keep_heads),
+        attention.register_forward_hook(keep_out),
+    ]
     try:
         yield tap
     finally:
-        del attention.__dict__["queries"]
         for handle in handles:
             handle.remove()
 
