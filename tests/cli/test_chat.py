@@ -100,14 +100,14 @@ def test_commands(talk, tmp_path):
 
 
 def test_of_two_that_are_saved_by_one_name_one_is_refused(talk, tmp_path, monkeypatch):
-    both, written = threading.Barrier(2), files.write_text
+    both, written = threading.Barrier(2), files.write_output
 
-    def slowly(path, text):
+    def slowly(path, data):
         with suppress(threading.BrokenBarrierError):
             both.wait(1)
-        return written(path, text)
+        return written(path, data)
 
-    monkeypatch.setattr(files, "write_text", slowly)
+    monkeypatch.setattr(files, "write_output", slowly)
     with ThreadPoolExecutor(2) as pool:
         told = [*pool.map(talk.command, [f"/save {tmp_path / 'talk.jsonl'}"] * 2)]
     assert sum("is there already" in line for line in told) == 1

@@ -44,6 +44,9 @@ class SearchEngine(Protocol):
     def own(self) -> "Translator | None":
         """The model as heedful has it, which can be looked into; None where only the library has it."""
 
+    def takes(self, limit: int, decoding: Decoding) -> bool:
+        """Whether it searches for so many tokens; or else the model itself does."""
+
     def search(
         self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
     ) -> list[list[Hypothesis]]:
@@ -251,9 +254,12 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
     """Searches for one batch. `through` replaces the model. Raises InputError for settings that do not go together."""
     _refuse(translator, batch)
     decoding, limits = batch.decoding, _limits(translator, batch)
-    if translator.engine is not None:
+    if (engine := translator.engine) is not None:
+        left = [row for row, limit in enumerate(limits) if not engine.takes(limit, decoding)]
+        if left and (own := engine.own) is not None:
+            return _search_with_both(translator, own, batch, left)
         whole = [translator.framed(ids) for ids in batch.sources]
-        return translator.engine.search(whole, limits=limits, decoding=decoding, prefix=batch.prefix)
+        return engine.search(whole, limits=limits, decoding=decoding, prefix=batch.prefix)
     model: Any = through or translator.searched  # a Transformer or an RNN: the search knows neither
     device = next(translator.model.parameters()).device
     source, segments = (part.to(device) for part in translator.padded(batch.sources))
@@ -287,6 +293,17 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
         return [[best] for best in greedy(*asked, **options)]
     first = decoding.finished_first
     return beam(*asked, beam=width, n_best=n_best, early_stopping=early, finished_first=first, **options)
+
+
+def _search_with_both(
+    translator: "Translator", own: "Translator", batch: Searched, left: Sequence[int]
+) -> list[list[Hypothesis]]:
+    """By the model itself for the rows that are `left`, and by the engine for the others."""
+    taken = sorted({*range(len(batch.sources))} - {*left})
+    found = dict(zip(left, search_in_memory(own, batch.part(left)), strict=True))
+    if taken:
+        found |= zip(taken, search_batch(translator, batch.part(taken)), strict=True)
+    return [found[row] for row in range(len(batch.sources))]
 
 
 def refuse_engine(
