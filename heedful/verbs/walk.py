@@ -25,12 +25,12 @@ from heedful.verbs.look import blind
 
 
 class Walk(TypedDict):
-    """`x` (C) is what the query is projected from, `q` (D) the query and `k` (S, D) the keys, both with positions, and `v` (S, E)
-    the values. `products` (S) are those of q and k, `softcap` the bound of the scaled products, `bias` (S) that of
-    positions or pairs, `allowed` (S) the mask, and `scores` (S) the result (None: not allowed). `weights` (S) are their
-    softmax, `found` (E) the weighted sum of the values, `share` (C) this head's part of the output, and `out` (C) the
-    output of all heads with its bias. `difference`: between the model's weights and those computed again in float64
-    from q, k, bias and mask."""
+    """`x` (C) is what the query is projected from, `q` (D) the query and `k` (S, D) the keys, both with positions, and
+    `v` (S, E) the values. `products` (S) are those of q and k, `softcap` the bound of the scaled products, `bias` (S)
+    that of positions or pairs, `allowed` (S) the mask, and `scores` (S) the result (None: not allowed). `weights` (S)
+    are their softmax, `found` (E) the weighted sum of the values, `share` (C) this head's part of the output, and `out`
+    (C) the output of all heads with its bias. `difference`: between the model's weights and those computed again in
+    float64 from q, k, bias and mask."""
 
     x: list[float]
     q: list[float]
