@@ -177,8 +177,7 @@ class LanguageModel(TextModel[LM]):
     def _search(
         self, prompts: Sequence[str], begun: Sequence[Ids], plan: BeamPlan, how: Sampling
     ) -> list[list[Generated]]:
-        at_once = None if self.budget is None else self.budget.at_once
-        found = searched(self.model, begun, plan, how, ends=self.ends, forbidden=self.forbidden, at_once=at_once)
+        found = searched(self.model, begun, plan, how, ends=self.ends, forbidden=self.forbidden, at_once=self.at_once)
         made: list[list[Generated]] = []
         for prompt, ids, best in zip(prompts, begun, found, strict=True):
             texts = [self.tokenizer.decode_after(ids, each.tokens) for each in best]

@@ -96,7 +96,7 @@ class Parser(TextModel[TranslationModel]):
                 longest=own,
                 beam=width,
                 length_penalty=self.spec.length_penalty,
-                at_once=None if self.budget is None else self.budget.at_once,
+                at_once=self.at_once,
             )
             return [self.brackets.decode(best[0].tokens, sentences[i]) for i, best in zip(rows, found, strict=True)]
 

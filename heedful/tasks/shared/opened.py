@@ -42,6 +42,11 @@ class Opened:
     budget: Budget | None = None  # of each request, in a server
     verbs: RunVerbs | None = None
 
+    @property
+    def at_once(self) -> int | None:
+        """Tokens, times beams, that may be kept at the same time; None: any number."""
+        return None if self.budget is None else self.budget.at_once
+
     def spend(self, tokens: int, at_once: int) -> None:
         """Asks the budget before anything is computed. Raises TooMuchError."""
         if self.budget is not None:

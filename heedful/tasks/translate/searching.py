@@ -273,7 +273,7 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
         "prefix": batch.prefix,
         "length_penalty": decoding.length_penalty,
         "renormalise": decoding.renormalise,
-        "at_once": None if translator.budget is None else translator.budget.at_once,
+        "at_once": translator.at_once,
     }
     asked = (model, source, segments)
     if decoding.samples:
