@@ -34,7 +34,7 @@ MEDIA = {"json": "application/json", "html": "text/html", "svg": "image/svg+xml"
 OWN = ("kind", "query")  # keys of a request that are no options of the model
 MOST_WEIGHTS = 1 << 22  # in one answer of JSON
 SQUARED = 100  # a text of so many letters takes as long as reading it so often: weights grow with its square
-LARGE = 1 << 20  # letters that are read as fast as one looks into a picture
+OF_A_PICTURE = 1 << 20  # letters that are read as fast as one is looked into
 
 
 def routes(models: Models) -> APIRouter:
@@ -99,7 +99,7 @@ async def _asked(
         raise Refused(400, f"{len(sent)} pictures", "look into one at a time")
     async with kept_pictures(sent) as names:
         (file,) = names
-        return model, await model.alone(lambda: work(model, file, given, options), size=LARGE)
+        return model, await model.alone(lambda: work(model, file, given, options), size=OF_A_PICTURE)
 
 
 def _text(given: Mapping[str, Any]) -> str:

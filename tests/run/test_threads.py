@@ -78,28 +78,6 @@ def test_this_program_and_those_that_give_way_are_not_seen(tmp_path: Path, monke
     assert others.busy() * 0.05 == pytest.approx(4.75, abs=0.2)
 
 
-@pytest.mark.parametrize("error", [OSError(errno.EMFILE, "too many"), RuntimeError("no new thread")])
-def test_who_looks_goes_on_where_there_are_no_more_files_or_threads(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in CHOSEN:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("heedful.run.threads.EVERY", 0.001)
-    looks = []
-
-    def busy(self: Others) -> float:
-        looks.append(1)
-        if len(looks) < 3:
-            raise error
-        return 0.0
-
-    monkeypatch.setattr(Others, "busy", busy)
-    monkeypatch.setattr(Waits, "_outer", None)
-    with Waits() as waits:
-        assert becomes(lambda: len(looks) > 5)
-        assert waits._watch.is_alive()
-
-
 def test_without_a_look_at_the_machine_nothing_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(self: Path, *_: object) -> str:
         raise PermissionError(errno.EACCES, "Permission denied")
