@@ -216,6 +216,20 @@ def test_what_is_said_of_a_text_does_not_depend_on_its_neighbours(
     assert of([long, *ids])[1:] == alone
 
 
+def test_a_translation_of_all_positions_is_scored(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """With an end token behind it, for which one is left."""
+    run = made_run(tmp_path / "run", variant("BART", tokenizer.size), tokenizer, forbidden=[])
+    ours, theirs = heedful.load(run), heedful.load(run, engine="ctranslate2")
+    assert isinstance(ours, Translator)
+    assert isinstance(theirs, Translator)
+    ids, _ = theirs.encode(["ba de gi"])
+    settings: dict[str, Any] = {"beam": 1, "shortest": 60}
+    ((found,),) = theirs.hypotheses(ids, theirs.decoding(**settings, longest=60))
+    ((own,),) = ours.hypotheses(ids, ours.decoding(**settings, longest=59))
+    assert (len(found.tokens), found.tokens) == (59, own.tokens)
+    assert found.log_probability == pytest.approx(own.log_probability, abs=60 * CLOSE)
+
+
 def test_what_is_forbidden_is_never_said_and_not_shared_out(run: Path) -> None:
     ours, theirs = heedful.load(run), heedful.load(run, engine="ctranslate2")
     assert isinstance(ours, Translator)
