@@ -302,7 +302,7 @@ class Translator(Opened):
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
             held = None if wishes is None else [wishes[i] for i in rows]
             usual = None if plain is None else [plain[i] for i in rows]
-            named = rows if numbers is None else [numbers[i] for i in rows]
+            named: list[Number] = [*rows] if numbers is None else [numbers[i] for i in rows]
             batches.append(Searched([ids[i] for i in rows], decoding, named, begin, held, usual, avoid))
         ask_leave(self, batches)
         search = partial(search_in_memory, self)
