@@ -53,7 +53,7 @@ def openai(path: str, **asked: Any) -> tuple[str, dict[str, Any]]:
 
 
 def libre(text: str | list[str], **asked: Any) -> tuple[str, dict[str, Any]]:
-    return "/translate", {"q": text, "source": "source", "target": "target", "alternatives": 10, **asked}
+    return "/translate", {"q": text, "source": "low", "target": "high", "alternatives": 10, **asked}
 
 
 KINDS: Mapping[str, tuple[str, dict[str, Any]]] = {
@@ -111,14 +111,13 @@ KINDS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "continuations by a wide beam": asks("generate", "writer", ["ba"] * LISTED, tokens=4000, beam=2),
     "the best of many": asks("generate", "writer", "ba", tokens=4000, best_of=64),
     "likelihoods of long texts": asks("score", "writer", [TALK] * 32),
-    "long choices": asks("choose", "writer", [TALK[:2000]] * 16, choices=WORDS),
-    "completions with chances": openai("completions", prompt=[TALK] * 16, echo=True, logprobs=5, max_tokens=1),
+    "completions with chances": openai("completions", prompt=["ba ko lu"] * 64, echo=True, logprobs=5, max_tokens=1),
     "many long tags": asks("tag", "tag", [TALK] * 32),
-    "many blanks": asks("fill", "fill", long("<mask> ", 4000)),
+    "many blanks": asks("fill", "fill", ["<mask> ba <mask>"] * LISTED),
     "trees": asks("parse", "parse", [TALK] * 16),
     "long contexts": asks("answer", "answer", ["ba"] * 16, context=TALK),
     "labels of long texts": asks("classify", "label", [TALK] * 32),
-    "vectors of long texts": asks("embed", "match", [TALK] * 32),
+    "vectors of long texts": ("/api/embed", {"model": "match", "inputs": [TALK] * 32}),
 }
 
 
