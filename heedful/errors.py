@@ -31,6 +31,10 @@ class TooLongError(TextError):
     """A text has more tokens than the model can read."""
 
 
+class TooMuchError(InputError):
+    """More is asked for than may be computed for one request."""
+
+
 class MissingError(HeedError):
     """A file, a run or an optional package is not there."""
 

@@ -38,7 +38,10 @@ MOST_ANSWERS = 256  # of a request
 MOST_CHOSEN = 4096  # choices times texts: each is read together with its text
 MOST_TOKENS = 2048  # in a list of them
 MOST_LOOKED = 2000  # characters of a text whose attention is computed: weights and pictures grow with its square
-LOOKING = ("align",)  # verbs that compute it
+LOOKED_AT_ONCE = 16 * MOST_LOOKED  # of all texts of a request
+LARGE = 2000  # letters of texts, and
+FEW = 16  # vectors, from which on an answer takes a while to be encoded
+LOOKING = ("align", "steps")  # verbs that compute it, or the chances of all words at each step
 MOST_PIXELS = 1 << 24
 MOST_PICTURES = 16
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -96,6 +99,8 @@ def routes(models: Models, meters: Meters) -> APIRouter:
 
     @router.get("/ready")
     async def ready() -> JSONResponse:
+        if trouble := [model.trouble for model in models.values() if model.trouble]:
+            raise Refused(503, "; ".join(trouble), "start the server again")
         return JSONResponse({"status": "ready", "models": sorted(models)})
 
     @router.get("/metrics")
@@ -188,13 +193,16 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         inputs, settings = _inputs(given), settings_of(given)
         if verb in LOOKING:
             refuse_long([*((f"text {number}", text) for number, text in enumerate(inputs, 1)), *settings.items()])
+            if (letters := sum(map(len, inputs))) > LOOKED_AT_ONCE:
+                raise Refused(413, f"{letters:,} characters, at most {LOOKED_AT_ONCE:,} at once", "send fewer texts")
         if question.reads == "pictures" and not (question.makes and not any(inputs)):
             raise Refused(415, f"{model.name} reads pictures", "send them as multipart/form-data, in the field file")
         _refuse_too_much(verb, inputs, settings, question)
         if given["stream"]:
             return await _stream(model, verb, inputs, settings, question)
         found = await model.ask(verb, inputs, settings)
-        return _answers(model, found, several=question.each is not None)
+        large = sum(map(len, inputs)) > LARGE
+        return await _answers(model, found, several=question.each is not None, large=large)
 
     router.add_api_route(
         f"/api/{verb}",
@@ -281,10 +289,38 @@ def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, An
         raise Refused(400, f"{each * len(inputs)} answers at once, at most {MOST_ANSWERS}", "ask for fewer")
 
 
-def _answers(model: Hosted, found: Sequence[Sequence[Any]], *, several: bool) -> Response:
+async def _answers(model: Hosted, found: Sequence[Sequence[Any]], *, several: bool, large: bool = True) -> Response:
     """A record for each input, or a list of them where there may be `several`."""
     answers = found if several else [record for own in found for record in own]
-    return JSONResponse({"model": model.name, "answers": plain(answers)})
+    return await in_json({"model": model.name, "answers": answers}, large=large)
+
+
+async def in_json(value: Any, *, large: bool = True) -> Response:
+    """A response with the value; numbers that are not finite become null. What is large is encoded in another thread,
+    so that others are answered meanwhile."""
+    if not large:
+        return JSONResponse(plain(value))
+    return Response(b"".join(await asyncio.to_thread(lambda: [*_encoded(value)])), media_type="application/json")
+
+
+def _encoded(value: Any) -> Iterator[bytes]:
+    """The value as JSON, in parts: while one is encoded, all threads wait."""
+    if isinstance(value, Mapping):
+        for number, (key, each) in enumerate(value.items()):
+            yield b"%s%s:" % (b"," if number else b"{", _in_one_part(str(key)))
+            yield from _encoded(each)
+        yield b"}" if value else b"{}"
+    elif isinstance(value, list | tuple) and any(isinstance(each, list | tuple | Mapping) for each in value):
+        for number, each in enumerate(value):
+            yield b"," if number else b"["
+            yield from _encoded(each)
+        yield b"]"
+    else:
+        yield _in_one_part(value)
+
+
+def _in_one_part(value: Any) -> bytes:
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def plain(value: Any) -> Any:
@@ -349,7 +385,7 @@ async def _answer_pictures(
     async with kept_pictures(sent) as names:
         found = await model.ask(verb, [*names], settings)
     told = [[{**each, "input": names[each["input"]]} for each in own] for own in found]
-    return _answers(model, told, several=False)
+    return await _answers(model, told, several=False)
 
 
 Sent = list[FormFile]
@@ -427,7 +463,7 @@ def _embedding(models: Models) -> Any:
         model, inputs = model_for(models, EMBED, able, given["model"]), _inputs(given)
         vectors, warned = await model.embedded(inputs)
         told = {"warnings": warned} if any(warned) else {}
-        return JSONResponse({"model": model.name, "vectors": plain(vectors), **told})
+        return await in_json({"model": model.name, "vectors": vectors, **told}, large=len(inputs) > FEW)
 
     return embed
 

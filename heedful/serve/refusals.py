@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from heedful.errors import BusyError, HeedError, InputError, LateError
+from heedful.errors import BusyError, HeedError, InputError, LateError, TooMuchError
 
 KINDS = {401: "auth", 403: "auth", 404: "not_found", 413: "too_large", 431: "too_large", 429: "busy", 503: "busy"}
 OPENAI, DEEPL = "/v1/", "/v2/"
@@ -42,6 +42,8 @@ def refused(error: HeedError) -> Refused:
             return Refused(429, said, fix, {"Retry-After": "1"})
         case LateError():
             return Refused(504, said, fix)
+        case TooMuchError():
+            return Refused(413, said, fix)
         case InputError():
             return Refused(400, said, fix)
     return Refused(500, in_keys(error.what), fix)  # where it is may be a path

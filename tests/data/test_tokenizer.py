@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Regex, models, pre_tokenizers
 from tokenizers.normalizers import NFC, NFD
 
 from heedful.data.bpe_dropout import BPEDropout
 from heedful.data.lines import sanitise
-from heedful.data.tokenizer import BOS, EOS, PAD, SMALLEST, SPECIALS, UNK, Tokenizer, train_tokenizer
-from heedful.errors import InputError, StorageError
+from heedful.data.tokenizer import BOS, EOS, PAD, SMALLEST, SPECIALS, UNK, SpecialTokens, Tokenizer, train_tokenizer
+from heedful.errors import InputError, StorageError, TextError
 from vocabularies import BOTH, BPE, CORPUS, NASTY, UNIGRAM
 
 
@@ -339,3 +341,19 @@ def test_letters_tell_where_words_are_joined() -> None:
     assert {tokenizer.letters(index) for index in (PAD, BOS, tokenizer.mask)} == {other}
     word = BPE.encode_whole([" men"])[0][0]
     assert BPE.letters(word) == (False, True)
+
+
+def panicking() -> Tokenizer:
+    """A vocabulary with a pattern that tries too many ways to match a text of "aaa...b"."""
+    inner = tokenizers.Tokenizer(models.WordLevel({"<s>": 0, "</s>": 1, "a": 2}, unk_token="a"))
+    inner.pre_tokenizer = pre_tokenizers.Split(Regex("(a+)+$"), "isolated")
+    return Tokenizer(inner, SpecialTokens(bos=0, eos=1))
+
+
+def test_a_text_at_which_the_library_panics_is_refused() -> None:
+    """What it raises is no Exception: it would end the thread that is at work."""
+    own, bad = panicking(), "a" * 60 + "b"
+    assert own.encode(["a"]) == [[2]]
+    for read in (own.encode, own.encode_whole, own.encode_placed, own.encode_marked):
+        with pytest.raises(TextError, match="tokenizer cannot read"):
+            read([bad])

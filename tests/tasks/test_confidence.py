@@ -16,6 +16,7 @@ from heedful.data.text.pairs import Pairs
 from heedful.decode.contract import Hypothesis
 from heedful.errors import InputError, StorageError
 from heedful.run.train import train
+from heedful.store.lock import run_lock
 from heedful.tasks import TASKS
 from heedful.tasks.translate.calibration import _fitted, calibrated, calibration_error, found_in, with_noise
 from heedful.tasks.translate.cli import TranslationScoring, translate
@@ -178,6 +179,21 @@ def test_what_cannot_be_calibrated_is_refused_before_it_is_scored(
     model.run = run
     with pytest.raises(StorageError, match="cannot be written into"):
         next(score_translator(model, options))
+
+
+def test_a_run_that_is_being_trained_is_not_calibrated(run: Path, tmp_path: Path) -> None:
+    """Its weights may be others before the calibration is written."""
+    (tmp_path / "a").write_text("ba\n" * 20)
+    model = Translator.load(run)
+    model.run = run
+    options = TranslationScoring(source=str(tmp_path / "a"), target=str(tmp_path / "a"), calibrate=True)
+    with run_lock(run), pytest.raises(InputError, match="another trainer"):
+        next(score_translator(model, options))
+    scoring = score_translator(model, options)
+    next(scoring)
+    with pytest.raises(InputError, match="another trainer"), run_lock(run):
+        pass
+    scoring.close()
 
 
 @pytest.mark.parametrize("flag", [3.0, -0.1, math.nan])

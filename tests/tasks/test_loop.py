@@ -12,6 +12,7 @@ from heedful.cli import app
 from heedful.data.text.judgements import judgements_in
 from heedful.errors import InputError, MissingError
 from heedful.run.events import Checkpointed, Measured, Trained
+from heedful.store.lock import run_lock
 from heedful.tasks.prefer import loop as looping
 from heedful.tasks.prefer.loop import rounds_of
 from heedful.tasks.shared.progress import ProgressLine
@@ -98,6 +99,13 @@ def test_a_person_ranks_and_may_leave_in_between(world: Path, tmp_path: Path) ->
     assert made["judgements"] == 6
     assert made["win_rate"] is None
     assert {one.who for one in judgements_in(tmp_path / "run" / "round-1" / "judgements.jsonl")} == {"ada"}
+
+
+def test_two_loops_do_not_write_into_one_folder(world: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with run_lock(tmp_path / "run"), pytest.raises(InputError, match="another trainer"):
+        heed(world, tmp_path / "run", "--rounds", "1", "--who", "ada", given="1234\n" * 6)
+    assert not (tmp_path / "run" / "loop.json").exists()
 
 
 def test_a_reward_that_was_learnt_ranks_nothing(world: Path, tmp_path: Path) -> None:

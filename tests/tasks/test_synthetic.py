@@ -120,6 +120,23 @@ def test_nothing_is_written_twice(translators: tuple[Path, Path], tmp_path: Path
     assert [*broken.write(translator)] == []
 
 
+def test_two_do_not_write_into_one_file(translators: tuple[Path, Path], tmp_path: Path, monkeypatch) -> None:
+    """Who comes second is refused until the first has written all, and then has nothing to do."""
+    monkeypatch.setattr(synthetic, "AT_ONCE", 2)
+    one, other = (
+        Synthetic(texts=TEXTS, models=translators[:1], out=tmp_path / "x.tsv", writes="target") for _ in range(2)
+    )
+    translator = load_translator(translators[0])
+    first = one.write(translator)
+    next(first)
+    with pytest.raises(InputError, match="another command is writing here"):
+        next(other.write(translator))
+    assert [done for done, *_ in first] == [4, 6]
+    assert [*other.write(translator)] == []
+    assert len(rows(one.out)) == 1 + len(TEXTS)
+    assert not one.part.exists()
+
+
 @pytest.mark.parametrize("last", [".json", ".tsv"])
 def test_interrupted_at_its_end_it_is_continued_too(
     translators: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str

@@ -83,6 +83,8 @@ class TextClassifier(TextModel[Classifier]):
             raise TextError("an empty text", fix="give some words")
         unanswered = [replace(one, label=(*self.spec.labels, "")[0]) for one in examples]
         encoded = self.layout.encode(unanswered)
+        sizes = [own.size for own in encoded]
+        self.spend(sum(sizes), max(sizes, default=0))
         return [
             Labelling(self._labels(one.choices or self.spec.labels, logits), cut_warning(own.read, own.tokens))
             for one, own, logits in zip(unanswered, encoded, self._logits(encoded), strict=True)

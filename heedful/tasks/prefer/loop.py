@@ -28,6 +28,7 @@ from heedful.run.start import read_start
 from heedful.run.task import Task
 from heedful.run.train import train
 from heedful.store import files
+from heedful.store.lock import run_lock
 from heedful.tasks.prefer import PREFER
 from heedful.tasks.prefer.learning import refuse_one_answer
 from heedful.tasks.prefer.recipe import PreferRecipe
@@ -40,7 +41,7 @@ from heedful.tasks.reward.use import RewardModel
 from heedful.tasks.shared.ranking import Ranking, in_terminal
 
 PERSON = "person"
-ROUNDS = "rounds.jsonl"
+ROUNDS, SETTINGS = "rounds.jsonl", "loop.json"
 Follow = Callable[[Iterator[Event]], object]  # consumes the events of a training
 
 
@@ -94,6 +95,15 @@ def loop(plan: Plan, follow: Follow, device: torch.device) -> Iterator[Round]:
     if rule is None and plan.ranker != PERSON:
         what = "a run of reward ranks as it has learnt to, and nothing would be new"
         raise InputError(what, where=plan.ranker, fix="--ranker person, or --ranker module:function")
+    files.need_access(plan.out)
+    if not (plan.out / SETTINGS).is_file():
+        _refuse_early(plan)
+        files.make_folder(plan.out)
+    with run_lock(plan.out):
+        yield from _rounds(plan, rule, follow, device)
+
+
+def _rounds(plan: Plan, rule: Reward | None, follow: Follow, device: torch.device) -> Iterator[Round]:
     begin(plan)
     done = rounds_of(plan.out)
     yield from done
@@ -105,11 +115,8 @@ def loop(plan: Plan, follow: Follow, device: torch.device) -> Iterator[Round]:
 
 def begin(plan: Plan) -> None:
     """Writes the loop's settings, or checks that they are those of the loop in `out`."""
-    files.need_access(plan.out)
-    path = plan.out / "loop.json"
+    path = plan.out / SETTINGS
     if not path.is_file():
-        _refuse_early(plan)
-        files.make_folder(plan.out)
         files.write_json(path, plan.facts())
         return
     old, new = files.read_json(path), plan.facts()

@@ -12,9 +12,10 @@ from heedful.data.batches import by_length
 from heedful.data.documents.words import Span
 from heedful.data.tokenizer import Ids
 from heedful.decode.constrained import Wish, constrained_beam
-from heedful.decode.contract import Hypothesis, SearchOptions
+from heedful.decode.contract import Hypothesis, SearchOptions, with_attention
 from heedful.decode.diverse import diverse_beam
 from heedful.decode.draws import penalties
+from heedful.decode.rows import in_halves
 from heedful.decode.rules import Certain, NoRepeat, Rule
 from heedful.decode.search import beam, greedy, sample
 from heedful.decode.settings import Decoding
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 SEARCH_TOKENS = 8192  # source tokens in a batch, times the beam
 NARROWEST = 5  # the narrowest beam of a search with required words
 SLACK = 4  # tokens that a translation with required words may have beyond them and a quarter more than without
+WISHED = 1 << 14  # tokens in wishes, times the wishes, that take as long as a step of the model
 WORTH = 2048  # source tokens, times the beam, from which several processes pay
 
 Number = int | tuple[int, int]  # of a text, or of a text and a segment of it; for sampling
@@ -41,6 +43,9 @@ class SearchEngine(Protocol):
     @property
     def own(self) -> "Translator | None":
         """The model as heedful has it, which can be looked into; None where only the library has it."""
+
+    def takes(self, limit: int, decoding: Decoding) -> bool:
+        """Whether it searches for so many tokens; or else the model itself does."""
 
     def search(
         self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
@@ -64,6 +69,11 @@ class Searched(NamedTuple):
     wishes: list[list[Wish]] | None = None
     plain: list[int] | None = None  # the lengths of the translations without the wishes
     avoid: tuple[str, ...] = ()
+
+    def part(self, rows: Sequence[int]) -> "Searched":
+        """The same of some of the sources."""
+        listed = {name: getattr(self, name) for name in ("sources", "numbers", "prefix", "wishes", "plain")}
+        return self._replace(**{name: [own[row] for row in rows] for name, own in listed.items() if own is not None})
 
 
 class Translation(NamedTuple):
@@ -196,7 +206,7 @@ def search_texts(
 def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int, device: torch.device) -> list[list[int]]:
     """The numbers of the sources of each batch, of similar length. With several processes, all get equally many batches
     of about equally many tokens."""
-    width = max(decoding.beam, decoding.samples, 1)
+    width = width_of(decoding)
     most = batch_scale(device) * max(256, SEARCH_TOKENS // width)
     groups, tokens = by_length(sources, most), sum(len(source) + 1 for source in sources)
     if processes > 1 and tokens * width >= WORTH:
@@ -207,13 +217,49 @@ def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int, device
     return groups
 
 
+def width_of(decoding: Decoding) -> int:
+    """How many hypotheses of a source there are at a time."""
+    return max(decoding.beam, decoding.samples, 1)
+
+
+def ask_leave(translator: "Translator", batches: Sequence[Searched]) -> None:
+    """Asks the budget before anything is searched for. Where no limit was asked for, translations count as about twice
+    as long as their sources: those that are not are up to the clock. Raises TooMuchError."""
+    if translator.budget is None:
+        return
+    tokens, at_once = 0, 0
+    usual = translator.about.get("decode", {}).get("longest")
+    for batch in batches:
+        decoding, wishes = batch.decoding, batch.wishes or [[] for _ in batch.sources]
+        unlimited = decoding.longest == usual and batch.wishes is None
+        for source, limit, wanted in zip(batch.sources, _limits(translator, batch), wishes, strict=True):
+            most = min(limit, max(2 * len(source) + 12, decoding.shortest)) if unlimited else limit
+            weight, read = width_of(decoding) * weight_of(wanted), with_attention(len(source))
+            tokens += read + round(weight * with_attention(most))
+            at_once = max(at_once, read + round(weight * most))
+    translator.spend(tokens, at_once)
+
+
+def weight_of(wishes: Sequence[Wish]) -> float:
+    """How many times as much a step with these wishes takes: it looks at each of their tokens for each wish."""
+    return 1 + len(wishes) * sum(len(phrase) for wish in wishes for phrase in wish.phrases) / WISHED
+
+
+def search_in_memory(translator: "Translator", batch: Searched) -> list[list[Hypothesis]]:
+    """`search_batch`, in parts if that needs too much memory. Raises TooMuchError where one source does."""
+    return in_halves(lambda rows: search_batch(translator, batch.part(rows)), range(len(batch.sources)))
+
+
 def search_batch(translator: "Translator", batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
     """Searches for one batch. `through` replaces the model. Raises InputError for settings that do not go together."""
     _refuse(translator, batch)
     decoding, limits = batch.decoding, _limits(translator, batch)
-    if translator.engine is not None:
+    if (engine := translator.engine) is not None:
+        left = [row for row, limit in enumerate(limits) if not engine.takes(limit, decoding)]
+        if left and (own := engine.own) is not None:
+            return _search_with_both(translator, own, batch, left)
         whole = [translator.framed(ids) for ids in batch.sources]
-        return translator.engine.search(whole, limits=limits, decoding=decoding, prefix=batch.prefix)
+        return engine.search(whole, limits=limits, decoding=decoding, prefix=batch.prefix)
     model: Any = through or translator.searched  # a Transformer or an RNN: the search knows neither
     device = next(translator.model.parameters()).device
     source, segments = (part.to(device) for part in translator.padded(batch.sources))
@@ -227,6 +273,7 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
         "prefix": batch.prefix,
         "length_penalty": decoding.length_penalty,
         "renormalise": decoding.renormalise,
+        "at_once": translator.at_once,
     }
     asked = (model, source, segments)
     if decoding.samples:
@@ -246,6 +293,17 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
         return [[best] for best in greedy(*asked, **options)]
     first = decoding.finished_first
     return beam(*asked, beam=width, n_best=n_best, early_stopping=early, finished_first=first, **options)
+
+
+def _search_with_both(
+    translator: "Translator", own: "Translator", batch: Searched, left: Sequence[int]
+) -> list[list[Hypothesis]]:
+    """By the model itself for the rows that are `left`, and by the engine for the others."""
+    taken = sorted({*range(len(batch.sources))} - {*left})
+    found = dict(zip(left, search_in_memory(own, batch.part(left)), strict=True))
+    if taken:
+        found |= zip(taken, search_batch(translator, batch.part(taken)), strict=True)
+    return [found[row] for row in range(len(batch.sources))]
 
 
 def refuse_engine(

@@ -42,8 +42,10 @@ from heedful.tasks.translate.searching import (
     Searched,
     SearchEngine,
     Translation,
+    ask_leave,
     groups_of,
     search_batch,
+    search_in_memory,
 )
 from heedful.tasks.translate.training.losses import ends_of, framed_pairs, target_nats
 from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, Wishes, wishes_of
@@ -303,7 +305,9 @@ class Translator(Opened):
             usual = None if plain is None else [plain[i] for i in rows]
             named: list[Number] = [*rows] if numbers is None else [numbers[i] for i in rows]
             batches.append(Searched([ids[i] for i in rows], decoding, named, begin, held, usual, avoid))
-        found = map(partial(search_batch, self), batches) if shared is None or len(batches) < 2 else shared.map(batches)
+        ask_leave(self, batches)
+        search = partial(search_in_memory, self)
+        found = map(search, batches) if shared is None or len(batches) < 2 else shared.map(batches)
         for rows, best in zip(groups, found, strict=True):
             for i, one in zip(rows, best, strict=True):
                 out[i] = one
