@@ -212,6 +212,14 @@ def most_unpacked(packed: int) -> int:
     return max(ALWAYS_UNPACKED, MOST_TIMES * packed)
 
 
+def packed_size(path: Path) -> int:
+    """Returns the size of a file, or what a member takes in its zip file. Raises OSError or InputError."""
+    archive = None if os.path.exists(path) else archive_of(path)
+    if archive is None:
+        return _facts(path).st_size
+    return open_archive(archive).getinfo(path.relative_to(archive).as_posix()).compress_size
+
+
 def open_file(path: Path) -> io.BufferedReader:
     """Opens a file. Raises OSError or InputError as `_facts`."""
     _facts(path)
@@ -219,9 +227,11 @@ def open_file(path: Path) -> io.BufferedReader:
 
 
 def _facts(path: Path) -> os.stat_result:
-    """Returns the size of a file and when it was changed. Raises OSError, or InputError for a device, a pipe or a
-    socket, of which opening may wait and reading may never end."""
+    """Returns the size of a file and when it was changed. Raises OSError, or InputError for a name that is not UTF-8,
+    and for a device, a pipe or a socket, of which opening may wait and reading may never end."""
     facts = path.stat()
+    if sanitise(str(path)) != str(path):
+        raise InputError("a name that is not UTF-8", where=str(path), fix="rename it: a run records its data by name")
     if stat.S_ISFIFO(facts.st_mode):
         raise InputError("a pipe, which can be read only once", where=str(path), fix="write it into a file first")
     if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
@@ -399,12 +409,16 @@ def json_object(value: object, where: str, fix: str) -> dict[str, Any]:
 
 def listed(names: Iterable[object]) -> str:
     """Formats the first eight names, for a message."""
-    return ", ".join(map(repr, islice(names, 8))) or "none"
+    return ", ".join(repr(_short(str(name), 60)) for name in islice(names, 8)) or "none"
 
 
 def first_few(names: Sequence[str], most: int = 3) -> str:
     """Formats the first `most` names for a message, with "..." for the others."""
-    return ", ".join(names[:most]) + ", ..." * (len(names) > most)
+    return ", ".join(_short(name, 200) for name in names[:most]) + ", ..." * (len(names) > most)
+
+
+def _short(name: str, longest: int) -> str:
+    return name if len(name) <= longest else f"{name[:longest]}..."
 
 
 def quoted(text: str) -> str:

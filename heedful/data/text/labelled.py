@@ -24,6 +24,7 @@ ANSWERS = {"label", "score"}  # an example has one of them, or "labels"; with "c
 FASTTEXT = "__label__"
 LONGEST_NAME = 3  # words in the name of a column
 MOST_LABELS, REPEATED = 200, 3  # lines begin with a label if there are at most so many, each repeated so often
+FEW = 100  # training examples: of fewer, labels may come only once
 EXAMPLE = 'write {"text": "...", "label": "..."} on each line'
 
 
@@ -58,7 +59,7 @@ def read_labelled(path: str | Path) -> Labelled:
     - .txt, .tsv: lines that begin with a label and a space: all with `__label__`, or all with one of few words.
 
     Without validation data, a tenth of the training examples is held out, by a hash of their text, except those with
-    labels that no other example has. Raises InputError or MissingError.
+    labels that no other example has. Raises InputError or MissingError, also if most labels come only once.
     """
     answers: dict[Path, AnswerKind] = {}
     labels: dict[str, list[str]] = {}  # of each training file
@@ -77,6 +78,11 @@ def read_labelled(path: str | Path) -> Labelled:
 
     parts = read_parts(path, read, kinds=TABLES, key=lambda one: one.text)
     answer = next(iter(answers.values()))
+    different = len({one.label for one in parts.train})
+    if answer == "label" and len(parts.train) >= FEW and 2 * different > len(parts.train):
+        what = f"{different:,} labels in {counted(len(parts.train), 'example')}: most come only once"
+        fix = "give examples of few labels; pairs of texts are for heed train translate"
+        raise InputError(what, where=str(path), fix=fix)
     if len({*map(tuple, labels.values())}) > 1:
         each = "; ".join(f"{name}: {first_few(own, 6)}" for name, own in labels.items())
         notes.append(f"{path}: the training files have different labels, and all are learnt ({each})")

@@ -323,7 +323,7 @@ def _read(given: str, wanted: WantedColumns, *, tests_alone: bool = False) -> Re
     path, source, target = Path(given), wanted.source, wanted.target
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         around = files_in(path.parent) if path.parent.is_dir() and not path.is_symlink() else []
         if languages := beside(path, around):
             names = chosen(path.parent, languages, source, target, stem=path.name)
