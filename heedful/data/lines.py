@@ -25,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from heedful.errors import HeedError, InputError, MissingError
+from heedful.errors import HeedError, InputError, MissingError, TextError
 
 # How much a packed file may unpack to: so many times its size, and always so many bytes.
 MOST_TIMES, ALWAYS_UNPACKED = 100, 1 << 26
@@ -119,7 +119,7 @@ def text_lines(text: str, path: Path, *, longest: int | None = LONGEST_LINE) -> 
 
 def decoded_line(data: bytes, where: str, number: int | None) -> str:
     """Decodes a line that comes alone, without its end, in the way `read_lines` reads those of a file; `number` None:
-    it is not one of several lines. Raises InputError."""
+    it is not one of several lines. Raises TextError, and InputError where no line can be read, as they are UTF-16."""
     if number in (1, None):
         data = data.removeprefix(codecs.BOM_UTF8)
     at, line = (where, "text") if number is None else (f"{where}:{number}", "line")
@@ -130,12 +130,12 @@ def decoded_line(data: bytes, where: str, number: int | None) -> str:
         text = data.decode()
     except UnicodeDecodeError as error:
         what = f"byte {error.start + 1} of the {line} (0x{data[error.start]:02x}) is not UTF-8"
-        raise InputError(what, where=at, fix=fix) from None
+        raise TextError(what, where=at, fix=fix) from None
     if "\0" in text:
-        raise InputError("a NUL byte, expected text", where=at, fix="give UTF-8 text")
+        raise TextError("a NUL byte, expected text", where=at, fix="give UTF-8 text")
     if number is not None and len(text) > LONGEST_LINE:
         what = f"{len(text):,} characters in one line, at most {LONGEST_LINE:,} are read"
-        raise InputError(what, where=at, fix="put one sentence, or one document, on each line")
+        raise TextError(what, where=at, fix="put one sentence, or one document, on each line")
     return text
 
 
