@@ -1,5 +1,5 @@
-"""Files of data made to do harm: packed a thousand times over, with sizes that lie, devices, names: refused in one line,
-with little memory (X2)."""
+"""Files of data made to do harm: packed a thousand times over, with sizes that lie, devices, names: refused in one
+line, with little memory (X2)."""
 
 import gzip
 import io
@@ -131,7 +131,7 @@ def test_what_is_packed_a_thousand_times_over(kind: str, tmp_path: Path, full: b
     (path := tmp_path / kind).write_bytes(data := packed(kind, (8 if full else 3) * ALWAYS_UNPACKED))
     del data
     tracemalloc.start()
-    with pytest.raises(InputError, match="when unpacked|than there are bytes|damaged in the zip file") as caught:
+    with pytest.raises(InputError, match=r"when unpacked|than there are bytes|damaged in the zip file") as caught:
         read_whole(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -221,7 +221,7 @@ def test_what_is_no_file_is_not_read(
 
 @pytest.mark.parametrize("read", READERS)
 def test_names_that_no_file_has(read: Read, tmp_path: Path, tally: Tally) -> None:
-    other = tmp_path / os.fsdecode(b"p\xff.jsonl")
+    other = tmp_path / os.fsdecode(b"p\xff.tsv" if read is read_sentences else b"p\xff.jsonl")
     other.write_text("x")
     refused(read, other, "a name that is not UTF-8")
     refused(read, tmp_path / "p\0.jsonl", "a NUL byte, which no path has")

@@ -18,8 +18,10 @@ from heedful.errors import InputError
 
 Format = Literal["tmx", "xliff", "po", "xlsx", "parquet"]
 Reader = Callable[[Path, str, str], tuple[Rows, Columns]]
-LOOKED_AT, LOOKED_AT_LINES = 4096, 200  # bytes, and lines
+LOOKED_AT, LOOKED_AT_LINES = 1 << 14, 200  # bytes, and lines
 ROOTS: dict[str, Format] = {"tmx": "tmx", "xliff": "xliff"}  # by the name of the first element
+# The first tag, behind comments, declarations and instructions.
+FIRST_TAG = re.compile(r"[^<]*+(?:(?s:<!--.*?-->|<[?!][^>]*>)[^<]*+)*+<(?:[\w.-]+:)?(\w+)")
 # Text that is not one sentence a line: by the suffix, by the first line, and by a share of the first lines.
 NAMED = {
     **dict.fromkeys((".md", ".markdown", ".rst", ".tex"), "a document with marks"),
@@ -65,7 +67,7 @@ def refuse_other_formats(path: Path, lines: Sequence[str], *, columns: bool = Fa
 
 def first_element(data: bytes) -> str:
     """Returns the name of the first element of XML, in lower case; "" if the data are not XML."""
-    found = re.search(r"<(?:[\w.-]+:)?(\w+)", re.sub(r"<[?!][^>]*>", "", _text(data)))
+    found = FIRST_TAG.match(_text(data))
     return found[1].lower() if found else ""
 
 
