@@ -69,6 +69,15 @@ def sanitise(text: str) -> str:
     return text
 
 
+def composed(text: str) -> str:
+    """Returns the text in Unicode's NFC, in which a letter and its accent are one character where there is one."""
+    return unicodedata.normalize("NFC", text)
+
+
+def is_composed(text: str) -> bool:
+    return unicodedata.is_normalized("NFC", text)
+
+
 def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[str]:
     """Reads the lines of a file in UTF-8, or in the encoding of its byte order mark. LF ends a line (a CR before it is
     removed), or CR in a file without any LF: U+2028 and U+0085 are text. Raises InputError or MissingError."""

@@ -24,7 +24,8 @@ ANSWERS = {"label", "score"}  # an example has one of them, or "labels"; with "c
 FASTTEXT = "__label__"
 LONGEST_NAME = 3  # words in the name of a column
 MOST_LABELS, REPEATED = 200, 3  # lines begin with a label if there are at most so many, each repeated so often
-FEW = 100  # training examples: of fewer, labels may come only once
+MANY = 20  # examples; where most of as many have labels of their own, these are hardly labels
+OF_PAIRS = "pairs of texts, heed train translate learns them"
 EXAMPLE = 'write {"text": "...", "label": "..."} on each line'
 
 
@@ -59,7 +60,7 @@ def read_labelled(path: str | Path) -> Labelled:
     - .txt, .tsv: lines that begin with a label and a space: all with `__label__`, or all with one of few words.
 
     Without validation data, a tenth of the training examples is held out, by a hash of their text, except those with
-    labels that no other example has. Raises InputError or MissingError, also if most labels come only once.
+    labels that no other example has. Raises InputError or MissingError.
     """
     answers: dict[Path, AnswerKind] = {}
     labels: dict[str, list[str]] = {}  # of each training file
@@ -78,17 +79,18 @@ def read_labelled(path: str | Path) -> Labelled:
 
     parts = read_parts(path, read, kinds=TABLES, key=lambda one: one.text)
     answer = next(iter(answers.values()))
-    different = len({one.label for one in parts.train})
-    if answer == "label" and len(parts.train) >= FEW and 2 * different > len(parts.train):
-        what = f"{different:,} labels in {counted(len(parts.train), 'example')}: most come only once"
-        fix = "give examples of few labels; pairs of texts are for heed train translate"
-        raise InputError(what, where=str(path), fix=fix)
     if len({*map(tuple, labels.values())}) > 1:
         each = "; ".join(f"{name}: {first_few(own, 6)}" for name, own in labels.items())
         notes.append(f"{path}: the training files have different labels, and all are learnt ({each})")
     notes.extend(parts.notes)
     given = Path(path).is_dir() and any(part_of(file) == "valid" for file in parts.files)
     train, valid = (parts.train, parts.valid) if given else _with_all_labels(parts.train, parts.valid)
+    different = len({one.label for one in (*train, *valid)}) if answer == "label" else 0
+    if len(train) >= MANY and different > len(train) / 2:
+        what = f"{different:,} different labels of {len(train) + len(valid):,} examples"
+        if {one.label for one in valid}.isdisjoint(one.label for one in train):
+            raise InputError(f"{what}, none of which can be measured", where=str(path), fix=f"if these are {OF_PAIRS}")
+        notes.append(f"{path}: {what}: most cannot be learnt; if these are {OF_PAIRS}")
     if back := len(parts.valid) - len(valid):
         notes.append(f"{path}: {back:,} of them are learnt after all: nothing else has their labels")
     return Labelled(train, valid, parts.tests, parts.name, parts.files, tuple(notes), answer=answer)

@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from heedful.core.seeds import random_stream
+from heedful.data.lines import composed
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Ids
 from heedful.metrics.texts import chrf_of_each
@@ -106,8 +107,8 @@ def found_in(words: Sequence[str], references: Sequence[str]) -> list[bool]:
     around a word is ignored."""
     told = []
     for reference in references:
-        left, own = Counter(map(_bare, _words(reference))), []
-        for word in map(_bare, words):
+        left, own = Counter(map(_bare, _words(composed(reference)))), []
+        for word in map(_bare, map(composed, words)):
             own.append(left[word] > 0)
             left[word] -= 1
         told.append(own)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import compress, islice
 from pathlib import Path
@@ -9,8 +10,9 @@ from textwrap import shorten
 from typing import Any, ClassVar
 
 from heedful.apply.inference import for_inference
+from heedful.data.lines import is_composed
 from heedful.data.parts import some_of, spread
-from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_synthetic
+from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_languages, with_synthetic
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
 from heedful.data.text.pairs import Pairs, told_apart
@@ -35,8 +37,11 @@ from heedful.tasks.translate.capitals import capitals_facts
 from heedful.tasks.translate.confidence import FILE, Calibration, write_calibration
 from heedful.tasks.translate.languages import (
     TAGS,
+    another_direction,
     arounds_of,
     directed_start,
+    languages_of_begun,
+    languages_of_start,
     tag_token,
     tagged,
     tags_of,
@@ -91,6 +96,9 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.around = self.framing.around
         self.ends = ends_of(self.target, self.around, where=recipe.start_from)
         texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
+        apart = sum(not (is_composed(one) and is_composed(other)) for one, other in zip(*texts, strict=True))
+        if apart and self.source.composes:
+            self.notes.append(f"{counted(apart, 'pair')} with accents apart from letters: composed (Unicode's NFC)")
         sources, beyond = cut_at(self.source.encode(texts[0]), self.framing.longest_source)
         kinds = self._kinds(parts)
         encoded = self.framing.framed(zip(sources, self.target.encode(texts[1]), strict=True), kinds)
@@ -162,18 +170,25 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         if not recipe.data.path:
             return None, []
         read_start(recipe, begun, *cls.starts)  # what is no model to begin with is refused before the pairs are read
-        corpus = cls.read_pairs(recipe)
+        corpus = cls.read_pairs(recipe, begun)
         return corpus, [*corpus.taken, *_direction(recipe, corpus)]
 
     def read(self) -> Corpus:
-        return self.read_pairs(self.recipe)
+        return self.read_pairs(self.recipe, self.begun)
 
     @classmethod
-    def read_pairs(cls, recipe: TranslateRecipe) -> Corpus:
+    def read_pairs(cls, recipe: TranslateRecipe, begun: Path | None) -> Corpus:
+        """The pairs, and the languages of translations: those of the run that is continued, or else as the data names
+        them, or as the texts are in."""
         data = recipe.data
-        return read_parallel(
+        corpus = read_parallel(
             data.path, source=data.source, target=data.target, tag=data.tag, valid=data.valid, test=data.test
         )
+        if data.scores != "bleu":
+            return corpus
+        if (known := languages_of_begun(begun)) and not corpus.directions:
+            return replace(corpus, source=known[0], target=known[1])
+        return with_languages(corpus, languages_of_start(recipe.start_from))
 
     def _variants(self, texts: Sequence[tuple[str, str]], kinds: Sequence[Kind]) -> Variants | None:
         """Makes other forms of the pairs in each epoch; None where the recipe asks for none."""
@@ -380,7 +395,9 @@ def _direction(recipe: TranslateRecipe, corpus: Corpus) -> list[str]:
     purpose = recipe.PURPOSE.format(source=corpus.source, target=corpus.target).removesuffix(".")
     other_way = f" (the other way: {corpus.other_way})" if corpus.other_way else ""
     first = (shorten(side[0], 60, placeholder=" ...") for side in (corpus.train.source, corpus.train.target))
-    return [f"{purpose[0].lower()}{purpose[1:]}{other_way}", f"the first pair: {' -> '.join(first)}"]
+    told = f"{purpose[0].lower()}{purpose[1:]}{other_way}"
+    tuned = "" if corpus.directions else another_direction(recipe.start_from, corpus.source, corpus.target)
+    return [told, *([tuned] if tuned else []), f"the first pair: {' -> '.join(first)}"]
 
 
 def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus, tags: Sequence[str]) -> tuple[Tokenizer, Tokenizer]:
