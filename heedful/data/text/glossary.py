@@ -21,7 +21,7 @@ from heedful.data.documents.words import MARKS
 from heedful.data.lines import composed, read_beginning, read_bytes
 from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET
-from heedful.data.text.formats import first_element
+from heedful.data.text.formats import LOOKED_AT, first_element
 from heedful.data.text.formats.tbx import ROOTS, read_tbx
 from heedful.data.text.headers import meaning
 from heedful.data.text.rows import read_rows
@@ -29,7 +29,6 @@ from heedful.data.text.term_tables import FIX, table_of, table_terms
 from heedful.errors import InputError, counted
 
 OR = "|"  # separates the forms of a target
-LOOKED_AT = 4096  # bytes
 ENDING = 4  # letters that inflection may add or remove
 WORD = re.compile(rf"\w[\w{MARKS}]*")
 BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # allowed between the words of a term
