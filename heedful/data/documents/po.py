@@ -35,7 +35,8 @@ class Entry:
 def po_document(data: bytes, where: str, target: str) -> Document:
     text, encode = decoded(data, where, says=CHARSET)
     metadata = catalogue_of(text, where).metadata
-    language, singular = metadata.get("Language", ""), f"msgstr[{plural_forms(metadata, where).singular}]"
+    language = metadata.get("Language", "")
+    singular = f"msgstr[{plural_forms({**metadata, 'Language': language or target}, where).singular}]"
     for number, line in enumerate(lines_of(text), 1):
         if not LINE.fullmatch(line):
             what = "neither a comment nor a quoted string"
