@@ -28,13 +28,17 @@ NAMED = {
     **dict.fromkeys((".yaml", ".yml", ".toml", ".ini", ".properties", ".strings"), "keys and their values"),
 }
 BEGINS = {"subtitles": r"WEBVTT|\[Script Info\]", "a page, or XML": r"<(?:\?xml|!doctype|html)\b"}
+TIME = r"(?:\d{4}[-/]\d\d[-/]\d\d[T ]|[A-Z][a-z]{2} +\d{1,2} )?\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
+CUE = r"(?:\d+:)?\d{1,2}:\d\d[.,]\d{1,3}(?: *-->|,\d)|\[\d+:\d\d[.:]\d\d\]|\{\d+\}\{\d+\}|Dialogue: "
 LINES = (
-    (0.2, "subtitles", r"(?:\d+:)?\d{1,2}:\d\d[.,]\d{1,3} *-->|\{\d+\}\{\d+\}|Dialogue: "),
+    (0.2, "subtitles", CUE),
     (0.5, "a page, or XML", r"<[A-Za-z/!?][^\t]*>$"),
-    (0.5, "JSON", r"[]{}[],?$|\{[^\t]*\},?$|\"[^\t\"]*\" *:"),
-    (0.5, "a log", r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\t]*$"),
+    (0.5, "JSON", r"[]{}[],?$|\{[^\t]*\},?$|\"[^\t\"]*\" *:|\"[^\t]*\",$"),
+    (0.5, "a log", rf"\W*(?:{TIME}|(?:DEBUG|INFO|WARN(?:ING)?|ERROR)\b)[^\t]*$"),
+    (0.5, "a program's output", r"[^\s:]+\.\w+:\d+:|[STHDP]-\d+\t"),  # of compilers and of fairseq
+    (0.5, "columns with ||| between them", r"[^\t]*?\|\|\|"),
 )
-COLUMNS = ((0.5, "a table", r"[^\t]*\t"), (0.5, "columns with ||| between them", r".*?\|\|\|"))
+TABLE = (0.5, "a table", r"[^\t]*\t")
 
 
 def format_of(path: Path) -> Format | None:
@@ -58,7 +62,7 @@ def refuse_other_formats(path: Path, lines: Sequence[str], *, columns: bool = Fa
     first = [line.strip() for line in islice(filter(str.strip, lines), LOOKED_AT_LINES)]
     found = NAMED.get(kind_of(path), "")
     found = found or next((name for name, begin in BEGINS.items() if re.match(begin, first[0], re.IGNORECASE)), "")
-    for share, name, pattern in (*LINES, *(COLUMNS if columns else ())):
+    for share, name, pattern in (*LINES, TABLE) if columns else LINES:
         found = found or (name if sum(bool(re.match(pattern, line)) for line in first) > share * len(first) else "")
     if found:
         fix = "give the sentences alone, one on each line; or a table: a text, a TAB and its translation on each line"
