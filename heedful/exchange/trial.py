@@ -94,7 +94,7 @@ def main() -> None:
     except BaseException as error:  # also the library's PanicException, which is no Exception
         told = " ".join(str(error).split())[:200] or type(error).__name__
         told = "one of its patterns takes too much time" if "retry-limit" in told else told
-    print(json.dumps(told))
+    sys.stdout.write(json.dumps(told))
 
 
 def _limit_time(seconds: int) -> None:

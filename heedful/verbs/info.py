@@ -13,7 +13,8 @@ from heedful.models import class_of_config
 from heedful.models.counts import PARAMETERS, VOCABULARY
 from heedful.models.presets import TRANSLATORS
 from heedful.run.folder import read_saved
-from heedful.store.files import is_folder, need_folder, read_json, write_bytes
+from heedful.store import files
+from heedful.store.files import is_folder, need_folder, read_json
 from heedful.store.lock import run_lock
 from heedful.store.model import replace_small
 from heedful.tasks import TASKS, trained
@@ -49,7 +50,7 @@ def name_languages(folder: Path, settings: Sequence[str]) -> None:
     MissingError or StorageError; no file is changed then."""
     row = row_of_run(folder)
     about = read_json(folder / "task.json")
-    known = row.languages and row.languages()(about)
+    known = row.languages()(about) if row.languages else None
     if row.renamed is None or known is None:
         raise InputError("not a translator, which has languages", where=str(folder), fix="leave out --set")
     if row.directions and row.directions()(about):
@@ -71,7 +72,7 @@ def name_languages(folder: Path, settings: Sequence[str]) -> None:
             if file == "task.json":
                 replace_small(folder, file, data)
             else:
-                write_bytes(folder / file, data)
+                files.write_bytes(folder / file, data)
 
 
 def describe_run(folder: Path) -> dict[str, Any]:

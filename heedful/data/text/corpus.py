@@ -157,11 +157,13 @@ def with_languages(corpus: Corpus, like: tuple[str, str] | None = None) -> Corpu
     sides = ((corpus.source, corpus.train.source), (corpus.target, corpus.train.target))
     if corpus.directions or not {meaning(name) for name, _ in sides} & {*SIDES}:
         return corpus
-    found = [common_language(texts) if meaning(name) in SIDES else name for name, texts in sides]
+    found: list[str | None] = [common_language(texts) if meaning(name) in SIDES else name for name, texts in sides]
     how = "as the texts are in these"
     if like and None in found:
         others = [another(expected(*side), meaning(name)) for side, name in zip(sides, like, strict=True)]
-        found, how = (found, how) if any(others) else ([*like], "taken as the model's")
+        if not any(others):
+            found = [*like]
+            how = "taken as the model's"
     source, target = found
     if source is None or target is None or meaning(source) == meaning(target):
         told = (

@@ -17,8 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from heedful.data.documents.words import MARKS
-from heedful.data.lines import composed, read_beginning, read_bytes
+from heedful.data.lines import COMBINING, composed, read_beginning, read_bytes
 from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.formats import LOOKED_AT, first_element
@@ -30,7 +29,7 @@ from heedful.errors import InputError, counted
 
 OR = "|"  # separates the forms of a target
 ENDING = 4  # letters that inflection may add or remove
-WORD = re.compile(rf"\w[\w{MARKS}]*")
+WORD = re.compile(rf"\w[\w{COMBINING}]*")
 BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # allowed between the words of a term
 STEMMERS = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",

@@ -409,9 +409,9 @@ def _turned(layout: Layout, wanted: WantedColumns) -> Layout:
     first = read_pairs(*every[0])
     rows = [[*row] for row in zip(first.source[:LOOKED_INTO], first.target[:LOOKED_INTO], strict=True)]
     turn = -1 if columns_by_language(rows, *wanted.names) else 1
-    parts = ([files[::turn] for files in own] for own in (layout.train, layout.valid))
+    train, valid = ([files[::turn] for files in own] for own in (layout.train, layout.valid))
     tests = {name: files[::turn] for name, files in layout.tests.items()}
-    return Layout(*parts, tests, wanted.names, layout.notes)
+    return Layout(train, valid, tests, wanted.names, layout.notes)
 
 
 def _read_one(files: Files, names: tuple[str, str] | None, wanted: WantedColumns) -> tuple[Pairs, Columns]:

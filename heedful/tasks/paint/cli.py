@@ -56,7 +56,7 @@ def paint(
         for name in pictures or ():
             keep_picture(name, out)
     ending = f"-{samples}.png"
-    places = [out] * len(names) if whole else list(map(OutputFiles(names, out, folder=True, ending=ending), names))
+    outputs = [out] * len(names) if whole else list(map(OutputFiles(names, out, folder=True, ending=ending), names))
     painter = Painter.load(run, device=chosen_device(device))
     begun = painter.begin(pictures, keep=keep) if pictures else None
     made = painter.paint(
@@ -64,7 +64,7 @@ def paint(
     )
     if whole:
         write_png(out, contact_sheet(made.flatten(0, 1), columns=samples if pictures else 4))
-    for name, file, own in zip(names, places, made, strict=True):
+    for name, file, own in zip(names, outputs, made, strict=True):
         for number, picture in enumerate(own, 1):
             place = file if whole else file.with_stem(f"{file.stem}-{number}")
             if not whole:

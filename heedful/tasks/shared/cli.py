@@ -173,7 +173,7 @@ class OutputFiles:
     def __init__(
         self, pictures: Sequence[str] | None, out: Path | None, *, folder: bool = False, ending: str = ".png"
     ) -> None:
-        self.out, self.ending, self.places = out, ending, dict[str, Path]()
+        self.out, self.ending, self.files = out, ending, dict[str, Path]()
         self.folder = out is not None and (folder or os.path.isdir(out) or pictures is None or len(pictures) > 1)
         if out is None:
             return
@@ -190,17 +190,17 @@ class OutputFiles:
     def __call__(self, file: str) -> Path:
         """Raises InputError where a picture would be overwritten, and for a second picture of the same name;
         StorageError where nothing can be written."""
-        return self.places[file] if self.known else self._take(file)
+        return self.files[file] if self.known else self._take(file)
 
     def _take(self, file: str) -> Path:
         assert self.out is not None
         place = self.out / f"{Path(file).stem}.png" if self.folder else self.out
         keep_picture(file, place)
-        if self.folder and place in self.places.values():
+        if self.folder and place in self.files.values():
             raise InputError("two pictures of one name", where=file, fix="do them one by one")
         longest = place.with_name(f"{place.stem}{self.ending}") if self.folder else place
         files.need_output(longest, makes_folder=self.folder)
-        self.places[file] = place
+        self.files[file] = place
         return place
 
 

@@ -135,8 +135,9 @@ def _mapped(found: Sequence[Judged], noised: Sequence[Judged]) -> Sigmoid:
     odds, came = _columns(found)
     slope, sentence, intercept = _fitted(*_columns([*found, *noised])).tolist()
     error, before = calibration_error(torch.cat(chances), right), calibration_error(odds[:, 0].sigmoid(), came)
-    counted = {"error": error, "uncalibrated_error": before, "count": len(odds)}
-    return Sigmoid(slope=slope, sentence=sentence, intercept=intercept, **counted)
+    return Sigmoid(
+        slope=slope, intercept=intercept, error=error, uncalibrated_error=before, count=len(odds), sentence=sentence
+    )
 
 
 def _columns(found: Sequence[Judged]) -> tuple[Float[Tensor, "N 3"], Bool[Tensor, "N"]]:

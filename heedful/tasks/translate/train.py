@@ -170,25 +170,18 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         if not recipe.data.path:
             return None, []
         read_start(recipe, begun, *cls.starts)  # what is no model to begin with is refused before the pairs are read
-        corpus = cls.read_pairs(recipe, begun)
+        corpus = _with_languages(cls.read_pairs(recipe), recipe, begun)
         return corpus, [*corpus.taken, *_direction(recipe, corpus)]
 
     def read(self) -> Corpus:
-        return self.read_pairs(self.recipe, self.begun)
+        return _with_languages(self.read_pairs(self.recipe), self.recipe, self.begun)
 
     @classmethod
-    def read_pairs(cls, recipe: TranslateRecipe, begun: Path | None) -> Corpus:
-        """The pairs, and the languages of translations: those of the run that is continued, or else as the data names
-        them, or as the texts are in."""
+    def read_pairs(cls, recipe: TranslateRecipe) -> Corpus:
         data = recipe.data
-        corpus = read_parallel(
+        return read_parallel(
             data.path, source=data.source, target=data.target, tag=data.tag, valid=data.valid, test=data.test
         )
-        if data.scores != "bleu":
-            return corpus
-        if (known := languages_of_begun(begun)) and not corpus.directions:
-            return replace(corpus, source=known[0], target=known[1])
-        return with_languages(corpus, languages_of_start(recipe.start_from))
 
     def _variants(self, texts: Sequence[tuple[str, str]], kinds: Sequence[Kind]) -> Variants | None:
         """Makes other forms of the pairs in each epoch; None where the recipe asks for none."""
@@ -388,6 +381,16 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             whole = framed_pairs(zip(*sides, strict=True), self.around)
             room = positions - bool(self.around.get(TAGS))
             check_lengths([ids for pair in whole for ids in pair], room, where=pairs.name)
+
+
+def _with_languages(corpus: Corpus, recipe: TranslateRecipe, begun: Path | None) -> Corpus:
+    """The pairs of translations with the languages of the run that is continued, or else as the data names them, or as
+    the texts are in."""
+    if recipe.data.scores != "bleu":
+        return corpus
+    if (known := languages_of_begun(begun)) and not corpus.directions:
+        return replace(corpus, source=known[0], target=known[1])
+    return with_languages(corpus, languages_of_start(recipe.start_from))
 
 
 def _direction(recipe: TranslateRecipe, corpus: Corpus) -> list[str]:

@@ -20,7 +20,7 @@ CHECKS: dict[str, Check] = {
     "mojibake": Check("text that was decoded wrongly", "export it again as UTF-8", True),
     "control": Check("control characters, or characters that were lost", "export it again as UTF-8", True),
     "invisible": Check(
-        "signs that nobody sees (U+FEFF, U+200B, soft hyphens)", "a model reads them: delete them", False
+        "signs that cannot be seen (U+FEFF, U+200B, soft hyphens)", "a model reads them: delete them", False
     ),
     "decomposed": Check("accents apart from their letters", "heed composes them (NFC); other programs may not", False),
     "printed_forms": Check(

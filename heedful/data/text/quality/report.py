@@ -203,7 +203,7 @@ def _looked_at(
 
 
 def _odd(pairs: Pairs, kinds: Collection[Kind], numbers: Sequence[int]) -> set[int]:
-    """The places of the pairs with odd characters, letters of another script than is expected, or texts that are not
+    """The indices of the pairs with odd characters, letters of another script than is expected, or texts that are not
     composed."""
     found = set[int]()
     for side, each in enumerate((pairs.source, pairs.target)):

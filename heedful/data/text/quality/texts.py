@@ -81,7 +81,7 @@ def placeholders(text: str) -> list[str]:
 
 
 def invisible(text: str) -> list[str]:
-    """The signs that nobody sees, by their numbers: "U+FEFF"."""
+    """The signs that cannot be seen, by their numbers: "U+FEFF"."""
     return [] if text.isascii() else [f"U+{ord(sign):04X}" for sign in INVISIBLE.findall(text)]
 
 
