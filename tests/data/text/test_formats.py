@@ -54,6 +54,15 @@ def test_what_is_inside_says_what_it_is(tmp_path: Path, kind: str, name: str):
     assert all_pairs(read_parallel(packed, source=None if kind != "po" else "en")) == dict(MANY)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("kind", ["tmx", "xlf"])
+def test_what_comes_before_the_first_tag_says_nothing(tmp_path: Path, kind: str, encoding: str):
+    text = written.WRITERS[kind](MANY).decode().partition("?>")[2]
+    begin = f'<?xml version="1.0" encoding="{encoding}"?><!-- <a> > {"long " * 1000}--><?b c?><!-- <d> -->\n'
+    (tmp_path / "memory.txt").write_bytes(f"{begin}{text}".encode(encoding))
+    assert all_pairs(read_parallel(tmp_path / "memory.txt")) == dict(MANY)
+
+
 def test_a_zip_file_of_memories(tmp_path: Path):
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         archive.writestr("a.tmx", written.tmx(MANY[:15]))
