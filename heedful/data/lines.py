@@ -193,7 +193,7 @@ def read_beginning(path: Path, most: int) -> bytes:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
+def _opened(path: Path) -> Iterator[tuple[IO[bytes] | gzip.GzipFile, int | None]]:
     """Opens a file, or a member of a zip file, unpacked if it is gzipped, and yields it with the most bytes that it may
     unpack to; None if it is not packed."""
     archive = None if os.path.exists(path) else archive_of(path)

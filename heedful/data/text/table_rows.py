@@ -43,7 +43,7 @@ def table_rows(
     cells = iter(cells)
     number, first = next((row for row in cells if row[1]), (1, []))
     if not named and (told := language_columns(first)):
-        cells = _without_fuzzy(first, cells, fuzzy := [])
+        cells = _without_fuzzy(first, cells, fuzzy := list[int]())
         taken = Columns(told.source, told.target, source, target, True, described, fuzzy=fuzzy)
         return _told_rows(path, cells, first, told, chosen_direction(source, target, each)), taken
     ahead = [*islice(cells, LOOKED_INTO)]
@@ -64,7 +64,7 @@ def table_rows(
     which = f"columns {names[taken.left]!r} and {names[taken.right]!r} of its header" if taken.header else which
     taken = taken._replace(layout=f"{described}, {which}")
     if taken.header:
-        wide = _under(first, path, _without_fuzzy(names, rows, fuzzy := []))
+        wide = _under(first, path, _without_fuzzy(names, rows, fuzzy := list[int]()))
         taken = taken._replace(fuzzy=fuzzy)
     elif rule in (_by_number, _by_language):
         wide = as_wide_as_first(path, rows, len(first), max(taken.left, taken.right) + 1, between)
