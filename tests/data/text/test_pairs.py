@@ -356,10 +356,10 @@ def test_a_missing_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
 def test_no_permission_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, {"p.tsv": GOOD}) / "p.tsv"
 
-    def refuse(self: Path) -> bytes:
+    def refuse(self: Path, mode: str) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)  # a superuser may read everything
+    monkeypatch.setattr(Path, "open", refuse)  # a superuser may read everything
     with pytest.raises(InputError, match=r"p\.tsv: no permission to read it$") as caught:
         read_parallel(path)
     assert caught.value.fix == "chmod u+r p.tsv"
