@@ -72,8 +72,13 @@ class Searched(NamedTuple):
 
     def part(self, rows: Sequence[int]) -> "Searched":
         """The same of some of the sources."""
-        listed = {name: getattr(self, name) for name in ("sources", "numbers", "prefix", "wishes", "plain")}
-        return self._replace(**{name: [own[row] for row in rows] for name, own in listed.items() if own is not None})
+        return self._replace(
+            sources=[self.sources[row] for row in rows],
+            numbers=[self.numbers[row] for row in rows],
+            prefix=None if self.prefix is None else [self.prefix[row] for row in rows],
+            wishes=None if self.wishes is None else [self.wishes[row] for row in rows],
+            plain=None if self.plain is None else [self.plain[row] for row in rows],
+        )
 
 
 class Translation(NamedTuple):
