@@ -1,5 +1,6 @@
 """What a training needs of a task: a job."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ class Measurement:
 
     loss: float
     scores: dict[str, float]
-    rank: float  # the model with the largest is the best
+    rank: float  # the model with the largest is the best; among those up to `Job.floor`, that with the smallest loss
     sample: str | bytes
 
 
@@ -139,6 +140,11 @@ class Job(ABC, Generic[R, C, M]):
         None where that is not informative."""
         return None
 
+    def floor(self) -> float:
+        """The rank on `valid` that a model may reach by luck, without a look at the input. Up to here ranks do not tell
+        models apart, and the loss decides which is the best."""
+        return -math.inf
+
     def tokenizers(self) -> dict[str, bytes]:
         """The tokenizers' files, by name."""
         return {} if self.tokenizer is None else tokenizer_files(self.tokenizer, self.tokenizer)
@@ -212,9 +218,14 @@ class Job(ABC, Generic[R, C, M]):
     def tests(self) -> Iterator[tuple[str, Any]]:
         yield from self.corpus.scored().items()
 
-    def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
-        """README.md of `folder`."""
+    def card(
+        self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float, *, by_loss: bool = False
+    ) -> str:
+        """README.md of `folder`. `by_loss`: the best model was chosen by its loss, as no score was above luck."""
         told = self.tells(folder, scores, best)
+        if by_loss:
+            what = "whose validation loss is the lowest, as no score there was better than luck"
+            told = replace(told, kept=f"step {best['step']:,}, {what} (loss {best['valid_loss']:.4f})")
         if "averaged" in best:
             told = replace(
                 told, kept=f"the mean of the last {counted(best['averaged'], 'checkpoint')} up to {told.kept}"

@@ -7,6 +7,7 @@ ten times.
 """
 
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -37,6 +38,11 @@ class Validation:
     def __init__(self, job: Job[Any, Any, Any], out: Path, log: Log, signals: Signals) -> None:
         self.job, self.out, self.log, self.signals = job, out, log, signals
 
+    @cached_property
+    def floor(self) -> float:
+        """That of the job, with the share of the validation data that is measured on."""
+        return self.job.floor()
+
     def choose_share(self, state: TrainState, progress: Progress, minutes: float) -> None:
         """Chooses the share of the validation data that a training of so many minutes can afford to measure on; a run
         that is continued keeps its share."""
@@ -56,17 +62,17 @@ class Validation:
     def measure(self, state: TrainState, progress: Progress) -> Measured:
         """Measures the average of the weights, and saves it if it is the best so far."""
         found = self._measured(state.average.model, state, progress)
-        better = progress.best is None or found.rank > progress.best
-        nothing = found.rank == progress.best == 0  # BLEU at first: two models with a score of 0 cannot be ranked
-        progress.worse = 0 if better or nothing else progress.worse + 1
-        return self._recorded(found, state.average.model, state, progress, best=better or found.rank == progress.best)
+        better = progress.exceeded_by(found.rank, found.loss, self.floor)
+        progress.worse = 0 if better else progress.worse + 1
+        as_good = found.rank == progress.best and found.loss <= progress.best_loss
+        return self._recorded(found, state.average.model, state, progress, best=better or as_good)
 
     def measure_mean(self, state: TrainState, progress: Progress, last: int, every: int | None) -> tuple[Measured, int]:
         """Measures the mean of the last `last` planned checkpoints, and saves it if it is better than any model before.
         Also returns their number."""
         model, count = mean_of_last(self.out, state, last, every)
         found = self._measured(model, state, progress)
-        best = progress.best is None or found.rank > progress.best
+        best = progress.exceeded_by(found.rank, found.loss, self.floor)
         return self._recorded(found, model, state, progress, best=best, averaged=count), count
 
     def _measured(self, model: nn.Module, state: TrainState, progress: Progress) -> Measurement:
@@ -94,7 +100,8 @@ class Validation:
         """Logs a measurement, and saves the model if it is the best."""
         self.log.measured(state.step, found, averaged=averaged)
         if best:
-            progress.best, progress.best_step, progress.best_averaged = found.rank, state.step, averaged > 0
+            progress.best, progress.best_loss = found.rank, found.loss
+            progress.best_step, progress.best_averaged = state.step, averaged > 0
             self.job.write(self.out, model)
         return Measured(state.step, found.loss, found.scores, best, found.sample)
 

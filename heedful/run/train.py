@@ -147,7 +147,7 @@ class _Run:
             yield self._save()
         if self.ranks.first:
             with self.signals.giving_up():
-                finished, loss = _finish(self.job, self.out, state, self.progress, self.device)
+                finished, loss = _finish(self.job, self.out, state, self.progress, self.validation.floor, self.device)
             yield from self._too_short(loss)
             yield from map(Note, self.job.doubts(finished.scores))
             yield finished
@@ -355,11 +355,12 @@ class _Run:
             averaged = self.progress.averaged == self.state.step
             forget_after(self.out, self.state.step, measured=not self.progress.due, averaged=averaged)
             if self.progress.best_step:
-                best_row(self.out, self.progress)  # raises now where it is missing: it is needed at the end
+                # Older checkpoints lack this loss; and a missing row is reported now, not at the end.
+                self.progress.best_loss = best_row(self.out, self.progress)["valid_loss"]
 
 
 def _finish(
-    job: Job[Any, Any, Any], out: Path, state: TrainState, progress: Progress, device: torch.device
+    job: Job[Any, Any, Any], out: Path, state: TrainState, progress: Progress, floor: float, device: torch.device
 ) -> tuple[Finished, float]:
     """Scores the best model on the test sets, and writes plots, scores and the model card. Returns the scores, and the
     best model's validation loss."""
@@ -370,5 +371,6 @@ def _finish(
     files.write_bytes(out / "plots" / "training.png", to_bytes(figure, "png"))
     files.write_json(out / "scores.json", asdict(finished))
     best = best_row(out, progress)
-    files.write_text(out / "README.md", job.card(out, finished.scores, best, finished.minutes))
+    by_loss = progress.best is not None and progress.best <= floor
+    files.write_text(out / "README.md", job.card(out, finished.scores, best, finished.minutes, by_loss=by_loss))
     return finished, best["valid_loss"]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import random
 import re
 import shutil
@@ -13,14 +14,17 @@ import torch
 from PIL import Image
 
 import heedful
+from cases import CASES, recipe_of
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.look.draw import curves, to_bytes
+from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS
 from heedful.run.events import Checkpointed, Finished, Measured, Note, Trained
 from heedful.run.job import Measurement
 from heedful.run.recipe import override, to_yaml
 from heedful.store import files
+from heedful.tasks import TASKS
 from heedful.tasks.recipes import build, saved_recipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.check import check
@@ -176,12 +180,50 @@ def test_patience_ends_a_training_that_gets_no_better_and_that_is_remembered(tmp
     assert run("broken", 3) == ([5, 6], told)
 
 
-def test_patience_waits_for_a_measure_that_is_above_nothing(tmp_path, corpus, monkeypatch):
-    """BLEU is 0 at first, as spans are of a tagger, and the loss falls."""
-    ranks = iter([0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0])
-    monkeypatch.setattr(TranslateJob, "measure", lambda job, model: Measurement(1.0, {"bleu": 0.0}, next(ranks), ""))
-    events = train(made_recipe(steps=9, eval_every=1, patience=2), tmp_path / "run", corpus=corpus)
-    assert [event.step for event in events if isinstance(event, Measured)] == [1, 2, 3, 4, 5, 6, 7]
+# BLEU and loss of each step: below 1 BLEU is luck, and the loss decides; then BLEU does.
+BY_LUCK = [(0.3, 6.0), (0.7, 5.0), (0.0, 4.0), (0.4, 3.0), (0.9, 3.5), (0.8, 3.0)]
+ABOVE = [*BY_LUCK[:5], (1.5, 3.4), (2.0, 3.6), (1.9, 2.0), (0.9, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("course", "bests", "kept"),
+    [
+        (BY_LUCK, [1, 2, 3, 4], "step 4, whose validation loss is the lowest, as no score there was better than luck"),
+        (ABOVE, [1, 2, 3, 4, 6, 7], "step 7, the best on the validation pairs (BLEU 2.0"),
+    ],
+)
+def test_where_a_score_is_luck_the_loss_decides(tmp_path, corpus, monkeypatch, course, bests, kept):
+    """Which model is kept, when patience ends, and what is said of it; in one go, or in calls of one step."""
+
+    def measured(name, until):
+        steps = iter(course[until - 1 :] if until <= len(course) else course)
+        monkeypatch.setattr(
+            TranslateJob,
+            "measure",
+            lambda job, model: (lambda bleu, loss: Measurement(loss, {"bleu": bleu}, bleu, ""))(*next(steps)),
+        )
+        recipe = made_recipe(steps=min(until, 20), eval_every=1, save_every=1, patience=2)
+        return [event for event in train(recipe, tmp_path / name, corpus=corpus) if isinstance(event, Measured)]
+
+    whole = measured("whole", 20)
+    apart = [event for until in range(1, len(course) + 1) for event in measured("apart", until)]
+    for name, events in (("whole", whole), ("apart", apart)):
+        assert [event.step for event in events] == [*range(1, len(course) + 1)]
+        assert [event.step for event in events if event.best] == bests
+        assert kept in (tmp_path / name / "README.md").read_text()
+    assert measured("whole", 20) == []  # patience is used up, which is remembered
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_score_has_a_floor(name):
+    """A task that ranks models by a score says up to where that is luck: above no right answer at all."""
+    case = CASES[name]
+    job = TASKS[case.task].job()(recipe_of(case, case.model, {"eval_sentences": 3}), case.corpus)
+    found = job.measure(make_model(job.config))
+    if found.rank == -found.loss:
+        assert job.floor() == -math.inf
+    else:
+        assert 0 < job.floor() < math.inf
 
 
 def test_what_is_measured_after_the_last_checkpoint_is_remembered(tmp_path, corpus, monkeypatch):

@@ -348,6 +348,9 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def chance(self) -> float:
         return entropy(token for _, target in self.pairs for token in target)
 
+    def floor(self) -> float:
+        return self.metric.by_luck(self.valid.references)
+
     def measure(self, model: TranslationModel) -> Measurement:
         """The loss with teacher forcing, the scores of greedy translations, and a sample of these."""
         translator = Translator(model, self.source, self.target, self.spec())
