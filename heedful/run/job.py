@@ -60,6 +60,7 @@ class Job(ABC, Generic[R, C, M]):
     tokenizer: Tokenizer | None = None  # of both sides, where there are two
     counted: str = ""  # what its loss is a mean over, where the task's row says something else
     halves: bool = True  # whether two halves of a batch may be computed separately: its loss is a sum over rows
+    share: float = 1.0  # of the validation data that is measured on, and at the end scored on where there is no test
     fewest_steps: int = 0  # the fewest steps of a training without a budget
     saved: str = ""  # the name of the submodule that is saved; "": the whole model
     # The panels of the plot, by their headings: keys of metrics.jsonl. Empty: losses and scores.
@@ -216,7 +217,11 @@ class Job(ABC, Generic[R, C, M]):
         return ()
 
     def tests(self) -> Iterator[tuple[str, Any]]:
-        yield from self.corpus.scored().items()
+        """The test sets, or a share of the validation data if there are none."""
+        if self.corpus.tests or self.share == 1:
+            yield from self.corpus.scored().items()
+        else:
+            yield "valid", self.portion(self.corpus.valid, self.share)
 
     def card(
         self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float, *, by_loss: bool = False

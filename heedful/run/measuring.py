@@ -1,9 +1,11 @@
 """Measuring a model on the validation data while it is trained, and keeping the best one; how much of the data a
-training of so many minutes can afford to measure on, and whether it was long enough for its scores to mean something.
+training of some length can afford to measure on, and whether it was long enough for its scores to mean something.
 
-With a budget of minutes, measuring may take a fifth of the training's time. So the model is measured on the largest
-share of the validation data that can be measured several times within that, and then as often as the time allows, up to
-ten times.
+Measuring may take a fifth of the training's time, unless the recipe says how often to measure. So the model is measured
+on the largest share of the validation data that can be measured several times within that. With a budget of minutes it
+is then measured as often as the time allows, up to ten times. With one of steps or epochs, how long they take is known
+at the first measurement, and the share is one that can be measured all ten times, or in a moment. Where that is all of
+the data, as in most trainings, nothing depends on the clock.
 """
 
 import time
@@ -23,8 +25,10 @@ from heedful.training.loop import NON_FINITE_FIX, TrainState
 from heedful.training.signals import Signals
 
 SHARE = 0.2  # seconds of measuring for each second of training
-TIMES = 5  # how often the model should be measured, at least
-SMALLEST = 1 / 64  # share of the validation data
+TIMES = 5  # how often the model should be measured, at least, with a budget of minutes
+TEN_TIMES = 12  # ten measurements, and what it takes to choose their share
+QUICK = 0.25  # seconds of a measurement that every training can afford
+SMALLEST = 1 / 1024  # share of the validation data
 FEWEST, FEW = 100, 500  # steps below which a model has learnt little; and below which, in less than one epoch
 LEARNT = 0.25  # a loss below this share of chance's means that the model has learnt, however few the steps
 
@@ -43,21 +47,21 @@ class Validation:
         """That of the job, with the share of the validation data that is measured on."""
         return self.job.floor()
 
-    def choose_share(self, state: TrainState, progress: Progress, minutes: float) -> None:
-        """Chooses the share of the validation data that a training of so many minutes can afford to measure on; a run
-        that is continued keeps its share."""
+    def choose_share(self, state: TrainState, progress: Progress, room: float) -> None:
+        """Chooses the share of the validation data that can be measured on in `room` seconds; a run that is continued
+        keeps its share."""
         if progress.best is not None:  # older runs, which have no share, measured on all
             progress.share = progress.share or 1.0
         if not progress.share:
             with self.signals.giving_up():
-                found = affordable_share(self.job, state.average.model, minutes)
+                found = affordable_share(self.job, state.average.model, room)
             progress.share, progress.cost, progress.measuring = found
         self.take_share(progress.share)
 
     def take_share(self, share: float) -> None:
         """Measures on this share of the validation data from now on."""
         if share < 1:
-            self.job.valid = self.job.portion(self.job.valid, share)
+            self.job.share, self.job.valid = share, self.job.portion(self.job.valid, share)
 
     def measure(self, state: TrainState, progress: Progress) -> Measured:
         """Measures the average of the weights, and saves it if it is the best so far."""
@@ -122,33 +126,33 @@ class Affordable(NamedTuple):
     spent: float  # seconds that finding this out took
 
 
-def affordable_share(job: Measurable, model: nn.Module, minutes: float) -> Affordable:
-    """The share of the validation data that a training of so many minutes can afford to measure on, found by measuring
-    `model` on larger and larger shares. Leaves `job.valid` as it was."""
-    whole, room = job.valid, SHARE * 60 * minutes / TIMES
-    share, begin = SMALLEST, time.perf_counter()
+def affordable_share(job: Measurable, model: nn.Module, room: float) -> Affordable:
+    """The share of the validation data that can be measured on in `room` seconds, found by measuring `model` on larger
+    and larger shares, which take at most in proportion. Leaves `job.valid` as it was."""
+    whole, share, begin = job.valid, SMALLEST, time.perf_counter()
     try:
         while True:
             job.valid = job.portion(whole, share)
             before = time.perf_counter()
             job.measure(model)
             spent = time.perf_counter() - before
-            if share == 1 or 4 * spent > room:
+            chosen = share * room / max(spent, 1e-9)
+            if chosen >= 1 or 4 * spent > room:
                 break
-            share = min(1.0, 4 * share)
+            share = chosen
     finally:
         job.valid = whole
-    chosen = max(SMALLEST, min(1.0, share * room / spent))
+    chosen = max(SMALLEST, min(1.0, chosen))
     return Affordable(chosen, spent * chosen / share, time.perf_counter() - begin)
 
 
-def beside(minutes: float, share: float) -> str:
-    """A note on the time that measuring on this share adds to a training of so many minutes."""
-    part = "all" if share == 1 else f"{share:.1%}"
-    return (
-        f"{minutes:g} minutes of training; measuring on the way, on {part} of the validation data, takes at most a "
-        "fifth more; then the best model is scored on all of the test data"
-    )
+def measured_on(share: float, minutes: float | None) -> str:
+    """A note on what is measured, and on the time that it takes."""
+    part = "all" if share == 1 else f"{100 * share:.2g} %"
+    of_all = "" if share == 1 else "; --set train.eval_every=N measures on all of them, every N steps"
+    if minutes is None:
+        return f"measured on {part} of the validation data, which takes at most a fifth of the time{of_all}"
+    return f"{minutes:g} minutes, and at most a fifth more to measure, on {part} of the validation data{of_all}"
 
 
 def too_little(steps: int, epochs: float, loss: float, chance: float | None, *, started: bool) -> str:

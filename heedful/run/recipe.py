@@ -125,7 +125,10 @@ class TrainSection(Section):
         False, description="compute each block again for its gradients: less memory, about a third more time"
     )
     eval_every: int | None = Field(
-        None, ge=1, description="steps between measurements on the validation data; null: about ten in all"
+        None,
+        ge=1,
+        description="steps between measurements on all of the validation data; null: about ten in all, on as much of "
+        "them as takes at most a fifth of the time",
     )
     patience: int | None = Field(
         None,

@@ -24,7 +24,7 @@ from heedful.run.events import Checkpointed, Event, Finished, Note, Trained
 from heedful.run.folder import METRICS
 from heedful.run.job import Job
 from heedful.run.log import Log
-from heedful.run.measuring import SHARE, Validation, beside, too_little
+from heedful.run.measuring import QUICK, SHARE, TEN_TIMES, TIMES, Validation, measured_on, too_little
 from heedful.run.recipe import Recipe
 from heedful.run.resume import Progress, best_row, check_space, forget_after, keep_recipe, restore, save_state
 from heedful.run.state import new_state
@@ -104,6 +104,7 @@ class _Run:
         elif ranks.first:
             forget_after(out, 0, measured=False, averaged=False)  # lines of an earlier attempt that saved nothing
         self.task = CachingTask(self.job.task(self.state.model))
+        self.expected = self.state.seconds  # of the whole training, estimated from the last step
         self.set_back = 0  # times in a row, without a checkpoint in between
         if ranks.first:
             check_space(out, self.state, max(self.plan.keep, self.plan.average_last))
@@ -128,7 +129,7 @@ class _Run:
     def _events(self) -> Iterator[Event]:
         plan, state = self.plan, self.state
         yield from map(Note, [*self.notes, self._described()])
-        yield from self._choose_share()
+        yield from self._begin_measuring()
         if self.progress.due:
             yield from self._measure()
         if not self._stops():
@@ -194,6 +195,7 @@ class _Run:
             skipped = 0
             progress = self.progress
             recent = [*recent[-19:], (step.count, step.seconds - before)]
+            self.expected = before / step.progress if step.progress else step.seconds
             before = step.seconds
             progress.add(step)
             left = self._left(step, len(recent))
@@ -241,19 +243,31 @@ class _Run:
 
     @property
     def _frugal(self) -> bool:
-        """Whether the training has a budget of minutes, and no interval between measurements is given."""
-        return self.plan.minutes is not None and self.plan.eval_every is None
+        """Whether measuring may take a fifth of the time: no interval between measurements is given."""
+        return self.plan.eval_every is None
 
-    def _choose_share(self) -> Iterator[Note]:
-        minutes, progress = self.plan.minutes, self.progress
+    def _begin_measuring(self) -> Iterator[Note]:
+        """Takes the share of the validation data that a run that is continued has, or chooses one for its minutes."""
         if not self.ranks.first:
             return
-        if minutes is not None and self._frugal:
+        if self.progress.share:
+            self.validation.take_share(self.progress.share)
+        elif self._frugal and self.plan.minutes is not None:
             with suppress(Leave):  # the next step will leave
-                self.validation.choose_share(self.state, progress, minutes)
-                yield Note(beside(minutes, progress.share))
-        elif progress.share:  # as in the measurements before
-            self.validation.take_share(progress.share)
+                self.validation.choose_share(self.state, self.progress, SHARE * 60 * self.plan.minutes / TIMES)
+        yield from self._measured_on()
+
+    def _choose_share(self) -> Iterator[Note]:
+        """Chooses it at the first measurement, where only the steps taken show how long the training is."""
+        if self._frugal and not self.progress.share:
+            room = max(QUICK, SHARE * self.expected / TEN_TIMES)
+            self.validation.choose_share(self.state, self.progress, room)
+            yield from self._measured_on()
+
+    def _measured_on(self) -> Iterator[Note]:
+        share, minutes = self.progress.share, self.plan.minutes
+        if share and (share < 1 or minutes is not None):
+            yield Note(measured_on(share, minutes))
 
     def _stops(self) -> bool:
         """Whether `patience` is used up; the first rank decides for all."""
@@ -261,8 +275,11 @@ class _Run:
         return patience is not None and bool(self.ranks.share(self.progress.worse >= patience))
 
     def _affords(self, step: Step) -> bool:
-        """Whether there is time for a measurement that is due: in a frugal training they take at most a fifth."""
-        return not self._frugal or self.progress.measuring + self.progress.cost <= SHARE * step.seconds
+        """Whether there is time for a measurement that is due: with a budget of minutes, in a fifth of those so far;
+        with another, in a fifth of the whole training's, which is too little if even the smallest share costs more."""
+        timed, cost = self.plan.minutes is not None, self.progress.cost
+        within = self.progress.measuring + cost <= SHARE * (step.seconds if timed else self.expected)
+        return not self._frugal or within or (not timed and cost <= QUICK)
 
     def _left(self, step: Step, seen: int) -> float | None:
         """Seconds until the budget ends, estimated from the steps of this call once there are enough of them."""
@@ -282,6 +299,7 @@ class _Run:
 
     def _measure(self) -> Iterator[Event]:
         if self.ranks.first:
+            yield from self._choose_share()
             yield self.validation.measure(self.state, self.progress)
         self.progress.due, self.progress.measured = False, self.state.step
         if self.progress.saved == self.state.step:  # saved before the measurement: that belongs in the checkpoint too
