@@ -12,10 +12,11 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from heedful.data.documents.markup import refuse_malformed
+from heedful.serve.bodies import is_form
 from heedful.serve.glossaries import GLOSSARY_BYTES, Glossaries, NewGlossary, StoredGlossary
 from heedful.serve.hosted import Models
 from heedful.serve.languages import ServedPair, code, in_english, listed, pair_for, pairs, translated, unique
-from heedful.serve.public import Name, RequestBody, body_shown, door, fields_of, is_form, read_body
+from heedful.serve.public import Name, RequestBody, body_shown, door, fields_of, read_body
 from heedful.serve.refusals import Refused
 
 MOST_BYTES = 128 * 1024  # of a request, as at DeepL
@@ -86,7 +87,8 @@ def routes(models: Models) -> APIRouter:
 
     async def languages(request: Request) -> Response:
         sent = request.query_params.getlist("type")
-        kind = [*sent, *((await fields_of(request)).get("type", []) if is_form(request) else []), "source"][0]
+        sent += (await fields_of(request)).get("type", []) if is_form(request.headers) else []
+        (kind,) = sent if len(sent) == 1 else ("",) if sent else ("source",)
         if kind not in ("source", "target"):
             raise Refused(400, 'type: choose "source" or "target"', param="type")
         found = pairs(models)

@@ -27,7 +27,7 @@ class LibreTranslateRequest(RequestBody):
 
     IGNORED: ClassVar = {"api_key": "it is read before the rest", "secret": "a key of the project's own pages"}
 
-    q: list[Text] | Text
+    q: Annotated[list[Text], Field(fail_fast=True)] | Text
     source: Name
     target: Name
     format: Literal["text", "html"] = "text"

@@ -4,7 +4,6 @@ import inspect
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from fastapi import Request, Response
@@ -13,12 +12,12 @@ from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
-from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from heedful.errors import BusyError, HeedError, InputError, LateError
+from heedful.serve.bodies import form_of, is_form, json_of
 from heedful.serve.refusals import Refused, as_refused, fault_by_its_type, refusal
 
 GENERATE, TRANSLATE, FRAGMENT = "generate", "translate", "fragment"  # verbs
@@ -132,41 +131,18 @@ def path_of(scope: Scope) -> str:
     return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
-def media_type(headers: Mapping[str, str]) -> str:
-    """The content type in the headers."""
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def is_form(request: Request) -> bool:
-    return media_type(request.headers) in ("application/x-www-form-urlencoded", "multipart/form-data")
-
-
-@asynccontextmanager
-async def form_of(request: Request, **most: int) -> AsyncIterator[FormData]:
-    """Parses a form; `most` are Starlette's limits. Raises HTTPException where it cannot be read."""
-    try:
-        found = await request.form(**most)
-    except ValueError:  # of the parser, or of a charset
-        raise HTTPException(400, "the form cannot be read") from None
-    try:
-        yield found
-    finally:
-        await found.close()
-
-
 async def fields_of(request: Request) -> dict[str, list[str]]:
     """A form's fields, in their order, each with all its values. Files are refused."""
     found: dict[str, list[str]] = {}
-    async with form_of(request, max_files=0, max_fields=2000) as form:
-        for key, value in form.multi_items():
-            found.setdefault(key, []).append(cast(str, value))
+    for key, value in await form_of(request):
+        found.setdefault(key, []).append(cast(str, value))
     return found
 
 
 async def read_body(request: Request, kind: type[Body]) -> Body:
     """The body of a request, as JSON or as a form; a form's values are converted to the types of the fields."""
-    if not is_form(request):
-        return kind.model_validate_json(await request.body() or b"{}")
+    if not is_form(request.headers):
+        return kind.model_validate(await json_of(request, empty={}))
     fields = await fields_of(request)
     if any(key.lstrip().startswith("{") for key in fields):  # curl sends JSON with this content type by default
         raise Refused(400, "the body is JSON, and is called a form: send Content-Type: application/json")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import HeedError, MissingError, StorageError
+from heedful.run.card import names_alone
 from heedful.run.folder import METRICS, read_saved
 from heedful.store import files
 from heedful.store.lock import is_held
@@ -33,8 +34,8 @@ def list_runs(folder: Path) -> list[dict[str, Any]]:
 
 
 def read_one(folder: Path, name: str) -> dict[str, Any]:
-    """Everything about a run: its record, curve, recipe, card and scores. If something cannot be read, `trouble` says
-    so. Raises MissingError for an unknown name."""
+    """Everything about a run: its record, curve, recipe, card and scores, with names of files in place of their paths.
+    If something cannot be read, `trouble` says so. Raises MissingError for an unknown name."""
     found = _runs_in(folder)
     if name not in found:
         raise MissingError(f"no run is called {name[:100]!r}", where=f"{folder}/", fix="list the runs")
@@ -42,10 +43,10 @@ def read_one(folder: Path, name: str) -> dict[str, Any]:
     made = _record(name, run)
     rows = list[Row]()
     try:
-        made |= {"recipe": _text(run / RECIPE), "card": _text(run / CARD)}
+        made |= {"recipe": names_alone(_text(run / RECIPE), run), "card": names_alone(_text(run / CARD), run)}
         rows = thinned(timed(curve_of(run), made["minutes"]))
     except HeedError as error:
-        made.setdefault("trouble", _sayable(str(error)))
+        made.setdefault("trouble", _sayable(names_alone(str(error), run)))
     return {"recipe": "", "card": "", **made, "all_scores": _scores(run), "curve": rows}
 
 
@@ -124,7 +125,7 @@ def _record(name: str, run: Path) -> dict[str, Any]:
             told = files.read_json(run / SCORES)
             made |= {"steps": _number(told["steps"]), "minutes": _number(told["minutes"]), "finished": True}
     except HeedError as error:
-        made["trouble"] = _sayable(str(error))
+        made["trouble"] = _sayable(names_alone(str(error), run))
     except (KeyError, TypeError, AttributeError):
         made["trouble"] = NO_RUN
     return made

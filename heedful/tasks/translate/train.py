@@ -30,8 +30,9 @@ from heedful.run.recipe import row_of
 from heedful.run.start import Start, read_start
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
+from heedful.tasks.translate.calibration import calibrated
 from heedful.tasks.translate.capitals import capitals_facts
-from heedful.tasks.translate.confidence import FILE, Calibration, calibrated, write_calibration
+from heedful.tasks.translate.confidence import FILE, Calibration, write_calibration
 from heedful.tasks.translate.languages import (
     TAGS,
     arounds_of,
@@ -44,6 +45,7 @@ from heedful.tasks.translate.languages import (
 )
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.scoring import known
+from heedful.tasks.translate.segment import sentence_facts
 from heedful.tasks.translate.training.card import card_text
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.training.framing import ONE_WAY, Framing, Kind
@@ -98,7 +100,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.variants = self._variants([*compress(zip(*texts, strict=True), fits)], [*compress(kinds, fits)])
         self.weights = self._weights(parts[0], fits)
         self.mixed = self._mixed(fits, [len(part) for part in parts])
-        self.lengths = length_facts([*compress(sources, fits)], begun)
+        self.lengths = length_facts([*compress(sources, fits)], begun) | sentence_facts(texts[0], self.corpus.source)
         as_they_are = data.scores != "bleu" or recipe.noise.capitals > 0
         self.capitals = {} if as_they_are else capitals_facts(texts[0])
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
@@ -262,7 +264,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def _calibrate(self, folder: Path, best: Translator) -> None:
         """Calibrates confidence on the validation data, for translations (not summaries)."""
         valid = self.portion(self.corpus.valid, min(1.0, CALIBRATED / max(1, len(self.corpus.valid))))
-        self.calibration = calibrated(best, valid) if self.metric.rank == "bleu" else None
+        sources = (source for source, _ in self.pairs)
+        self.calibration = calibrated(best, valid, sources) if self.metric.rank == "bleu" else None
         if self.calibration is not None:
             write_calibration(folder, self.calibration)
 

@@ -9,31 +9,44 @@ texts are left out, so that the shares may sum up to less than 1.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NotRequired, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
 
-from jaxtyping import Float
 from torch import Tensor
 
-from heedful.data.tokenizer import Ids
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.run.task import Ask
-from heedful.tasks.translate.confidence import likelihood_of, sentence_confidence, word_confidences, words_of
+from heedful.tasks.translate.assemble import assembled, joined
+from heedful.tasks.translate.confidence import (
+    WordLikelihoods,
+    in_a_row,
+    likelihood_of,
+    sentence_confidence,
+    word_confidences,
+    words_of,
+)
 from heedful.tasks.translate.inside.look import watched
 from heedful.tasks.translate.languages import DirectionOptions
 from heedful.tasks.translate.pairs.attended import crossing
+from heedful.tasks.translate.pipeline import Question, translate_segments
+from heedful.tasks.translate.searching import Asking, Translation
+from heedful.tasks.translate.segment import Segment, has_words, segments_of
 from heedful.tasks.translate.use import Translator
 
 MOST = 16  # words in place of one
 
 
-class AlignedWord(TypedDict):
-    """A word that was said: its probability after the words before it, how sure it is, and the share of each source
-    word."""
+class SaidWord(TypedDict):
+    """A word that was said: its probability after the words before it, and how sure it is."""
 
     text: str
     probability: float
     confidence: float
+
+
+class AlignedWord(SaidWord):
+    """A word that was said, and the share of each source word."""
+
     source: list[float]
 
 
@@ -73,67 +86,117 @@ def align_texts(translator: Translator, texts: Sequence[str], options: AlignOpti
 
 
 def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
-    """Raises InputError for an empty text, one that is too long, a word that is not there, and a model that another
-    library holds."""
+    """Goes through a translation sentence by sentence. Raises InputError for an empty text, one that is too long, a
+    word that is not there, and a model that another library holds."""
     if translator.engine is not None:
         raise InputError("another library does not tell what was looked at", fix="leave out the engine")
     translator = translator.directed(options.from_language, options.to, options.tag)
-    ((ids,), _) = translator.encode([translator.trimmed(text)])
-    if not ids:
+    if not text.strip():
         raise InputError("there is no text to translate", fix="give one")
-    translator.refuse_too_long([text], [ids])
     if options.target is None:
-        ((best, *_),) = translator.hypotheses([ids], translator.decoding(**options.decoding))
-        said, finished = [*best.tokens], best.finished
+        asking = Asking(translator.decoding(**options.decoding), confidence=True)
+        segments = segments_of(translator, text)
+        found = translate_segments(translator, [Question(one.text) for one in segments], asking)
     else:
-        said, finished = [*translator.begin, *translator.target.encode([options.target])[0]], True
-    source, logits, weights = watched(translator, ids, said)
-    begins = len(translator.around[0])
-    shares = crossing({name: own[None] for name, own in weights.items()}, len(source))[0][:, begins : begins + len(ids)]
-    chances = logits.softmax(-1)
-    ended = [*said, *([translator.target.eos] if finished else [])]
-    logprobs = logits[range(len(ended)), ended] - logits[: len(ended)].logsumexp(-1)
-    told, calibration = likelihood_of(translator.target, said, logprobs.tolist()), translator.calibration
-    heard, spoken = words_of(translator.source, ids), words_of(translator.target, said)
-    words: list[AlignedWord] = []
-    sure = word_confidences(told, calibration)
-    for place, (_, logprob), each_sure in zip(spoken, told.words, sure, strict=True):
-        own = shares[place.start : place.stop].mean(0)
-        looked = [float(own[each.start : each.stop].sum()) for each in heard]
-        words.append({**each_sure, "probability": math.exp(logprob), "source": looked})
+        segments = [Segment(0, len(text), text)]
+        found = [Translation(text, options.target, 0.0, [(options.target, 0.0)])]
+    views = [_view(translator, segment.text, best) for segment, best in zip(segments, found, strict=True)]
+    words = sum(len(view.source) for view in views)
+    told = in_a_row([view.likelihoods for view in views])
     made: Aligned = {
-        "source": [translator.source.decode(ids[each.start : each.stop]) for each in heard],
-        "text": translator.target.decode(said),
-        "words": words,
-        "confidence": sentence_confidence(told, calibration),
-        "calibrated": calibration is not None,
+        "source": [word for view in views for word in view.source],
+        "text": joined(text, segments, found).text,
+        "words": [],
+        "confidence": sentence_confidence(told, translator.calibration),
+        "calibrated": translator.calibration is not None,
     }
+    before = 0
+    for view in views:
+        for word, looked in zip(view.words, view.looked, strict=True):
+            after = words - before - len(view.source)
+            made["words"].append({**word, "source": [*[0.0] * before, *looked, *[0.0] * after]})
+        before += len(view.source)
     if options.word is not None:
-        if not 0 <= options.word < len(spoken):
-            raise InputError(f"{len(spoken)} words, no word {options.word}", fix="they are counted from 0")
-        made["others"] = others(translator, ids, said, spoken[options.word], chances, options)
+        number, word = _place_of(views, options.word)
+        said, made["others"] = [one.text for one in found], _others(translator, views[number], word, options)
+        for other in made["others"]:  # in the whole text
+            said[number] = other["translation"]
+            other["translation"] = assembled(text, segments, said).text
     return made
 
 
-def others(
-    translator: Translator, ids: Ids, said: Ids, place: range, chances: Float[Tensor, "T V"], options: AlignOptions
-) -> list[OtherWord]:
+class _View(NamedTuple):
+    """A translated sentence: its source's words and tokens; the translation's words, their tokens, and what each looked
+    at; and the probabilities of all tokens at each step. A sentence that stays as it is has neither tokens nor
+    probabilities."""
+
+    source: list[str]
+    words: list[SaidWord]
+    looked: list[list[float]]
+    likelihoods: WordLikelihoods
+    ids: Sequence[int] = ()
+    said: Sequence[int] = ()
+    places: Sequence[range] = ()
+    chances: Tensor | None = None
+
+
+def _view(translator: Translator, text: str, found: Translation) -> _View:
+    if found.text == text and not has_words(text):
+        words = text.split()
+        same: list[SaidWord] = [{"text": word, "confidence": 1.0, "probability": 1.0} for word in words]
+        looked = [[float(row == column) for column in range(len(words))] for row in range(len(words))]
+        return _View(words, same, looked, WordLikelihoods())
+    ((ids,), _) = translator.encode([translator.trimmed(text)])
+    translator.refuse_too_long([text], [ids])
+    said = [*found.tokens[0]] if found.tokens else [*translator.begin, *translator.target.encode([found.text])[0]]
+    source, logits, weights = watched(translator, ids, said)
+    begins = len(translator.around[0])
+    shares = crossing({name: own[None] for name, own in weights.items()}, len(source))[0][:, begins : begins + len(ids)]
+    ended = [*said, translator.target.eos][: len(logits)]
+    logprobs = logits[range(len(ended)), ended] - logits[: len(ended)].logsumexp(-1)
+    told = found.said[0] if found.tokens else likelihood_of(translator.target, said, logprobs.tolist())
+    heard, spoken = words_of(translator.source, ids), words_of(translator.target, said)
+    words, looked = list[SaidWord](), list[list[float]]()
+    for place, (_, logprob), sure in zip(
+        spoken, told.words, word_confidences(told, translator.calibration), strict=True
+    ):
+        own = shares[place.start : place.stop].mean(0)
+        looked.append([float(own[each.start : each.stop].sum()) for each in heard])
+        words.append({**sure, "probability": math.exp(logprob)})
+    names = [translator.source.decode(ids[each.start : each.stop]) for each in heard]
+    return _View(names, words, looked, told, ids, said, spoken, logits.softmax(-1))
+
+
+def _place_of(views: Sequence[_View], word: int) -> tuple[int, int]:
+    """The numbers of a word's sentence, and of the word in it. Raises InputError for a word that is not there."""
+    left = word
+    for number, view in enumerate(views):
+        if 0 <= left < len(view.words):
+            return number, left
+        left -= len(view.words)
+    count = sum(len(view.words) for view in views)
+    raise InputError(f"{count} words, no word {word}", fix="they are counted from 0")
+
+
+def _others(translator: Translator, view: _View, word: int, options: AlignOptions) -> list[OtherWord]:
     """The likeliest words at this place, the best first, and how the model continues each. What leads to the same
     word is told once."""
     if not 1 <= options.top <= MOST:
         raise InputError(f"{options.top} words in place of one", fix=f"ask for 1 to {MOST}")
-    row = chances[place.start].clone()
+    if view.chances is None:  # the sentence stays as it is
+        return []
+    start = view.places[word].start
+    row = view.chances[start].clone()
     row[[*translator.forbidden, translator.target.eos]] = 0
     found = row.topk(min(options.top, len(row)))
-    before = said[: place.start]
-    begun = [[*before[len(translator.begin) :], token] for token in found.indices.tolist()]
+    begun = [[*view.said[len(translator.begin) : start], token] for token in found.indices.tolist()]
     decoding = translator.decoding(**options.decoding)
     made: dict[str, OtherWord] = {}
     for probability, (best, *_) in zip(
-        found.values.tolist(), translator.hypotheses([ids] * len(begun), decoding, begun), strict=True
+        found.values.tolist(), translator.hypotheses([[*view.ids]] * len(begun), decoding, begun), strict=True
     ):
         tokens = [*best.tokens]
-        own = next((each for each in words_of(translator.target, tokens) if each.start == place.start), None)
+        own = next((each for each in words_of(translator.target, tokens) if each.start == start), None)
         if own is not None:  # a word of its own, and no longer one before it
             text, whole = translator.target.decode(tokens[own.start : own.stop]), translator.target.decode(tokens)
             made.setdefault(text, {"text": text, "probability": probability, "translation": whole})
