@@ -136,6 +136,10 @@ class Job(ABC, Generic[R, C, M]):
         """A share of `valid`, evenly spread over it, and enough to measure on."""
         return [valid[i] for i in spread(len(valid), share)]
 
+    def amount(self, valid: Any) -> int:
+        """How much there is in `valid`."""
+        return len(valid)
+
     def chance(self) -> float | None:
         """About the validation loss of a model that knows how frequent each answer is, but does not look at the input;
         None where that is not informative."""
@@ -215,6 +219,15 @@ class Job(ABC, Generic[R, C, M]):
     def doubts(self, scores: Scores) -> Iterable[str]:
         """Warnings about these scores, a line each."""
         return ()
+
+    def good_for(self, scores: Scores) -> str:
+        """What a model with these scores is good for, in a few words."""
+        return "it has learnt from its data, and is good for what is like them"
+
+    def few_data(self) -> tuple[str, list[str]]:
+        """What is better than to begin with nothing on so few data, and the commands for it; nothing where there are
+        enough."""
+        return "", []
 
     def tests(self) -> Iterator[tuple[str, Any]]:
         """The test sets, or a share of the validation data if there are none."""

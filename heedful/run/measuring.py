@@ -9,6 +9,7 @@ the data, as in most trainings, nothing depends on the clock.
 """
 
 import time
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -30,6 +31,8 @@ TEN_TIMES = 12  # ten measurements, and what it takes to choose their share
 QUICK = 0.25  # seconds of a measurement that every training can afford
 SMALLEST = 1 / 1024  # share of the validation data
 FEWEST, FEW = 100, 500  # steps below which a model has learnt little; and below which, in less than one epoch
+FALLS = 0.01  # share of the loss by which the last measurement is below the one before, where it still falls
+FALLING = "its loss was still falling, so to train on makes it better"
 LEARNT = 0.25  # a loss below this share of chance's means that the model has learnt, however few the steps
 
 
@@ -41,6 +44,12 @@ class Validation:
 
     def __init__(self, job: Job[Any, Any, Any], out: Path, log: Log, signals: Signals) -> None:
         self.job, self.out, self.log, self.signals = job, out, log, signals
+        self.whole = job.amount(job.valid)
+
+    @property
+    def part(self) -> float:
+        """The part of the validation data that is measured on: the share, or what is the fewest to measure on."""
+        return self.job.amount(self.job.valid) / self.whole
 
     @cached_property
     def floor(self) -> float:
@@ -146,13 +155,19 @@ def affordable_share(job: Measurable, model: nn.Module, room: float) -> Affordab
     return Affordable(chosen, spent * chosen / share, time.perf_counter() - begin)
 
 
-def measured_on(share: float, minutes: float | None) -> str:
+def measured_on(part: float, minutes: float | None) -> str:
     """A note on what is measured, and on the time that it takes."""
-    part = "all" if share == 1 else f"{100 * share:.2g} %"
-    of_all = "" if share == 1 else "; --set train.eval_every=N measures on all of them, every N steps"
+    share = "all" if part == 1 else f"{100 * part:.2g} %"
+    of_all = "" if part == 1 else "; --set train.eval_every=N measures on all of them, every N steps"
     if minutes is None:
-        return f"measured on {part} of the validation data, which takes at most a fifth of the time{of_all}"
-    return f"{minutes:g} minutes, and at most a fifth more to measure, on {part} of the validation data{of_all}"
+        return f"measured on {share} of the validation data, which takes at most a fifth of the time{of_all}"
+    return f"{minutes:g} minutes, and at most a fifth more to measure, on {share} of the validation data{of_all}"
+
+
+def still_falling(rows: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the last validation loss of these rows of metrics.jsonl is clearly the smallest."""
+    losses = [row["valid_loss"] for row in rows if "valid_loss" in row and "averaged" not in row]
+    return len(losses) > 1 and losses[-1] < min(losses[:-1]) * (1 - FALLS)
 
 
 def too_little(steps: int, epochs: float, loss: float, chance: float | None, *, started: bool) -> str:

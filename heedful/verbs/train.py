@@ -127,9 +127,16 @@ def _as_settings(own: Mapping[str, Any]) -> list[str]:
 
 
 def train(
-    recipe: Recipe, out: Path, *, resume: bool = False, corpus: Any = None, device: str = "auto"
+    recipe: Recipe,
+    out: Path,
+    *,
+    resume: bool = False,
+    corpus: Any = None,
+    device: str = "auto",
+    choices: Sequence[str] = (),
 ) -> Iterator[Event]:
     """Trains into the folder `out`, or continues the training that is there: see `heedful.run.train`. `device` is a
-    word for `chosen_device`."""
+    word for `chosen_device`; `choices` are the lines of `planned`."""
     where = None if device == "auto" else torch.device(chosen_device(device))
-    return run_training(TASKS[recipe.task], recipe, out, resume=resume, corpus=corpus, device=where)
+    row = TASKS[recipe.task]
+    return run_training(row, recipe, out, resume=resume, corpus=corpus, device=where, choices=choices)

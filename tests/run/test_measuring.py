@@ -121,13 +121,14 @@ def test_a_training_for_steps_measures_on_a_share_too(monkeypatch, tmp_path, cor
 
     monkeypatch.setattr("heedful.run.measuring.affordable_share", share)
     monkeypatch.setattr("heedful.run.train.QUICK", 0.0)
+    monkeypatch.setattr(measuring, "time", SimpleNamespace(perf_counter=lambda: 0.0))  # to measure takes no time
     monkeypatch.setattr(TranslateJob, "measure", lambda job, model: sizes.append(len(job.valid)) or measure(job, model))
     own, chosen = replace(corpus, tests={}), 0.5
     for name, plan in (("steps", {"steps": 10}), ("epochs", {"steps": "null", "epochs": 1})):
         events = run(name, **plan)
         steps = [event.step for event in events if isinstance(event, Measured)]
         assert sizes == [25] * len(steps)
-        assert len(steps) >= 5
+        assert len(steps) >= 4
         (told,) = [
             n for n, event in enumerate(events) if isinstance(event, Note) and "on 50 % of the val" in event.text
         ]
