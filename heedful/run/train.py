@@ -8,7 +8,7 @@ ended the training.
 import json
 import shlex
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -65,13 +65,13 @@ def train(
     corpus: Parts[Any] | None = None,
     device: torch.device | None = None,
     choices: Iterable[str] = (),
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Trains a model for a task into the folder `out`, or continues the training that is there.
 
     Under `torchrun` the ranks train together, and all but the first yield nothing. `corpus` replaces the recipe's data,
-    and `device` the best device here; `choices` says how the recipe came about. Raises InputError before the first step for whatever is wrong with the recipe or
-    the data, leaving nothing behind; NonFiniteError where the training diverges; Interrupted after SIGINT, SIGTERM,
-    SIGUSR1 or SIGHUP, once everything is saved.
+    and `device` the best device here; `choices` are lines on how the recipe came about. Raises InputError before the
+    first step for whatever is wrong with the recipe or the data, leaving nothing behind; NonFiniteError where the
+    training diverges; Interrupted after SIGINT, SIGTERM, SIGUSR1 or SIGHUP, once everything is saved.
     """
     if not torch.is_grad_enabled():
         what = "gradients are switched off here, by torch.no_grad or torch.inference_mode"

@@ -1,7 +1,7 @@
 """Training, for the command line and Python: this module chooses what is not given."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ def _rates(recipe: Recipe) -> tuple[list[str], str, str]:
     own, why = tuned()(recipe) if tuned is not None else ({}, "")
     usual = (ADAPTING if adapting else TUNING) if imported or adapting else ()
     what = "adapters are" if adapting else "an imported model is" if imported else "the model is"
-    return _as_settings(own) or [*usual], f"{what} tuned", why
+    return as_settings(own) or [*usual], f"{what} tuned", why
 
 
 def _suited(recipe: Recipe, out: Path, corpus: Any) -> tuple[list[str], str, str]:
@@ -119,11 +119,12 @@ def _suited(recipe: Recipe, out: Path, corpus: Any) -> tuple[list[str], str, str
         begun = flat(saved.model_dump(mode="json"))
         own, why = {key: begun[key] for key in own if key in begun}, "as it was begun"
     usual = flat(recipe.model_dump(mode="json"))
-    return _as_settings({key: one for key, one in own.items() if one != usual.get(key)}), "the model is trained", why
+    return as_settings({key: one for key, one in own.items() if one != usual.get(key)}), "the model is trained", why
 
 
-def _as_settings(own: Mapping[str, Any]) -> list[str]:
-    return [f"{key}={json.dumps(value)}" for key, value in own.items()]
+def as_settings(own: Mapping[str, Any]) -> list[str]:
+    """As `--set` takes them: "key=value", from a dict by dotted keys, or of dicts."""
+    return [f"{key}={json.dumps(value, default=str)}" for key, value in flat({**own}).items()]
 
 
 def train(
@@ -134,7 +135,7 @@ def train(
     corpus: Any = None,
     device: str = "auto",
     choices: Sequence[str] = (),
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Trains into the folder `out`, or continues the training that is there: see `heedful.run.train`. `device` is a
     word for `chosen_device`; `choices` are the lines of `planned`."""
     where = None if device == "auto" else torch.device(chosen_device(device))
