@@ -6,11 +6,12 @@ model.translate(["The small cat is sleeping."])
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from heedful.core.arguments import checks_arguments, names_arguments, refuse_other
+from heedful.core.arguments import as_arguments, checks_arguments, names_arguments, refuse_other
 
 if TYPE_CHECKING:
     from heedful.run.device import Device
@@ -158,7 +159,7 @@ def train(
 
     Under `torchrun`, None on all ranks but the first.
     """
-    from heedful.run.events import Finished
+    from heedful.run.events import Finished, Note
     from heedful.run.recipe import Recipe
     from heedful.tasks.recipes import read_recipe
     from heedful.tasks.shared.progress import ProgressLine
@@ -178,6 +179,10 @@ def train(
 
     def passed() -> "Iterator[Event]":
         for event in training:
+            if isinstance(event, Note):
+                event = replace(event, text=as_arguments(event.text, _keys()))
+            elif isinstance(event, Finished):
+                event = replace(event, verdict=as_arguments(event.verdict, _keys()))
             if callback is not None:
                 callback(event)
             yield event

@@ -21,9 +21,8 @@ SHOWN = 60  # characters of a value
 COMMAND = re.compile(r"heed (?!train\b)[a-z-]+")  # and all that follows
 CONTINUES = re.compile(r"heed train(?: [a-z_]+)? --resume --out (\S+)")
 SETTING = re.compile(r"--set ([a-z_.]+)=([\w.+-]*\w)")
-OPTION = re.compile(
-    r"--([a-z][a-z-]*[a-z])(?:[ =]([A-Z0-9][\w.:>]*\w?|cpu))?"
-)  # perhaps with a value, such as PATH or 10
+# Perhaps with a value, such as PATH or 10.
+OPTION = re.compile(r"--([a-z][a-z-]*[a-z])(?:[ =]([A-Z0-9][\w.:>]*\w?|cpu))?")
 
 
 def checks_arguments(function: F) -> F:
@@ -65,7 +64,7 @@ def as_arguments(text: str, keys: Mapping[str, str]) -> str:
     text = CONTINUES.sub(r'heedful.train(TASK, "\1", resume=True)', text)
     text = SETTING.sub(lambda found: f'settings={{"{found[1]}": {_as_python(found[2])}}}', text)
     text = text.replace("heed train", "train").replace("--set", "settings").replace("--from", "--start-from")
-    return OPTION.sub(lambda found: _as_argument(found[1], found[2], keys), text) + command + other
+    return OPTION.sub(lambda found: _as_argument(found[1], found[2] or "", keys), text) + command + other
 
 
 def _as_argument(option: str, value: str, keys: Mapping[str, str]) -> str:

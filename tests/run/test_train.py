@@ -122,9 +122,7 @@ def test_a_training_that_was_too_short_says_so(tmp_path, corpus, monkeypatch):
     def told(name, **plan):
         events = list(train(made_recipe(steps=2, eval_every=2, **plan), tmp_path / name, corpus=corpus))
         assert isinstance(events[-1], Finished)
-        return [
-            event.text for event in events if isinstance(event, Note) and event.text.startswith("trained too little")
-        ]
+        return [event.verdict for event in events[-1:] if event.verdict.startswith("trained too little")]
 
     (by_loss,) = told("loss")
     assert re.search(r"a loss of \d+\.\d\d is no better than \d\.\d\d, .* more time .* a smaller --preset", by_loss)
@@ -136,6 +134,50 @@ def test_a_training_that_was_too_short_says_so(tmp_path, corpus, monkeypatch):
     monkeypatch.setattr("heedful.run.measuring.FEWEST", 2)
     monkeypatch.setattr("heedful.run.measuring.FEW", 2)
     assert told("enough") == []
+
+
+FLAT, FALLING = [3.0, 2.0, 2.0], [3.0, 2.5, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("losses", "bleu", "enough", "verdict", "command"),
+    [
+        (
+            FLAT,
+            25.0,
+            10,
+            r"good for the gist, .*, of texts like its own \(BLEU 25\.0 on test\)$",
+            "translate",
+        ),
+        (FALLING, 45.0, 10, r"good for drafts that need few corrections.*; its loss was still falling", "train"),
+        (
+            FLAT,
+            35.0,
+            1000,
+            r"for drafts that a translator corrects.*; 400 pairs are few .* published model",
+            "import",
+        ),
+        (FLAT, 0.4, 10, r"of no use yet: no score is better than luck$", "translate"),
+    ],
+)
+def test_a_training_ends_with_what_it_is_good_for_and_what_comes_next(
+    tmp_path, corpus, monkeypatch, losses, bleu, enough, verdict, command
+):
+    course = iter(losses)
+    monkeypatch.setattr(TranslateJob, "measure", lambda job, model: Measurement(next(course), {"bleu": bleu}, bleu, ""))
+    monkeypatch.setattr(TranslateJob, "finish", lambda *_: {"test": {"bleu": bleu, "chrf": bleu}})
+    monkeypatch.setattr(TranslateJob, "chance", lambda job: 1e9)
+    monkeypatch.setattr("heedful.tasks.translate.train.ENOUGH", enough)
+    out = tmp_path / "a run"
+    recipe = override(made_recipe(steps=3, eval_every=1), {"data.path": "own pairs.tsv"})
+    *_, finished = train(recipe, out, corpus=made_corpus())
+    assert re.search(verdict, finished.verdict)
+    assert finished.verdict in (out / "log.txt").read_text().splitlines()
+    assert finished.commands[0].startswith(f"heed {command} ")
+    if command == "train":
+        assert finished.commands[0] == f"heed train translate --resume --out '{out}' --set train.steps=6"
+    if command == "import":
+        assert "--data 'own pairs.tsv'" in finished.commands[1]
 
 
 def test_what_a_recipe_says_of_adam_is_done(tmp_path, corpus):

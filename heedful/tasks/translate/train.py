@@ -57,7 +57,7 @@ from heedful.tasks.translate.training.variants import Variants, varies
 from heedful.tasks.translate.use import Translator
 
 WARM = 8  # sentences that are translated before a model's speed is measured
-ENOUGH = 200_000  # pairs to learn two languages from, and nothing else
+ENOUGH = 50_000  # pairs to learn two languages from, and nothing else
 # What translations of less than this BLEU are good for.
 USES = (
     (10.0, "of no use yet: its translations seldom keep the meaning"),
