@@ -109,7 +109,7 @@ def test_an_error_shows_how_to_mend_it() -> None:
     def train() -> None:
         raise InputError("no data was given", where="heed train", fix="--data PATH")
 
-    with pytest.raises(InputError, match=r"^train: no data was given$") as raised:
+    with pytest.raises(InputError, match=r"(?m)^train: no data was given$") as raised:
         train()
     assert raised.value.fix == "data=PATH"
     assert raised.value.__notes__ == ["fix: data=PATH"]
