@@ -112,6 +112,7 @@ class _Run:
     ) -> None:
         self.recipe, self.plan, self.job, self.precision = begun.recipe, begun.recipe.train, begun.job, begun.precision
         self.out, self.ranks, self.signals, self.device = out, ranks, signals, device
+        self.answers = bool(task.asks)  # whether the model can be served
         self.counted, self.notes = begun.job.counted or task.counted, list(begun.notes)
         self.state = new_state(self.recipe, self.job, device, self.precision, begins=begun.newest is None)
         self.progress = Progress()
@@ -130,7 +131,7 @@ class _Run:
         ranks.gather([float(self.state.step)])  # waits until all ranks have read the checkpoint
 
     def keep(self, notes: Iterable[Note]) -> None:
-        """Writes notes into the log that were made before there was one."""
+        """Writes notes into the log."""
         if self.ranks.first:
             for note in notes:
                 self.log.note(note.text)
@@ -274,8 +275,8 @@ class _Run:
             told += f"; {FALLING}" if falling else f"; {few}" if few else ""
         longer = [self._longer(run)] if (short or falling) and self.recipe.data.path else []
         use = job.tells(self.out, finished.scores, best).use
-        others = [f"heed serve {run} --open"]
-        return replace(finished, verdict=told, commands=(*longer, *([] if longer else instead), *use, *others))
+        served = [f"heed serve {run} --open"] if self.answers else []
+        return replace(finished, verdict=told, commands=(*longer, *([] if longer else instead), *use, *served))
 
     def _longer(self, run: str) -> str:
         """The command that continues this training with twice its budget."""
