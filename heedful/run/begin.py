@@ -68,9 +68,9 @@ def reading(recipe: Recipe) -> str:
     return f"reading {size / 1e6:,.0f} MB of data: the first step may be minutes away{apart}" if size >= LARGE else ""
 
 
-def as_notes(lines: Iterable[str], corpus: Parts[Any]) -> list[Note]:
-    """Lines for the user, of which those on how files were read are details."""
-    return [Note(line, detail=line in corpus.taken) for line in lines]
+def as_notes(lines: Iterable[str], corpus: Parts[Any], *, begun: bool) -> list[Note]:
+    """Lines on the data, of which those on how files were read are details; in a training that had `begun`, all."""
+    return [Note(line, detail=begun or line in corpus.taken) for line in lines]
 
 
 def make_job(
@@ -102,7 +102,7 @@ def begin(
     checkpoints have weights that are not finite."""
     damaged: list[str] = []
     if job is not None:
-        notes = [note for note in as_notes(job.notes, job.corpus) if note not in told]
+        notes = [note for note in as_notes(job.notes, job.corpus, begun=job.begun is not None) if note not in told]
         newest = _newest(out, damaged)
         notes += map(Note, damaged if newest is None else [*damaged, *changed_since(newest, job.recipe, out)])
         precision, why = precision_of(job.recipe, newest, device)

@@ -87,7 +87,7 @@ def train(
                     yield Note(line)
                 if task.job is not None:
                     corpus, lines = task.job().first_look(recipe, out if begun else None)
-                    first = [] if corpus is None else as_notes(lines, corpus)
+                    first = [] if corpus is None else as_notes(lines, corpus, begun=begun)
                     yield from first
                     told += first
             job = make_job(task, recipe, corpus, out if begun else None, where)

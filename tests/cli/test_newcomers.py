@@ -116,7 +116,7 @@ def test_scores_are_the_output_of_eval(run_of, tmp_path, capsys):
     words = ["eval", run_of("transformer"), "--data", tmp_path / "own.tsv"]
     assert heed(*words) == 0
     plain = capsys.readouterr()
-    (line,) = plain.out.splitlines()
+    line, *_ = plain.out.splitlines()
     assert line.startswith("own.tsv: ")
     assert "BLEU" in line
     assert line not in plain.err
