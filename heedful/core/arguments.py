@@ -20,9 +20,10 @@ WORDS = {str: "string", Path: "path", int: "whole number", float: "number"}
 SHOWN = 60  # characters of a value
 COMMAND = re.compile(r"heed (?!train\b)[a-z-]+")  # and all that follows
 CONTINUES = re.compile(r"heed train(?: [a-z_]+)? --resume --out (\S+)")
-SETTING = re.compile(r"--set ([a-z_.]+)=([\w.+-]*\w)")
+RENAMED = {"from": "start_from", "set": "settings"}
+SETTING = re.compile(r"(?<![\w-])--set ([a-z_.]+)=([\w.+-]*\w)")
 # Perhaps with a value, such as PATH or 10.
-OPTION = re.compile(r"--([a-z][a-z-]*[a-z])(?:[ =]([A-Z0-9][\w.:>]*\w?|cpu))?")
+OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?:[ =]([A-Z0-9][\w.:>]*\w?|cpu))?")
 
 
 def checks_arguments(function: F) -> F:
@@ -63,13 +64,13 @@ def as_arguments(text: str, keys: Mapping[str, str]) -> str:
         text, command, other = text[: ours.start()], ours[0], text[ours.end() :]
     text = CONTINUES.sub(r'heedful.train(TASK, "\1", resume=True)', text)
     text = SETTING.sub(lambda found: f'settings={{"{found[1]}": {_as_python(found[2])}}}', text)
-    text = text.replace("heed train", "train").replace("--set", "settings").replace("--from", "--start-from")
+    text = text.replace("heed train", "train")
     return OPTION.sub(lambda found: _as_argument(found[1], found[2] or "", keys), text) + command + other
 
 
 def _as_argument(option: str, value: str, keys: Mapping[str, str]) -> str:
     """An argument, and what is said of its value, if anything."""
-    name = option.replace("-", "_")
+    name = RENAMED.get(option, option.replace("-", "_"))
     if name not in keys:
         return f"{name}={_as_python(value)}" if value else name
     return f'settings={{"{keys[name]}": {_as_python(value)}}}' if value else f'settings["{keys[name]}"]'

@@ -34,9 +34,9 @@ class Log:
             self.board.flush()
 
     def note(self, text: str) -> None:
-        """Appends lines for people."""
+        """Appends lines for people; half a character, as of a file's name in another encoding, is escaped."""
         for line in text.splitlines():
-            files.append_line(self.out / NOTES, line)
+            files.append_line(self.out / NOTES, line.encode(errors="backslashreplace").decode())
 
     def keep(self) -> None:
         """Flushes the lines to disk: a checkpoint is of no use without them."""

@@ -97,6 +97,7 @@ def test_what_is_right_goes_through() -> None:
         ("heed train --resume --out runs/a", 'heedful.train(TASK, "runs/a", resume=True)'),
         ("heed train", "train"),
         ("--data X; or heed import Y --out Z", "data=X; or heed import Y --out Z"),
+        ("--set: my--file.tsv", "settings: my--file.tsv"),
         ("nothing to reword, at all", "nothing to reword, at all"),
     ],
 )
