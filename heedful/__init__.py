@@ -4,9 +4,7 @@ model = heedful.load("runs/demo")
 model.translate(["The small cat is sleeping."])
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
@@ -159,12 +157,10 @@ def train(
 
     Under `torchrun`, None on all ranks but the first.
     """
-    from heedful.run.events import Finished, Note
     from heedful.run.recipe import Recipe
     from heedful.tasks.recipes import read_recipe
-    from heedful.tasks.shared.progress import ProgressLine
     from heedful.verbs.memory import path_and_corpus
-    from heedful.verbs.train import as_settings, planned
+    from heedful.verbs.train import as_settings, planned, watched
     from heedful.verbs.train import train as events
 
     refuse_other("recipe", recipe, Recipe | str, where="train")
@@ -176,22 +172,4 @@ def train(
     asked = as_settings(settings) if isinstance(settings, Mapping) else settings
     made, told = planned(recipe, Path(out), given, settings=asked, resume=resume, device=str(device), corpus=corpus)
     training = events(made, Path(out), resume=resume, corpus=corpus, device=str(device), choices=told)
-
-    def passed() -> "Iterator[Event]":
-        for event in training:
-            if isinstance(event, Note):
-                event = replace(event, text=as_arguments(event.text, _keys()))
-            elif isinstance(event, Finished):
-                event = replace(event, verdict=as_arguments(event.verdict, _keys()))
-            if callback is not None:
-                callback(event)
-            yield event
-
-    with closing(training):
-        if not progress:
-            return next((event for event in passed() if isinstance(event, Finished)), None)
-        shown = ProgressLine()
-        finished = shown.follow(passed())
-        if finished is not None:
-            shown.say(finished.verdict)
-        return finished
+    return watched(training, callback, lambda text: as_arguments(text, _keys()), progress=progress)

@@ -1,7 +1,9 @@
 """Training, for the command line and Python: this module chooses what is not given."""
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +11,14 @@ import torch
 
 from heedful.errors import InputError
 from heedful.run.device import chosen_device
-from heedful.run.events import Event
+from heedful.run.events import Event, Finished, Note
 from heedful.run.recipe import AUTO, Recipe, override
 from heedful.run.resume import flat
 from heedful.run.train import train as run_training
 from heedful.store import files
 from heedful.tasks import DEFAULT, TASKS
 from heedful.tasks.recipes import read_recipe, saved_recipe
+from heedful.tasks.shared.progress import ProgressLine
 
 # The rates for tuning an imported model, which has none of its own (Devlin et al. 2019, appendix A.3).
 TUNING = ("train.optimizer=adam", "train.lr=5e-5", "train.warmup=100")
@@ -144,3 +147,36 @@ def train(
     where = None if device == "auto" else torch.device(chosen_device(device))
     row = TASKS[recipe.task]
     return run_training(row, recipe, out, resume=resume, corpus=corpus, device=where, choices=choices)
+
+
+def watched(
+    training: Generator[Event, None, None],
+    callback: Callable[[Event], object] | None,
+    reworded: Callable[[str], str],
+    *,
+    progress: bool,
+) -> Finished | None:
+    """The end of a training, of which each event is given to `callback`, with notes that are `reworded`, and shown if
+    there is to be `progress`. None if it did not finish here."""
+
+    def passed() -> Iterator[Event]:
+        for event in training:
+            match event:
+                case Note():
+                    given: Event = replace(event, text=reworded(event.text))
+                case Finished():
+                    given = replace(event, verdict=reworded(event.verdict))
+                case _:
+                    given = event
+            if callback is not None:
+                callback(given)
+            yield given
+
+    with closing(training):
+        if not progress:
+            return next((event for event in passed() if isinstance(event, Finished)), None)
+        shown = ProgressLine()
+        finished = shown.follow(passed())
+        if finished is not None:
+            shown.say(finished.verdict)
+        return finished
