@@ -37,6 +37,12 @@ def scoring_options(row: Task) -> type[Any]:
     return NoOptions if row.evaluate is None else options()
 
 
+def keys_of_options() -> dict[str, str]:
+    """The keys of recipes that only the command line has options for, by the options' names."""
+    named = {name: option.key for row in trained().values() for name, option in row.train_options.items()}
+    return {"lora": "train.lora"} | {name: key for name, key in named.items() if name not in ("source", "target")}
+
+
 def trained() -> dict[str, Task]:
     """The tasks of `heed train`, by name."""
     return {name: row for name, row in TASKS.items() if row.job is not None}

@@ -265,7 +265,7 @@ def test_what_is_saved_is_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     path = tmp_path / "no" / "tokenizer.json"
-    with pytest.raises(StorageError, match=r"tokenizer\.json: cannot be read: No such file or directory$"):
+    with pytest.raises(StorageError, match=r"(?m)tokenizer\.json: cannot be read: No such file or directory$"):
         Tokenizer.load(path)
 
 
@@ -273,7 +273,7 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_file_that_is_no_tokenizer_is_one_line(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(data)
-    with pytest.raises(StorageError, match=r"tokenizer\.json: not a tokenizer: .+$") as caught:
+    with pytest.raises(StorageError, match=r"(?m)tokenizer\.json: not a tokenizer: .+$") as caught:
         Tokenizer.load(path)
     assert "\n" not in str(caught.value)
     assert caught.value.fix
