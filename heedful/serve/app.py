@@ -14,7 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from heedful.errors import HeedError, InputError
-from heedful.serve import catalogue, chats, deepl, inside, libretranslate, openai, own, pages, runs
+from heedful.serve import catalogue, chats, deepl, inside, libretranslate, openai, own, own_documents, pages, runs
+from heedful.serve.documents import Documents
 from heedful.serve.engine import Engine
 from heedful.serve.gate import LOOPBACK, Gate, Handler, Rules
 from heedful.serve.hosted import Models
@@ -27,9 +28,11 @@ NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")  # of a host
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """What the routes need: the models by name, the folder with runs, and whether clients must send a key."""
+    """What the routes need: the models by name, the documents that clients sent, the folder with runs, and whether
+    clients must send a key."""
 
     models: Models
+    documents: Documents
     meters: Meters
     runs: Path
     keyed: bool
@@ -40,8 +43,9 @@ ROUTES: tuple[Callable[[Serving], APIRouter], ...] = (
     lambda serving: own.routes(serving.models, serving.meters),
     lambda serving: chats.routes(serving.models),
     lambda serving: openai.routes(serving.models),
-    lambda serving: libretranslate.routes(serving.models, keyed=serving.keyed),
-    lambda serving: deepl.routes(serving.models),
+    lambda serving: own_documents.routes(serving.models, serving.documents),
+    lambda serving: libretranslate.routes(serving.models, serving.documents, keyed=serving.keyed),
+    lambda serving: deepl.routes(serving.models, serving.documents),
     lambda serving: inside.routes(serving.models),
     lambda serving: catalogue.routes(serving.models),
     lambda serving: runs.routes(serving.runs),
@@ -79,11 +83,12 @@ def make_app(models: Models, *, rules: Rules | None = None, runs: Path = Path("r
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
+        await documents.close()
         for model in models.values():
             if isinstance(model, Engine):
                 model.close()
 
-    meters = Meters()
+    meters, documents = Meters(), Documents()
     for model in models.values():
         if isinstance(model, Engine):
             model.count_in(meters)
@@ -96,7 +101,7 @@ def make_app(models: Models, *, rules: Rules | None = None, runs: Path = Path("r
         redirect_slashes=False,
     )
     rules = rules or Rules()
-    serving = Serving(models=models, meters=meters, runs=runs, keyed=rules.key is not None)
+    serving = Serving(models=models, documents=documents, meters=meters, runs=runs, keyed=rules.key is not None)
     app.state.routers = [routes(serving) for routes in ROUTES]
     for router in app.state.routers:
         app.include_router(router)

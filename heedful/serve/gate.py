@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.serve.meters import Meters
 from heedful.serve.public import form_of, media_type, path_of
-from heedful.serve.refusals import DEEPL, LIBRETRANSLATE, Refused, as_refused, refusal
+from heedful.serve.refusals import DEEPL, Refused, as_refused, is_libretranslate, refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, possible only by an escape
@@ -279,7 +279,7 @@ def _credential(header: str) -> str:
 
 def _key_field(path: str) -> str:
     """The field of the body in which a protocol's clients send the key; "" where there is none."""
-    return "api_key" if path in LIBRETRANSLATE else "auth_key" if path.startswith(DEEPL) else ""
+    return "api_key" if is_libretranslate(path) else "auth_key" if path.startswith(DEEPL) else ""
 
 
 async def _field(scope: Scope, body: bytes, name: str) -> str:
@@ -291,7 +291,7 @@ async def _field(scope: Scope, body: bytes, name: str) -> str:
     sent = scope.get("json")
     found = sent.get(name) if isinstance(sent, dict) else None
     with suppress(HTTPException):  # a form that cannot be read
-        async with form_of(Request(scope, whole), max_files=0) as form:
+        async with form_of(Request(scope, whole), max_files=1) as form:
             found = found or form.get(name)
     return found if isinstance(found, str) else ""
 

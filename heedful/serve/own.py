@@ -208,10 +208,11 @@ async def given_json(request: Request, shape: type[BaseModel]) -> dict[str, Any]
     if media_type(request.headers) != "application/json":
         raise Refused(415, "the body is not JSON", "send Content-Type: application/json")
     read = "json" in request.scope  # the gate has parsed all bodies but empty ones
-    return _validated(shape, request.scope["json"] if read else strict_json(await request.body(), depth=32))
+    return validated(shape, request.scope["json"] if read else strict_json(await request.body(), depth=32))
 
 
-def _validated(shape: type[BaseModel], value: object) -> dict[str, Any]:
+def validated(shape: type[BaseModel], value: object) -> dict[str, Any]:
+    """The fields of a request; its options are those that were given. Raises Refused."""
     try:
         given = shape.model_validate(value)
     except ValidationError as error:
@@ -363,7 +364,7 @@ async def sent_pictures(request: Request, shape: type[BaseModel]) -> tuple[dict[
         said = form.get("json", "{}")
         if not isinstance(said, str):
             raise Refused(422, "json: a text is expected, and not a file")
-        given = _validated(shape, strict_json(said.encode("utf-8", "surrogatepass"), depth=32))
+        given = validated(shape, strict_json(said.encode("utf-8", "surrogatepass"), depth=32))
         sent = [(each.filename or "", await each.read()) for each in uploads if isinstance(each, UploadFile)]
     if given["inputs"] is not None or given["text"] is not None:
         raise Refused(422, "a picture is sent as a file, and not by its name", "leave out inputs and text")

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope
@@ -21,7 +21,7 @@ from starlette.types import Scope
 from heedful.errors import BusyError, HeedError, InputError, LateError
 from heedful.serve.refusals import Refused, as_refused, fault_by_its_type, refusal
 
-GENERATE, TRANSLATE, FRAGMENT = "generate", "translate", "fragment"  # verbs
+GENERATE, TRANSLATE, FRAGMENT, PASSAGE = "generate", "translate", "fragment", "passage"  # verbs
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Body = TypeVar("Body", bound="RequestBody")
@@ -163,6 +163,22 @@ async def fields_of(request: Request) -> dict[str, list[str]]:
     return found
 
 
+async def read_upload(request: Request, kind: type[Body]) -> tuple[Body, str, bytes]:
+    """The fields of a form with one file, in the field `file`; and that file's name and contents. Raises Refused."""
+    if media_type(request.headers) != "multipart/form-data":
+        raise Refused(400, "the document is missing: send multipart/form-data, with it in the field file", param="file")
+    fields: dict[str, list[str]] = {}
+    async with form_of(request, max_files=1, max_fields=100) as form:
+        file = form.get("file")
+        if not isinstance(file, UploadFile):
+            raise Refused(400, "file: the document is missing", param="file")
+        for key, value in form.multi_items():
+            if not isinstance(value, UploadFile):
+                fields.setdefault(key, []).append(value)
+        body = kind.model_validate({key: _value(kind, key, values) for key, values in fields.items()})
+        return body, file.filename or "", await file.read()
+
+
 async def read_body(request: Request, kind: type[Body]) -> Body:
     """The body of a request, as JSON or as a form; a form's values are converted to the types of the fields."""
     if not is_form(request):
@@ -193,3 +209,11 @@ def body_shown(kind: type[RequestBody], *, forms: bool = True) -> dict[str, Any]
     shape = {"schema": kind.model_json_schema()}
     content = dict.fromkeys(("application/json", "application/x-www-form-urlencoded")[: 1 + forms], shape)
     return {"requestBody": {"required": True, "content": content}}
+
+
+def form_shown(kind: type[RequestBody]) -> dict[str, Any]:
+    """The OpenAPI description of a form that `read_upload` reads."""
+    shape = kind.model_json_schema()
+    shape["properties"]["file"] = {"type": "string", "format": "binary"}
+    shape["required"] = [*shape.get("required", ()), "file"]
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": shape}}}}
