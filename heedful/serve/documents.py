@@ -66,7 +66,7 @@ class StoredDocument:
     def record(self) -> dict[str, Any]:
         """What a client is told of it."""
         said: dict[str, Any] = {key: getattr(self, key) for key in ("id", "name", "status", "passages", "translated")}
-        said |= {"characters": self.characters, "warnings": self.warnings}
+        said |= {"characters": self.characters, "warnings": self.warnings, "translated_name": self.translated_name}
         if self.error is not None:
             said["error"] = {"message": self.error.message, "fix": self.error.fix}
         return said

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from heedful.data.documents.read import READERS
 from heedful.look import page as look_page
 from heedful.serve.hosted import Hosted, Models, reads_pictures
 from heedful.serve.public import TRANSLATE
@@ -53,7 +54,7 @@ def routes(models: Models) -> APIRouter:
         names = [name for name, model in models.items() if view.fits is None or view.fits(model)]
 
         def answer() -> HTMLResponse:
-            written = documents.get_template(f"{view.name}.html").render(view=view, views=shown, models=names)
+            written = documents.get_template(f"{view.name}.html").render(view=view, views=shown, models=names, kinds=[*READERS])
             return HTMLResponse(written)
 
         return answer

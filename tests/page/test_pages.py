@@ -8,6 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from aligning import aligned
 from heedful.metrics.names import LABELS, SHARES
 from waiting import becomes
 
@@ -114,9 +115,7 @@ def test_a_word_shows_what_it_looked_at_and_what_could_stand_there(page: Page, s
 def test_words_stand_in_the_order_of_their_script(page: Page, served: str) -> None:
     """A name in Latin letters is read from the left, in a line that is read from the right."""
     said = ["שלום", "United", "Nations", "עולם"]
-    words = [{"text": text, "probability": 0.9, "confidence": 0.9, "source": [1.0]} for text in said]
-    found = {"source": ["a"], "text": " ".join(said), "words": words, "confidence": 0.9, "calibrated": True}
-    page.route("**/api/align", lambda route: route.fulfill(json={"model": "en-fr", "answers": [found]}))
+    page.route("**/api/align", lambda route: route.fulfill(json=aligned(["a"], said)))
     page.goto(f"{served}/translate#text=a")
     shown = page.locator("#target .said")
     expect(shown).to_have_count(4)

@@ -1,4 +1,5 @@
-// What all views use: parts of a document, questions to the server, and the state in the address.
+// What all views use: parts of a document, formats, questions to the server, and the state in the address.
+export * from "./formats.js";
 
 export const byId = (id) => document.getElementById(id);
 
@@ -14,8 +15,6 @@ export function drawn(tag, attributes = {}, ...children) {
   node.append(...children);
   return node;
 }
-
-export const percent = (share) => (share > 0.9995 ? "100 %" : share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(1)} %`);
 
 // "bleu on test" as a terminal says it; the names are those of metrics/names.py.
 const SCORES = {
@@ -88,8 +87,8 @@ export async function* stream(verb, body, signal) {
   }
 }
 
-// One question at a time: a newer one gives up the older. `answer` is called unless it was given up.
-export function latest(question, answer) {
+// One question at a time: a newer one gives up the older. `answer` is called unless it was given up, or `failed`.
+export function latest(question, answer, failed = () => {}) {
   let running = null;
   return async (...given) => {
     running?.abort();
@@ -101,7 +100,9 @@ export function latest(question, answer) {
         answer(found, ...given);
       }
     } catch (error) {
-      if (error.name !== "AbortError" && own === running) trouble(error);
+      if (error.name === "AbortError" || own !== running) return;
+      trouble(error);
+      failed(...given);
     }
   };
 }

@@ -1,9 +1,11 @@
 // Asks what a model looked at, and hands it to the scripts of the page that is one file (page_*.js), or, of a picture,
 // to image.js. The address has the question before its "#", and what is chosen of the answer after it.
+import * as formats from "./formats.js";
 import { ask, button, byId, download, make, models, reached, trouble } from "./common.js";
 import { drawImage } from "./image.js";
 import { chosenLanguages, offer } from "./languages.js";
 
+Object.assign(globalThis, formats); // for the scripts of that page, which are no modules
 const SCRIPTS = ["page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page_walk.js", "page.js"];
 const FIELDS = ["text", "target", "pair"], LANGUAGES = ["from_language", "to"];
 const known = await models();
@@ -94,9 +96,12 @@ for (const name of FIELDS) byId(name).value = asked.get(name) ?? "";
 if (!asked.has("text")) byId("text").value = known[select.value].example;
 offer(known[select.value], Object.fromEntries(asked));
 fields();
+let chosen = select.value;
 select.addEventListener("change", () => {
-  byId("text").value ||= known[select.value].example;
-  offer(known[select.value], chosenLanguages());
+  const text = byId("text").value.trim(), untouched = !text || text === known[chosen].example;
+  chosen = select.value;
+  if (untouched) location.href = `look?${new URLSearchParams({ model: chosen })}`; // with its own example
+  offer(known[chosen], chosenLanguages());
   fields();
   whole();
 });
@@ -115,12 +120,14 @@ byId("question").addEventListener("submit", (event) => {
   location.href = `look?${words}`;
 });
 
-if (asked.has("text") && reads() === "texts") {
-  const question = { model: select.value };
+// What the address asks, or the model's example.
+if (reads() === "texts" && (asked.has("text") || known[select.value].example)) {
+  const question = { model: select.value, text: byId("text").value };
   for (const name of [...FIELDS, ...LANGUAGES]) if (asked.get(name)) question[name] = asked.get(name);
   try {
     await show(question);
   } catch (error) {
-    trouble(error);
+    if (asked.has("text")) trouble(error);
+    else byId("about").textContent = `${error.message}.`; // such as a second text
   }
 }

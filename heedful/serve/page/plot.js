@@ -1,17 +1,10 @@
 // Curves over each other, as SVG: hovering or the arrow keys read their values; and a copy that stands alone.
-import { drawn, make } from "./common.js";
+import { drawn, make, number } from "./common.js";
 
 const COLOURS = ["--curve-1", "--curve-2", "--curve-3", "--curve-4", "--curve-5", "--curve-6"];
 const DASHES = ["", "6 3", "2 3", "8 3 2 3", "12 4", "1 4"]; // never colour alone
 const [RIGHT, BOTTOM, TOP] = [16, 30, 10];
 export const MOST = COLOURS.length; // curves at a time
-
-export function number(value) {
-  if (value === null || value === undefined) return "";
-  const size = Math.abs(value);
-  if (Number.isInteger(value) || size >= 100) return value.toLocaleString("en", { maximumFractionDigits: 0 });
-  return size >= 10 ? value.toFixed(1) : size >= 0.001 || size === 0 ? value.toFixed(3) : value.toExponential(1);
-}
 
 // At most about `count` round numbers from `low` to `high`.
 function ticks(low, high, count) {

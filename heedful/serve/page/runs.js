@@ -1,6 +1,6 @@
 // All runs of a folder: scores side by side, curves over each other, live while one trains.
-import { button, byId, csv, download, get, later, latest, make, remember, scoreName, state, trouble, twin } from "./common.js";
-import { MOST, number, plot, standalone } from "./plot.js";
+import { button, byId, csv, download, get, later, latest, make, number, remember, scoreName, state, trouble, twin } from "./common.js";
+import { MOST, plot, standalone } from "./plot.js";
 import { askTwo } from "./two.js";
 
 const WORDS = ["task", "state"]; // columns of texts

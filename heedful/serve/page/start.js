@@ -1,6 +1,6 @@
 // A card for each model: what it does, its scores, and an example that runs with one click.
 import { told } from "./answers.js";
-import { ask, button, byId, language, latest, linkTo, make, models, scoreName, trouble } from "./common.js";
+import { ask, button, byId, language, latest, linkTo, make, models, number, scoreName, trouble } from "./common.js";
 
 const VIEWS = {
   translate: (model) => "align" in model.verbs && model.languages,
@@ -13,8 +13,7 @@ const MOST = 8; // directions that are named
 const NAMES = { translate: "Translate", write: "Write", chat: "Chat", pictures: "Pictures", look: "Look inside" };
 
 function score(name, value) {
-  const shown = Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(3);
-  return make("div", {}, make("dt", { textContent: scoreName(name) }), make("dd", { textContent: shown }));
+  return make("div", {}, make("dt", { textContent: scoreName(name) }), make("dd", { textContent: number(value) }));
 }
 
 function directions({ languages, targets }) {
@@ -26,7 +25,7 @@ function directions({ languages, targets }) {
 function card(model) {
   const { name, task, parameters, engine } = model;
   const what = model.languages ? `translates ${directions(model)}` : model.does;
-  const size = parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)} million` : parameters.toLocaleString("en");
+  const size = parameters >= 1e6 ? `${number(parameters / 1e6)} million` : number(parameters);
   const node = make("article", { className: "card" },
     make("h2", { textContent: name }),
     make("p", { textContent: `This model ${what}.` }),
