@@ -26,6 +26,18 @@ export function number(value) {
   return size >= 10 ? fixed(value, 1) : size >= 0.001 || size === 0 ? fixed(value, 3) : minus(value.toExponential(1));
 }
 
+// Scores as a terminal prints them, and their names: "bleu on test" is "BLEU on test". Those are of metrics/names.py.
+const OF_100 = { bleu: "BLEU", chrf: "chrF", ter: "TER", rouge1: "ROUGE-1", rouge2: "ROUGE-2", rougeL: "ROUGE-L" };
+const OF_1 = { map: "mAP", map50: "mAP@0.5", map75: "mAP@0.75", miou: "mean IoU" };
+export const scoreName = (key) => key.replace(/^\S+/, (name) => OF_100[name] ?? OF_1[name] ?? name.replaceAll("_", " "));
+export const score = (key, value) => (key.split(" ")[0] in OF_100 ? fixed(value, 1) : number(value));
+
+// When something was, in local time, from seconds since 1970: 2026-11-28 06:35.
+export function date(seconds) {
+  const when = new Date(1000 * seconds), two = (value) => String(value).padStart(2, "0");
+  return `${when.getFullYear()}-${two(when.getMonth() + 1)}-${two(when.getDate())} ${two(when.getHours())}:${two(when.getMinutes())}`;
+}
+
 // What the marks say that a model reads beside the words of a text.
 export const MARKS = {
   "<s>": "begins a text", "</s>": "ends a text", "<pad>": "fills a row", "<unk>": "stands for what the vocabulary lacks",

@@ -23,7 +23,14 @@ from heedful.errors import InputError, NonFiniteError
 from heedful.look.labels import is_causal, summary, token_label
 
 LONGEST = 256  # tokens of a text
-SCRIPTS = ("formats.js", "page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page.js")  # joined in this order
+SCRIPTS = (
+    "formats.js",
+    "page_state.js",
+    "page_maps.js",
+    "page_views.js",
+    "page_steps.js",
+    "page.js",
+)  # joined in this order
 
 
 class Label(TypedDict):

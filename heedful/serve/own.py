@@ -25,7 +25,7 @@ from heedful.run.task import Ask
 from heedful.serve.gate import strict_json
 from heedful.serve.hosted import Hosted, Models, StreamedPiece, Writing
 from heedful.serve.meters import Meters
-from heedful.serve.public import Direct, EventStream, form_of, media_type
+from heedful.serve.public import Direct, EventStream, form_of, inlined, media_type
 from heedful.serve.refusals import Refused, fault_by_its_type, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
@@ -419,7 +419,7 @@ def _embedding(models: Models) -> Any:
 
 def openapi_body(shape: type[BaseModel], *, texts: bool = True, pictures: bool = False) -> dict[str, Any]:
     """The body of a route for the OpenAPI page."""
-    schema = _inlined(shape.model_json_schema())
+    schema = inlined(shape.model_json_schema())
     content: dict[str, Any] = {"application/json": {"schema": schema}} if texts else {}
     if pictures:
         file = {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}
@@ -442,18 +442,3 @@ STATUSES = {
     429: "busy: ask again later",
     504: "no answer in time",
 }
-
-
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its definitions inlined."""
-    definitions = schema.pop("$defs", {})
-
-    def put(value: Any) -> Any:
-        if isinstance(value, dict):
-            if "$ref" in value:
-                return put(definitions[value["$ref"].rpartition("/")[2]])
-            return {key: put(each) for key, each in value.items()}
-        return [put(each) for each in value] if isinstance(value, list) else value
-
-    made: dict[str, Any] = put(schema)
-    return made

@@ -206,14 +206,29 @@ def _value(kind: type[RequestBody], key: str, values: list[str]) -> object:
 
 def body_shown(kind: type[RequestBody], *, forms: bool = True) -> dict[str, Any]:
     """The OpenAPI description of a body that `read_body` reads."""
-    shape = {"schema": kind.model_json_schema()}
+    shape = {"schema": inlined(kind.model_json_schema())}
     content = dict.fromkeys(("application/json", "application/x-www-form-urlencoded")[: 1 + forms], shape)
     return {"requestBody": {"required": True, "content": content}}
 
 
 def form_shown(kind: type[RequestBody]) -> dict[str, Any]:
     """The OpenAPI description of a form that `read_upload` reads."""
-    shape = kind.model_json_schema()
+    shape = inlined(kind.model_json_schema())
     shape["properties"]["file"] = {"type": "string", "format": "binary"}
     shape["required"] = [*shape.get("required", ()), "file"]
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": shape}}}}
+
+
+def inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its definitions inlined."""
+    definitions = schema.pop("$defs", {})
+
+    def put(value: Any) -> Any:
+        if isinstance(value, dict):
+            if "$ref" in value:
+                return put(definitions[value["$ref"].rpartition("/")[2]])
+            return {key: put(each) for key, each in value.items()}
+        return [put(each) for each in value] if isinstance(value, list) else value
+
+    made: dict[str, Any] = put(schema)
+    return made

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from heedful.errors import BusyError, HeedError, InputError, LateError, StorageError
 from heedful.serve import deepl, libretranslate, openai
+from heedful.serve.app import make_app
 from heedful.serve.documents import Documents
 from heedful.serve.openai_requests import ChatRequest, CompletionRequest, EmbeddingRequest
 from heedful.serve.public import RequestBody, in_one_line, verdict
@@ -111,3 +112,23 @@ def test_what_openais_clients_are_told_of_whose_fault_it_is(error: HeedError, ki
 def test_options_are_told_as_keys(said: str, in_keys: str) -> None:
     assert refused(InputError("a", fix=said)).fix == in_keys
     assert refused(InputError(said)).message == in_keys
+
+
+def test_the_description_refers_to_what_is_in_it(tmp_path: Path) -> None:
+    described = make_app(hosted(translator(tmp_path / "en-de", "en", "de"))).openapi()
+
+    def refer(value: Any) -> None:
+        if isinstance(value, dict):
+            if isinstance(value.get("$ref"), str):
+                root, *way = value["$ref"].split("/")
+                assert root == "#"
+                found = described
+                for part in way:
+                    found = found[part]
+            for each in value.values():
+                refer(each)
+        elif isinstance(value, list):
+            for each in value:
+                refer(each)
+
+    refer(described)

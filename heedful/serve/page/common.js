@@ -16,13 +16,6 @@ export function drawn(tag, attributes = {}, ...children) {
   return node;
 }
 
-// "bleu on test" as a terminal says it; the names are those of metrics/names.py.
-const SCORES = {
-  bleu: "BLEU", chrf: "chrF", ter: "TER", rouge1: "ROUGE-1", rouge2: "ROUGE-2", rougeL: "ROUGE-L",
-  map: "mAP", map50: "mAP@0.5", map75: "mAP@0.75", miou: "mean IoU",
-};
-export const scoreName = (key) => key.replace(/^\S+/, (name) => SCORES[name] ?? name.replaceAll("_", " "));
-
 // A language that a run names by a code, and that code; any other name as it is, without one.
 export function language(name) {
   const code = /^[a-z]{2,3}([-_]\w+)*$/i.test(name) ? name.replaceAll("_", "-") : "";
