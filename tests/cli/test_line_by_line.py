@@ -17,6 +17,7 @@ from heedful.tasks.shared.cli import printable
 from heedful.tasks.shared.embed import TextEncoder
 from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.line_by_line import answer_lines, byte_groups, one_each, text_groups
+from heedful.tasks.translate.segment import segments_of
 
 LONG = "ba de" + " gi ko ba de" * 12  # more tokens than any text that the models have learnt from, or can read
 
@@ -144,6 +145,7 @@ def test_a_blank_line_is_translated_by_an_empty_one(run_of, tmp_path, capsys):
     assert said.err == ""
 
 
+@pytest.mark.filterwarnings("ignore:.*the translation is empty")
 @pytest.mark.parametrize("name", ["transformer", "rnn", "decoder", "spans"])
 def test_a_source_longer_than_all_that_were_learnt_is_told(run_of, tmp_path, capsys, name):
     model = heedful.load(run_of(name))
@@ -151,16 +153,19 @@ def test_a_source_longer_than_all_that_were_learnt_is_told(run_of, tmp_path, cap
     assert 0 < known["centile_99"] <= known["longest"]
     (ids,), _ = model.encode([LONG])
     told = f"{len(ids)} tokens, and the longest source that it was trained on has {known['longest']}"
+    if name != "spans":  # which reads a text as a whole
+        parts = segments_of(model, LONG)
+        assert all(len(ids) <= known["longest"] for ids in model.encode([part.text for part in parts])[0])
+        told = f"a sentence longer than all that the model was trained on is translated in {len(parts)} parts"
     with standard_input(f"ba\n{LONG}\n".encode()):
         assert heed("translate", run_of(name), "--longest", 3, "--json") == 0
     said = capsys.readouterr()
-    assert said.err.startswith(f"warning: <stdin>:2: {told}")
-    assert said.err.count("\n") == 1
+    assert f"warning: <stdin>:2: {told}" in said.err
     fine, long = map(json.loads, said.out.splitlines())
-    assert "warning" not in fine
+    assert told not in fine.get("warning", "")
     assert long["warning"].startswith(told)
     assert heed("summarise", run_of(name), LONG, "--longest", 3) == 0
-    assert capsys.readouterr().err.startswith(f"warning: {told}")
+    assert f"warning: {told}" in capsys.readouterr().err
     with pytest.warns(UserWarning, match=f"^text 2: {told}"):
         model.translate(["ba", LONG], longest=3)
     with pytest.warns(UserWarning, match=f"^{told}"):
@@ -179,8 +184,7 @@ def test_the_longest_of_those_that_were_learnt_from_is_known(run_of):
 def test_a_run_that_does_not_know_what_it_learnt_from_is_read_as_before(run_of):
     model = heedful.load(run_of("transformer"))
     del model.about["source_tokens"]
-    assert model.search([LONG], longest=3)[0].warning == ""
-    model.translate(LONG, longest=3)
+    assert "longer" not in model.search(LONG, longest=3).warning
 
 
 def test_a_line_that_is_too_long_for_the_model_loses_no_other(run_of, tmp_path, capsys):
@@ -295,7 +299,8 @@ def test_a_full_disk_and_closed_input_are_no_tracebacks(run_of):
     words = [sys.executable, "-m", "heedful", "translate", str(run_of("transformer")), "--longest", "3"]
     with open("/dev/full", "w") as full:
         made = subprocess.run([*words, "ba"], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (made.returncode, made.stderr.splitlines()[0]) == (4, "error: No space left on device")
+    assert made.returncode == 4
+    assert "error: No space left on device" in made.stderr.splitlines()
     assert "Exception ignored" not in made.stderr
     made = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *words], capture_output=True, text=True)
     assert (made.returncode, made.stdout, made.stderr) == (0, "", "")

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -85,7 +86,7 @@ def test_what_cannot_be_aligned_is_refused(translators: tuple[Path, Path]) -> No
     model = Translator.load(translators[0])
     with pytest.raises(TextError, match="a pair with an empty side"):
         [*align_pairs(model, [("ko", " ")])]
-    model.engine = object()  # type: ignore[assignment]
+    model.engine = SimpleNamespace(own=None)  # type: ignore[assignment]
     with pytest.raises(InputError, match="another library does not tell"):
         [*align_pairs(model, [("ko", "ko")])]
 

@@ -19,11 +19,11 @@ from heedful.tasks.translate.capitals import (
     in_capitals,
     in_small_letters,
 )
-from heedful.tasks.translate.documents.parts import parts_of
 from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
 from heedful.tasks.translate.inside.look import look_at_translation
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.rerank import Judge
+from heedful.tasks.translate.segment import segments_of
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.exchange import export_model, import_model
@@ -95,9 +95,7 @@ def test_it_is_as_long_as_the_same_text_in_small_letters(quiet: Translator) -> N
     few, many = (len(quiet.source.encode([text])[0]) for text in (LOUD, SMALL))
     assert few < many
     quiet.about = quiet.about | {"source_tokens": {"longest": few, "centile_99": few}}
-    assert len(parts_of(quiet, LOUD)) == len(parts_of(quiet, SMALL)) > 1
-    quiet.about = quiet.about | {READS_CAPITALS: True}
-    assert parts_of(quiet, LOUD) == [(0, len(LOUD))]
+    assert segments_of(quiet, LOUD) == segments_of(quiet, SMALL)
 
 
 def test_a_model_of_the_other_direction_judges_the_source_as_it_was_read(quiet: Translator) -> None:

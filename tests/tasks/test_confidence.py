@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from commands import heed
+from heedful.data.documents.passages import Passage
 from heedful.data.text.pairs import Pairs
 from heedful.decode.contract import Hypothesis
 from heedful.errors import InputError, StorageError
@@ -25,8 +26,7 @@ from heedful.tasks.translate.confidence import (
     log_odds,
     write_calibration,
 )
-from heedful.tasks.translate.documents.parts import search_in_parts
-from heedful.tasks.translate.documents.passages import translate_sentences
+from heedful.tasks.translate.documents.passages import translate_passages
 from heedful.tasks.translate.inside.words import AlignOptions, align
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.scoring import score_translator
@@ -50,7 +50,7 @@ def test_words_are_those_of_the_text_and_their_tokens_make_the_score(run: Path) 
     for one in model.search(TEXTS, confidence=True, n_best=2, length_penalty=0.0):
         for (text, score), said in zip(one.hypotheses, one.said, strict=True):
             assert [word for word, _ in said.words] == text.split()
-            assert said.total == pytest.approx(score, abs=1e-4)
+            assert said.mean * said.tokens == pytest.approx(score, abs=1e-4)
     assert model.search(TEXTS)[0].said == (), "only who asks waits for it"
 
 
@@ -81,11 +81,11 @@ def test_every_way_to_ask_tells_the_same(run: Path) -> None:
 def test_a_text_in_parts_has_the_words_of_all(run: Path) -> None:
     model = Translator.load(run)
     model.about = model.about | {"source_tokens": {"longest": 3, "centile_99": 3}}
-    (whole,) = search_in_parts(model, ["Ba de. Gi ko."], confidence=True)
+    whole = model.search("Ba de. Gi ko.", confidence=True)
     parts = model.search(["Ba de.", "Gi ko."], confidence=True)
-    assert "2 parts" in whole.warning
     assert whole.said[0].words == (*parts[0].said[0].words, *parts[1].said[0].words)
     assert whole.said[0].tokens == sum(one.said[0].tokens for one in parts)
+    assert whole.said[0].mean == min(one.said[0].mean for one in parts), "a text is as sure as its least sure sentence"
 
 
 def test_several_models_are_not_calibrated(run: Path) -> None:
@@ -196,10 +196,10 @@ def test_nothing_is_sure_of_a_translation_that_is_empty(run: Path, monkeypatch: 
     monkeypatch.setattr(model, "hypotheses", lambda ids, *_, **__: [empty[not own] for own in ids])
     said, blank = translate_texts(model, ["ba de", " "], TranslateOptions(flag=0.1))
     assert (said["confidence"], said["flagged"]) == (0.0, True)
-    assert said["warning"] == "confidence 0.00, below 0.1"
+    assert said["warning"] == "the translation is empty: 'ba de'; confidence 0.00, below 0.1"
     assert (blank["confidence"], blank["flagged"], "warning" in blank) == (1.0, False, False)
-    made = translate_sentences(model, ["ba de"], {}, flag=0.1)["ba de"]
-    assert (made.told, made.doubt) == (("the translation is empty: 'ba de'",), "confidence 0.00, below 0.1: ''")
+    ((made,),) = translate_passages(model, [Passage("ba de")], {}, flag=0.1)
+    assert (made.told, made.flagged) == (["the translation is empty: 'ba de'", "confidence 0.00, below 0.1: ''"], True)
 
 
 def test_a_steep_mapping_of_what_is_never_said():

@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ from heedful.errors import InputError, TextError
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.tasks.translate import searching
 from heedful.tasks.translate.pairs import weigh as module
-from heedful.tasks.translate.pairs.rerank import Judge, reranked
+from heedful.tasks.translate.pairs.rerank import Judge, chosen_by
 from heedful.tasks.translate.pairs.weigh import PairOptions, log_probabilities, weigh, weigh_texts
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
+from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.training.cli import StudentOptions, TeachingOptions
 from heedful.tasks.translate.training.distil import planned_distillation, write_pairs
 from heedful.tasks.translate.use import Translator
@@ -26,7 +28,7 @@ from saved import save_run
 from serving import loud, tokenizer_of, translator
 
 KINDS = {"transformer": TRANSFORMER, "decoder": DECODER, "rnn": RECURRENT}
-TEXTS = ["ba de gi", "ko", "lu ma ne pi ro su ba"]
+TEXTS = ["ba de gi", "ko", "lu ma ne pi ro"]
 
 
 @pytest.fixture(scope="module", params=sorted(KINDS))
@@ -109,7 +111,8 @@ def test_the_best_of_two_models_comes_first(translators: tuple[Path, Path], back
     before = [*translate_texts(own, TEXTS, options)]
     judge = Judge(other, own)
     assert judge.backwards == backwards
-    after = [*reranked(before, [judge], n_best=2)]
+    fewer = TranslateOptions(decoding={"beam": 4, "n_best": 2})
+    after = [*translate_texts(own, TEXTS, fewer, partial(chosen_by, [judge]))]
     for one, wanted in zip(after, before, strict=True):
         texts = [each["text"] for each in wanted["hypotheses"]]
         pairs = [(text, wanted["source"])[:: 1 if backwards else -1] for text in texts if text.strip()]
@@ -146,12 +149,11 @@ def test_both_models_are_scored_by_one_length_penalty(
 
 def test_an_empty_translation_is_not_chosen_and_every_score_is_a_number(translators: tuple[Path, Path]) -> None:
     own, other = map(Translator.load, translators)
-    (made,) = translate_texts(own, TEXTS[:1], TranslateOptions(decoding={"beam": 2, "n_best": 2}))
-    filled, empty = ({**made["hypotheses"][0], "text": text} for text in ("BA DE", " "))
+    filled, empty = ("BA DE", -1.0), (" ", -1.0)
     for listed, texts in (([empty, filled], ["BA DE"]), ([empty, empty], [" ", " "])):
-        (found,) = reranked([{**made, "hypotheses": listed}], [Judge(other, own)], n_best=2)
-        assert [one["text"] for one in found["hypotheses"]] == texts
-        assert all(math.isfinite(one["score"]) for one in found["hypotheses"])
+        (found,) = chosen_by([Judge(other, own)], [Translation(TEXTS[0], *listed[0], listed)], most=2)
+        assert [text for text, _ in found.hypotheses] == texts
+        assert all(math.isfinite(score) for _, score in found.hypotheses)
 
 
 @pytest.mark.parametrize("way", ["ab", "ba"])

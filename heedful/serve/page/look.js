@@ -7,7 +7,7 @@ import { chosenLanguages, offer } from "./languages.js";
 
 Object.assign(globalThis, formats); // for the scripts of that page, which are no modules
 const SCRIPTS = ["page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page_walk.js", "page.js"];
-const FIELDS = ["text", "target", "pair"], LANGUAGES = ["from_language", "to"];
+const FIELDS = ["text", "target", "pair", "sentence"], LANGUAGES = ["from_language", "to"];
 const known = await models();
 const select = byId("model");
 
@@ -21,7 +21,7 @@ function fields() {
   const { looks_with: options } = known[select.value], pictures = reads() === "pictures";
   byId("field-text").hidden = pictures;
   byId("field-file").hidden = !pictures;
-  for (const name of ["target", "pair"]) byId(`field-${name}`).hidden = pictures || !options.includes(name);
+  for (const name of ["target", "pair", "sentence"]) byId(`field-${name}`).hidden = pictures || !options.includes(name);
   byId("field-texts").hidden = !options.includes("shown");
 }
 
@@ -36,7 +36,7 @@ function load(source) {
 
 async function show(question) {
   const view = await ask("view", question);
-  const { model, text, target, pair } = question;
+  const { model, target, pair } = question, text = question.options ? view.title : question.text; // of one sentence
   const steps = "steps" in known[model].verbs ? "api/steps" : null;
   const languages = Object.fromEntries(LANGUAGES.filter((name) => name in question).map((name) => [name, question[name]]));
   view.live = { model, text, target, pair, languages, steps, beam: known[model].verbs.steps?.options.includes("beam") };
@@ -92,7 +92,7 @@ function whole() {
 }
 
 if (asked.has("model") && asked.get("model") in known) select.value = asked.get("model");
-for (const name of FIELDS) byId(name).value = asked.get(name) ?? "";
+for (const name of FIELDS) byId(name).value = asked.get(name) ?? (name === "sentence" ? 1 : "");
 if (!asked.has("text")) byId("text").value = known[select.value].example;
 offer(known[select.value], Object.fromEntries(asked));
 fields();
@@ -123,7 +123,8 @@ byId("question").addEventListener("submit", (event) => {
 // What the address asks, or the model's example.
 if (reads() === "texts" && (asked.has("text") || known[select.value].example)) {
   const question = { model: select.value, text: byId("text").value };
-  for (const name of [...FIELDS, ...LANGUAGES]) if (asked.get(name)) question[name] = asked.get(name);
+  for (const name of ["text", "target", "pair", ...LANGUAGES]) if (asked.get(name)) question[name] = asked.get(name);
+  if (Number(asked.get("sentence")) > 1) question.options = { sentence: Number(asked.get("sentence")) };
   try {
     await show(question);
   } catch (error) {

@@ -101,7 +101,9 @@ function cut({ text, source: heard, words, sentences, confidence, calibrated }) 
   const parts = sentences.map((sentence) => {
     const begin = text.indexOf(sentence.text, at), gap = text.slice(at, begin);
     [at, word, from] = [begin + sentence.text.length, word + sentence.words, from + sentence.source_words];
-    return { ...sentence, gap, words: words.slice(word - sentence.words, word), heard: heard.slice(from - sentence.source_words, from) };
+    const own = (list) => list.slice(from - sentence.source_words, from);
+    const said = words.slice(word - sentence.words, word).map((each) => ({ ...each, source: own(each.source) }));
+    return { ...sentence, gap, words: said, heard: own(heard) };
   });
   return { parts, rest: text.slice(at), confidence, calibrated };
 }

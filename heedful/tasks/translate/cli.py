@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -87,6 +88,7 @@ class TranslationLook(LayerOptions):
     """The options of `heed look` for a translator."""
 
     target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None
+    sentence: Annotated[int, typer.Option(min=1, help="Watch this sentence of a text of several.")] = 1
     to: To = ""
     from_language: FromLanguage = ""
     tag: Tag = ""
@@ -267,9 +269,9 @@ def write_texts(
     import torch
 
     from heedful.tasks.translate.load import load_translator
-    from heedful.tasks.translate.pairs.pharaoh import pharaoh, with_alignments
-    from heedful.tasks.translate.pairs.rerank import Judge, reranked
-    from heedful.tasks.translate.records import TranslateOptions, flagged, translate_texts
+    from heedful.tasks.translate.pairs.pharaoh import pharaoh
+    from heedful.tasks.translate.pairs.rerank import Judge, chosen_by
+    from heedful.tasks.translate.records import TranslateOptions, translate_texts
 
     judges, n_best = [], settings["n_best"]
     several = n_best if model.rerank else max(n_best, settings["samples"])
@@ -277,8 +279,8 @@ def write_texts(
         decoding, device = translator.decoding(**settings), str(next(translator.model.parameters()).device)
         others = [load_translator(Path(run), device=device) for run in model.rerank]
         judges = [Judge(other, translator, length_penalty=decoding.length_penalty) for other in others]
-        settings["n_best"] = 1 if settings["samples"] else max(n_best, decoding.beam)
-        if max(settings["n_best"], settings["samples"]) < 2:
+        settings["n_best"] = 1 if settings["samples"] else n_best
+        if max(n_best, decoding.beam, settings["samples"]) < 2:
             raise InputError("one translation of each, and nothing to choose among", fix="give --beam 5, or more")
     terms = () if wishes.glossary is None else tuple((own.source, "|".join(own.forms)) for own in wishes.glossary.terms)
     options = TranslateOptions(
@@ -287,14 +289,15 @@ def write_texts(
         require=wishes.require,
         avoid=wishes.avoid,
         glossary=terms,
-        confidence=answer.as_json or answer.flag is not None,
+        confidence=answer.as_json,
+        flag=answer.flag,
+        align=answer.aligned,
     )
 
+    choose = partial(chosen_by, judges, most=n_best if settings["samples"] else None) if judges else None
+
     def answers(lines: list[str], first: int) -> Iterator[Sequence["Translated"]]:
-        made = translate_texts(translator, lines, replace(options, first=first))
-        made = reranked(made, judges, n_best=n_best) if judges else made
-        made = made if answer.flag is None else (flagged(one, answer.flag) for one in made)
-        return one_each(with_alignments(translator, [*made]) if answer.aligned else made)
+        return one_each(translate_texts(translator, lines, replace(options, first=first), choose))
 
     def show(found: "Translated") -> list[str]:
         each = [(one["score"], on_one_line(one["text"])) for one in found["hypotheses"]]

@@ -56,20 +56,17 @@ class WordConfidence(TypedDict):
 
 @dataclass(frozen=True)
 class WordLikelihoods:
-    """A translation's words with their log-probabilities (nats); the sum over all its tokens, including the end token,
-    and their number."""
+    """A translation's words with their log-probabilities (nats); the number of its tokens, including the end token, and
+    their mean log-probability. Of several sentences that is the mean of the least sure one."""
 
     words: tuple[tuple[str, float], ...] = ()
-    total: float = 0.0
+    mean: float = 0.0
     tokens: int = 0
 
-    @property
-    def mean(self) -> float:
-        return self.total / max(1, self.tokens)
-
     def __add__(self, other: "WordLikelihoods") -> "WordLikelihoods":
-        """For two texts, one after the other."""
-        return WordLikelihoods(self.words + other.words, self.total + other.total, self.tokens + other.tokens)
+        """For two sentences, one after the other."""
+        least = min((one.mean for one in (self, other) if one.tokens), default=0.0)
+        return WordLikelihoods(self.words + other.words, least, self.tokens + other.tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +106,8 @@ def calibration_of(about: dict[str, Any]) -> Calibration | None:
 
 
 def sentence_confidence(said: WordLikelihoods, calibration: Calibration | None) -> float:
-    """Without a calibration it is the probability itself; 1 for a blank text, and 0 for a translation without words."""
+    """Without a calibration it is the probability itself; 1 for a text that stays as it is, and 0 for a translation
+    without words."""
     if not said.words:
         return 0.0 if said.tokens else 1.0
     return math.exp(said.mean) if calibration is None else calibration.sentence(said.mean)
@@ -140,7 +138,7 @@ def likelihood_of(tokenizer: Tokenizer, tokens: Ids, logprobs: Sequence[float]) 
         (tokenizer.decode(list(tokens[place.start : place.stop])).strip(), sum(logprobs[place.start : place.stop], 0.0))
         for place in words_of(tokenizer, tokens)
     )
-    return WordLikelihoods(words, sum(logprobs, 0.0), len(logprobs))
+    return WordLikelihoods(words, sum(logprobs, 0.0) / max(1, len(logprobs)), len(logprobs))
 
 
 def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:

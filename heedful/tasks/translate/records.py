@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from heedful.decode.settings import DecodingOptions
 from heedful.run.task import Ask, Saved
+from heedful.tasks.translate import pipeline
 from heedful.tasks.translate.confidence import (
     Calibration,
     WordConfidence,
@@ -14,12 +15,13 @@ from heedful.tasks.translate.confidence import (
     sentence_confidence,
     word_confidences,
 )
-from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.languages import TAGGED, TAGS, DirectionByEitherName, in_a_line, languages_in
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.wishes import UsedTerm, Wishes, wishes_of
 
 if TYPE_CHECKING:
+    from heedful.tasks.translate.mend import Choose
+    from heedful.tasks.translate.pairs.pharaoh import WordLinks
     from heedful.tasks.translate.use import Translator
 
 
@@ -34,7 +36,8 @@ class Hypothetical(TypedDict):
 
 class Translated(TypedDict):
     """A translation as a record. `confidence` and `words` are those of the first hypothesis; if not `calibrated`, they
-    are the model's plain probabilities."""
+    are the model's plain probabilities. `alignment` has pairs of words, of the source and of `text`, as they are
+    between blanks."""
 
     source: str
     text: str
@@ -53,8 +56,8 @@ class Translated(TypedDict):
 class TranslateOptions(DirectionByEitherName):
     """`decoding` has the keys of `Decoding` that differ from the model's own; `first` is the number of the first text,
     which matters for sampling. With `confidence`, records say how sure the translations and their words are; those
-    below `flag` are flagged. `glossary` has a term and its translation in each entry; required words, words to avoid
-    and terms are those of `tasks.translate.wishes`."""
+    below `flag` are flagged. With `align`, they say which words belong together. `glossary` has a term and its
+    translation in each entry; required words, words to avoid and terms are those of `tasks.translate.wishes`."""
 
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
     prefix: str | None = None
@@ -64,6 +67,7 @@ class TranslateOptions(DirectionByEitherName):
     glossary: tuple[tuple[str, ...], ...] = ()
     confidence: bool = True
     flag: float | None = None
+    align: bool = False
 
     def __post_init__(self) -> None:
         """Raises InputError."""
@@ -74,18 +78,35 @@ class TranslateOptions(DirectionByEitherName):
         return wishes_of(self.require, self.avoid, self.glossary or None, languages)
 
 
-def translate_texts(translator: "Translator", texts: Sequence[str], options: TranslateOptions) -> Iterator[Translated]:
-    """Raises InputError."""
-    texts = [*map(translator.trimmed, texts)]
+def translate_texts(
+    translator: "Translator", texts: Sequence[str], options: TranslateOptions, choose: "Choose | None" = None
+) -> Iterator[Translated]:
+    """`choose` orders the hypotheses of each sentence anew. Raises InputError."""
     settings, told = options.decoding, options.confidence or options.flag is not None
     translator = translator.directed(*options.asked())
     forced = None if options.prefix is None else [options.prefix] * len(texts)
     wishes = options.wishes(translator.languages)
-    for found in search_in_parts(
-        translator, texts, prefix=forced, wishes=wishes, first=options.first, confidence=told, **settings
-    ):
-        made = as_record(found, translator.calibration)
-        yield made if options.flag is None else flagged(made, options.flag)
+    found = pipeline.translate_texts(
+        translator,
+        texts,
+        prefix=forced,
+        wishes=wishes,
+        first=options.first,
+        confidence=told,
+        choose=choose,
+        **settings,
+    )
+    links = iter(_links(translator, found) if options.align else ())
+    for one in found:
+        made = as_record(one, translator.calibration)
+        made = made if options.flag is None else flagged(made, options.flag)
+        yield {**made, "alignment": next(links)} if options.align else made
+
+
+def _links(translator: "Translator", found: Sequence[Translation]) -> "Iterator[WordLinks]":
+    from heedful.tasks.translate.pairs.pharaoh import linked_translations
+
+    return linked_translations(translator, found)
 
 
 def as_record(found: Translation, calibration: Calibration | None) -> Translated:

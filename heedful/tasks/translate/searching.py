@@ -9,6 +9,7 @@ import torch
 from heedful.core.kernels import batch_scale
 from heedful.core.seeds import counter_seed
 from heedful.data.batches import by_length
+from heedful.data.documents.words import Span
 from heedful.data.tokenizer import Ids
 from heedful.decode.constrained import Wish, constrained_beam
 from heedful.decode.contract import Hypothesis, SearchOptions
@@ -20,7 +21,7 @@ from heedful.decode.settings import Decoding
 from heedful.errors import InputError
 from heedful.tasks.shared.lengths import cut_warning, length_warning
 from heedful.tasks.translate.confidence import WordLikelihoods, likelihood_of
-from heedful.tasks.translate.wishes import UsedTerm, Wishes
+from heedful.tasks.translate.wishes import NO_WISHES, UsedTerm, WantedForms, Wishes
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
@@ -30,10 +31,16 @@ NARROWEST = 5  # the narrowest beam of a search with required words
 SLACK = 4  # tokens that a translation with required words may have beyond them and a quarter more than without
 WORTH = 2048  # source tokens, times the beam, from which several processes pay
 
+Number = int | tuple[int, int]  # of a text, or of a text and a segment of it; for sampling
+
 
 @runtime_checkable
 class SearchEngine(Protocol):
     """Another library, which searches in place of our model."""
+
+    @property
+    def own(self) -> "Translator | None":
+        """The model as heedful has it, which can be looked into; None where only the library has it."""
 
     def search(
         self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
@@ -52,7 +59,7 @@ class Searched(NamedTuple):
 
     sources: list[Ids]
     decoding: Decoding
-    numbers: list[int]
+    numbers: list[Number]
     prefix: list[Ids] | None = None
     wishes: list[list[Wish]] | None = None
     plain: list[int] | None = None  # the lengths of the translations without the wishes
@@ -61,38 +68,87 @@ class Searched(NamedTuple):
 
 class Translation(NamedTuple):
     """One source and its translations, the best first. A score is the log-probability (nats) divided by length **
-    length_penalty. Of a source that was too long, the last `cut` tokens were not read; `warning` says so, or that the
-    source is longer than all that the model was trained on, and was translated in `parts`. `terms` are the glossary's
-    terms in the source, and `said` the words and probabilities of each hypothesis, where they were asked for."""
+    length_penalty; that of a text of several sentences is their mean. Of a source that was too long, the last `cut`
+    tokens were not read. `terms` are the glossary's terms in the source, and `said` the words and probabilities of each
+    hypothesis, where they were asked for. `parts`: a sentence was longer than all that the model was trained on, and
+    was translated in so many. `spans`: where each segment of the source stands, and its translation in `text`.
+    `tokens` are those of each hypothesis that the model said as it is."""
 
     source: str
     text: str
     score: float
     hypotheses: list[tuple[str, float]]
     cut: int = 0
-    warning: str = ""
+    warnings: tuple[str, ...] = ()
     terms: tuple[UsedTerm, ...] = ()
     said: tuple[WordLikelihoods, ...] = ()
     parts: int = 1
+    spans: tuple[tuple[Span, Span], ...] = ()
+    tokens: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def warning(self) -> str:
+        return "; ".join(self.warnings)
+
+    def warned(self, warnings: Sequence[str]) -> "Translation":
+        """The same with these warnings too."""
+        return self._replace(warnings=tuple(dict.fromkeys([*self.warnings, *warnings])))
+
+    def ordered(self, ranks: Sequence[int]) -> "Translation":
+        """The same with these of its hypotheses, in this order."""
+        hypotheses = [self.hypotheses[rank] for rank in ranks]
+        text, score = hypotheses[0]
+        said = tuple(self.said[rank] for rank in ranks if self.said)
+        tokens = tuple(self.tokens[rank] for rank in ranks if self.tokens)
+        return self._replace(text=text, score=score, hypotheses=hypotheses, said=said, tokens=tokens)
+
+    def best(self, count: int) -> "Translation":
+        """The same with its best hypotheses only."""
+        kept = slice(count)
+        return self._replace(hypotheses=self.hypotheses[kept], said=self.said[kept], tokens=self.tokens[kept])
+
+
+class Asking(NamedTuple):
+    """What is asked for every text: the search, words to have or to avoid, and with `confidence` also the words of each
+    translation and their probabilities."""
+
+    decoding: Decoding
+    wishes: Wishes = NO_WISHES
+    confidence: bool = False
+
+    @property
+    def kept(self) -> int:
+        """The number of translations of each text."""
+        return self.decoding.samples or self.decoding.n_best
+
+    @property
+    def whole_beam(self) -> "Asking":
+        """The same, but for all that the search finds."""
+        decoding = self.decoding
+        return self._replace(decoding=replace(decoding, n_best=max(decoding.n_best, decoding.beam)))
 
 
 def search_texts(
     translator: "Translator",
     texts: Sequence[str],
-    decoding: Decoding,
-    prefix: Sequence[str] | None,
-    wishes: Wishes,
-    first: int,
-    confidence: bool,
+    asking: Asking,
+    *,
+    prefix: Sequence[str] | None = None,
+    numbers: Sequence[Number] | None = None,
+    wanted: Sequence[Sequence[WantedForms]] | None = None,
 ) -> list[Translation]:
-    """Implements `Translator.search`."""
+    """The translations of texts as they are, each searched as a whole. `prefix`: how each one must begin. `numbers` of
+    the texts matter for sampling; `wanted` are further words for each text. Raises TextError for a text of more tokens
+    than the model can read."""
+    decoding, wishes, confidence = asking
     ids, beyond = translator.encode(texts)
     translator.refuse_too_long(texts, ids)
     if translator.engine is not None:
         refuse_engine(translator, decoding, prefix=prefix is not None, confidence=confidence)
     forced = None if prefix is None else translator.target.encode(prefix)
-    wanted = [wishes.of(text) if own else [] for text, own in zip(texts, ids, strict=True)]
-    found = translator.hypotheses(ids, decoding, forced, first=first, avoid=wishes.avoid)
+    extra = wanted or [()] * len(texts)
+    wanted = [[*wishes.of(text), *more] if own else [] for text, own, more in zip(texts, ids, extra, strict=True)]
+    found = translator.hypotheses(ids, decoding, forced, numbers=numbers, avoid=wishes.avoid)
     plain = [len(best.tokens) for best, *_ in found]
     read = [translator.texts_of(best) for best in found]
     # Translations that have their wishes anyway are not searched for again.
@@ -114,13 +170,13 @@ def search_texts(
             found[n] = best
     made = []
     for text, own, best, cut, said, asked in zip(texts, ids, found, beyond, read, wanted, strict=True):
-        warnings = [cut_warning(len(own), len(own) + cut) or length_warning(len(own), translator.about)]
-        warnings += [one.warning for one in asked if not one.met(said[0])]
+        beyond_learnt = cut_warning(len(own), len(own) + cut) or length_warning(len(own), translator.about)
+        warnings = [*filter(None, [beyond_learnt]), *(one.warning for one in asked if not one.met(said[0]))]
         listed = list(zip(said, (hypothesis.score for hypothesis in best), strict=True))
         terms = tuple(one.told(said[0]) for one in asked if one.source is not None)
         told = [likelihood_of(translator.target, one.tokens, one.token_log_probabilities) for one in best if confidence]
-        warning = "; ".join(filter(None, warnings))
-        made.append(Translation(text, *listed[0], listed, cut, warning, terms, tuple(told)))
+        tokens = tuple(hypothesis.tokens for hypothesis in best)
+        made.append(Translation(text, *listed[0], listed, cut, tuple(warnings), terms, tuple(told), tokens=tokens))
     return made
 
 

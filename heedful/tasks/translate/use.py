@@ -34,16 +34,16 @@ from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
 from heedful.tasks.translate.capitals import READS_CAPITALS, in_capitals, in_small_letters
 from heedful.tasks.translate.confidence import Calibration, calibration_of, read_calibration
-from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.languages import TAGGED, redirected, tagged
+from heedful.tasks.translate.pipeline import translate_texts
 from heedful.tasks.translate.searching import (
     Ids,
+    Number,
     Searched,
     SearchEngine,
     Translation,
     groups_of,
     search_batch,
-    search_texts,
 )
 from heedful.tasks.translate.training.losses import ends_of, framed_pairs, target_nats
 from heedful.tasks.translate.wishes import NO_WISHES, Phrases, Terms, Wishes, wishes_of
@@ -96,7 +96,7 @@ class Translator(Opened):
         that the model was trained on, and of wishes that are not met."""
         asked = self.directed(from_language, to, tag)
         wishes = wishes_of(require, avoid, glossary, asked.languages)
-        found = search_in_parts(asked, texts, prefix=prefix, wishes=wishes, **settings)
+        found = translate_texts(asked, texts, prefix=prefix, wishes=wishes, **settings)
         warn([translation.warning for translation in found])
         return [translation.text for translation in found]
 
@@ -137,8 +137,10 @@ class Translator(Opened):
     ) -> list[Translation]:
         """The translations of each text, with scores. `prefix`: how each one must begin. `wishes`: words that each must
         have, and must not have. `first`: the number of the first text, which matters for sampling. `confidence`: return
-        the words and their probabilities. Raises TextError for a text of more tokens than the model can read."""
-        return search_texts(self, texts, self.decoding(**settings), prefix, wishes, first, confidence)
+        the words and their probabilities."""
+        return translate_texts(
+            self, texts, prefix=prefix, wishes=wishes, first=first, confidence=confidence, **settings
+        )
 
     def texts_of(self, found: Sequence[Hypothesis]) -> list[str]:
         tokens = [hypothesis.tokens for hypothesis in found]
@@ -272,29 +274,28 @@ class Translator(Opened):
         decoding: Decoding,
         forced: Sequence[Ids] | None = None,
         *,
-        first: int = 0,
+        numbers: Sequence[Number] | None = None,
         wishes: Sequence[list[Wish]] | None = None,
         plain: Sequence[int] | None = None,
         avoid: tuple[str, ...] = (),
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of all sentences, in their order, searched in batches of similar length. Sentences are
-        numbered from `first`, which matters for sampling. `plain`: the lengths of their translations without wishes,
-        which bound those with them."""
+        """The hypotheses of all sentences, in their order, searched in batches of similar length. Their `numbers` (from
+        0) matter for sampling. `plain`: the lengths of their translations without wishes, to bound those with them."""
         out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # the translation of a blank source
         filled = [i for i, sentence in enumerate(ids) if sentence]
         shared, batches = self.processes, []
         device, count = next(self.model.parameters()).device, 1 if shared is None else shared.count
-        for group in groups_of([ids[i] for i in filled], decoding, count, device):
-            rows = [filled[i] for i in group]
+        groups = [[filled[i] for i in own] for own in groups_of([ids[i] for i in filled], decoding, count, device)]
+        for rows in groups:
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
             held = None if wishes is None else [wishes[i] for i in rows]
             usual = None if plain is None else [plain[i] for i in rows]
-            numbers = [first + i for i in rows]
-            batches.append(Searched([ids[i] for i in rows], decoding, numbers, begin, held, usual, avoid))
+            named = rows if numbers is None else [numbers[i] for i in rows]
+            batches.append(Searched([ids[i] for i in rows], decoding, named, begin, held, usual, avoid))
         found = map(partial(search_batch, self), batches) if shared is None or len(batches) < 2 else shared.map(batches)
-        for batch, best in zip(batches, found, strict=True):
-            for number, one in zip(batch.numbers, best, strict=True):
-                out[number - first] = one
+        for rows, best in zip(groups, found, strict=True):
+            for i, one in zip(rows, best, strict=True):
+                out[i] = one
         return out
 
     @contextmanager
@@ -312,6 +313,14 @@ class Translator(Opened):
         finally:
             self.processes.close()
             self.processes = None
+
+    def with_own_search(self) -> "Translator | None":
+        """The same translator without an engine, which can be looked into and be held to words; None where only another
+        library has the model."""
+        if self.engine is None:
+            return self
+        own = self.engine.own
+        return None if own is None else own.directed(*self.languages, str(self.about.get(TAGGED, "")))
 
     @property
     def searched(self) -> Any:
@@ -333,11 +342,11 @@ class Translator(Opened):
         """The translations of the sources, as by `translate`, each in the direction and of the kind of its pair."""
         kinds = pairs.by_kind()
         if not kinds:
-            return search_in_parts(self, pairs.source, confidence=confidence, **settings)
+            return translate_texts(self, pairs.source, confidence=confidence, **settings)
         made: dict[int, Translation] = {}
         for (direction, tag), rows in kinds.items():
             own = self.directed(*direction, tag)
-            found = search_in_parts(own, [pairs.source[i] for i in rows], confidence=confidence, **settings)
+            found = translate_texts(own, [pairs.source[i] for i in rows], confidence=confidence, **settings)
             made |= dict(zip(rows, found, strict=True))
         return [made[i] for i in range(len(pairs))]
 

@@ -81,7 +81,6 @@ class Wishes:
 
     def of(self, source: str) -> list[WantedForms]:
         """The words that the translation of this source must have."""
-        made = [WantedForms(with_capital(forms_of(word))) for word in self.require]
         terms: dict[str, WantedForms] = {}
         for found in () if self.glossary is None else self.glossary.find(source):
             term, said = found.term, source[found.begin : found.end]
@@ -91,7 +90,11 @@ class Wishes:
             before = terms.get(term.source)
             both = dict.fromkeys([*(before.forms if before else ()), *with_capital(forms)])
             terms[term.source] = WantedForms(tuple(both), 1 + (before.times if before else 0), term.source)
-        return [*made, *terms.values()]
+        return [*self.required(), *terms.values()]
+
+    def required(self) -> list[WantedForms]:
+        """The required words, in their order."""
+        return [WantedForms(with_capital(forms_of(word))) for word in self.require]
 
     def _avoids(self, form: str) -> bool:
         return any(re.search(_whole(word), form, re.IGNORECASE) for word in self.avoid)

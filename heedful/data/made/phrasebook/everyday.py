@@ -179,14 +179,13 @@ def possession(rng: Random) -> Pair:
 
 
 def pronoun(rng: Random) -> Pair:
-    """As in "The apples? I ate them.", "Where is the key? It is on the table." and "She helped us." """
+    """As in "The apples, I ate them.", "As for the key, it is on the table." and "She helped us." """
     chance, negated = rng.random(), rng.random() < 0.4
     if chance < 0.3:
         lost = parts.definite(rng, parts.SMALL)
-        asked = being(lost, ask=True, front=("where", "")).english
-        where = Pair(asked, f"où {'sont' if lost.plural else 'est'} {lost.french}")
         found = Phrase(*lost.subject_pronouns, lost.person, lost.feminine)
-        return join(finish(where, "?"), finish(being(found, parts.spot(rng), negated=negated)))
+        topic = Pair(f"as for {lost.english},", f"quant à {lost.french},")
+        return finish(join(topic, being(found, parts.spot(rng), negated=negated)))
     tense = _often_past(rng)
     if chance < 0.6:
         verb, known = rng.choice(_HELPING), rng.choice(_DIRECT)
@@ -200,8 +199,8 @@ def pronoun(rng: Random) -> Pair:
         subject = rng.choice(parts.PRONOUNS) if rng.random() < 0.8 else rng.choice(parts.NAMES)
     english, french = known.object_pronouns if chance > 0.6 else known[:2]
     rest = parts.complements(rng, subject, verb, tense, negated=negated, without="object")
-    said = finish(clause(subject, verb, tense, (english, ""), *rest, negated=negated, clitic=french, agreement=known))
-    return join(finish(known[:2], "?"), said) if chance > 0.6 else said
+    said = clause(subject, verb, tense, (english, ""), *rest, negated=negated, clitic=french, agreement=known)
+    return finish(join((f"{known.english},", f"{known.french},"), said) if chance > 0.6 else said)
 
 
 def relative(rng: Random) -> Pair:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heedful.data.documents.passages import Mark, Role, with_pairs
-from heedful.data.documents.protected import lost_placeholders, masked, protected_in, unmasked, without
+from heedful.data.documents.protected import lost_placeholders, masked, unmasked, without
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import words_in
 from heedful.tasks.translate.searching import Translation
@@ -24,35 +24,26 @@ TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:-]*)(?![^<>]*/>)")
 def with_placeholders(
     translator: "Translator", found: Sequence[Translation], search: Callable[[Sequence[str]], list[Translation]]
 ) -> list[Translation]:
-    """The same translations, but of sources whose placeholders the best one does not have. Each has as many hypotheses
-    as before."""
+    """The same translations, but with the placeholders of their sources, which none of their hypotheses has. Each has
+    as many hypotheses as before."""
     made, left = [*found], list[int]()
-    has = [bool(protected_in(one.source).placeholders) for one in found]
-    harmed = [i for i, one in enumerate(found) if has[i] and lost_placeholders(one.source, one.text)]
-    several = {i: numbered for i in harmed if (numbered := masked(found[i].source)) is not None and _says(found[i])}
+    several = {i: numbered for i, one in enumerate(found) if (numbered := masked(one.source)) is not None}
     again = dict(zip(several, search([text for text, _ in several.values()]) if several else [], strict=True))
-    for i in harmed:
-        if not _says(found[i]):
-            text, score = found[i].source, found[i].score
-            made[i] = found[i]._replace(text=text, hypotheses=[(text, score)] * len(found[i].hypotheses), said=())
-        elif i in again and (whole := _unmasked(found[i], again[i], several[i][1])) is not None:
-            made[i] = whole
-        else:
+    for i, before in enumerate(found):
+        whole = unmasked_translation(before, again[i], several[i][1]) if i in again else None
+        if whole is None:
             left.append(i)
+        else:
+            made[i] = whole
     bare = [without(found[i].source) for i in left]
     for i, (text, out), best in zip(left, bare, search([text for text, _ in bare]) if bare else [], strict=True):
         said = [(put_back(translator, text, out, own), score) for own, score in best.hypotheses]
-        warning = "; ".join(filter(None, [best.warning, not_copied(out)]))
-        made[i] = best._replace(source=found[i].source, text=said[0][0], hypotheses=said, warning=warning)
+        whole = best._replace(source=found[i].source, text=said[0][0], hypotheses=said, tokens=())
+        made[i] = whole.warned([not_copied(out)])
     return made
 
 
-def _says(one: Translation) -> bool:
-    """Whether there is a word outside of the source's placeholders."""
-    return any(map(str.isalpha, without(one.source)[0]))
-
-
-def _unmasked(before: Translation, found: Translation, stands: dict[str, str]) -> Translation | None:
+def unmasked_translation(before: Translation, found: Translation, stands: dict[str, str]) -> Translation | None:
     """Of a source with numbers in it the hypotheses that have all of these; what is missing of them is as it was
     `before`. None where none has."""
     texts = [unmasked(own, stands) for own, _ in found.hypotheses]
@@ -75,6 +66,7 @@ def _unmasked(before: Translation, found: Translation, stands: dict[str, str]) -
         score=said[0][1],
         hypotheses=hypotheses,
         said=(*told, *before.said)[: len(before.said)],
+        tokens=(),
     )
 
 
@@ -92,10 +84,10 @@ def not_copied(out: Sequence[tuple[int, str]]) -> str:
 
 def put_back(translator: "Translator", text: str, out: Sequence[tuple[int, str]], translation: str) -> str:
     """A translation with what was left out of the text, by the model's alignment; at the same share of its length where
-    another library holds the model."""
+    only another library has the model."""
     from heedful.tasks.translate.pairs.links import aligned
 
-    if translator.engine is not None:
+    if translator.with_own_search() is None:
         alignment = _even(text, translation)
     else:
         (alignment,) = aligned(translator, [(text, translation)])

@@ -16,14 +16,20 @@ from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.shared.steps import StepsOptions, steps_of
 from heedful.tasks.translate.cli import TranslationLook
 from heedful.tasks.translate.searching import refuse_untold_target
+from heedful.tasks.translate.segment import segments_of, sentence_of
 from heedful.tasks.translate.use import Translator
 
 
 def look_translating(translator: Translator, text: str, kind: str, options: TranslationLook) -> Looked:
     looked = _looked(translator, text, options)
     picture = draw_text(looked, kind, head=options.head, chosen=options.layer is not None)
-    facts = {"source": text, "text": looked.text, "layers": list(looked.weights)}
-    return Looked(picture, f"{text}\n  -> {looked.text}{font_note(looked, kind)}", facts)
+    facts = {"source": looked.origin, "text": looked.text, "layers": list(looked.weights)}
+    words = f"{looked.origin}\n  -> {looked.text}{font_note(looked, kind)}"
+    count = len(segments_of(translator, text))
+    if options.target is None and count > 1:
+        facts["sentences"] = count
+        words += f"\nsentence {options.sentence} of {count}: --sentence N shows another"
+    return Looked(picture, words, facts)
 
 
 def attention_translating(translator: Translator, text: str, options: TranslationLook) -> dict[str, NamedWeights]:
@@ -33,6 +39,7 @@ def attention_translating(translator: Translator, text: str, options: Translatio
 
 def _looked(translator: Translator, text: str, options: TranslationLook) -> TextLook:
     asked = translator.directed(options.from_language, options.to, options.tag)
+    text = text if options.target is not None else sentence_of(asked, text, options.sentence)
     return look_at_translation(asked, text, target=options.target, layers=options.layer or "*")
 
 
@@ -46,12 +53,12 @@ def look_at_translation(
     ((ids,), _) = translator.encode([text])
     if not ids:
         raise InputError("there is no text to look at", fix='heed look RUN "a sentence"')
-    about = type(translator.model).__name__
+    about, said = type(translator.model).__name__, None
     if target is None:
-        found = translator.hypotheses([ids], translator.decoding())[0][0]
-        said, about = list(found.tokens), f"{about}, score {found.score:z.3f}"
-    else:
-        said = [*translator.begin, *translator.target.encode([target])[0]]
+        found = translator.search(text)
+        target, about = found.text, f"{about}, score {found.score:z.3f}"
+        said = [*found.tokens[0]] if found.tokens else None
+    said = said or [*translator.begin, *translator.target.encode([target])[0]]
     begin, end = translator.target.bos, translator.target.eos
     source, logits, weights = watched(translator, ids, said, layers)
     steps = steps_of(logits, [*said, end], translator.target, StepsOptions(most=64), forbidden=translator.forbidden)

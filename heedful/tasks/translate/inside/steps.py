@@ -12,6 +12,7 @@ from heedful.tasks.shared.steps import Stepped, StepsOptions, steps_of
 from heedful.tasks.translate.inside.look import watched
 from heedful.tasks.translate.languages import DirectionOptions
 from heedful.tasks.translate.searching import Searched, search_batch
+from heedful.tasks.translate.segment import sentence_of
 from heedful.tasks.translate.use import Translator
 
 WIDEST = 12
@@ -26,8 +27,10 @@ class SteppedTranslation(Stepped):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationSteps(StepsOptions, DirectionOptions):
-    """With a `beam` the tree of such a search is told as well, for that many of the best beginnings."""
+    """The steps are those of one `sentence` of a text. With a `beam` the tree of such a search is told as well, for
+    that many of the best beginnings."""
 
+    sentence: int = 1
     beam: int | None = None
 
 
@@ -43,7 +46,7 @@ def steps_translating(
         raise InputError(f"a tree of beam {options.beam}", fix=f"ask for 2 to {WIDEST}")
     translator = translator.directed(options.from_language, options.to, options.tag)
     for text in texts:
-        yield _steps(translator, text, options)
+        yield _steps(translator, sentence_of(translator, text, options.sentence), options)
 
 
 def _steps(translator: Translator, text: str, options: TranslationSteps) -> SteppedTranslation:
@@ -52,12 +55,17 @@ def _steps(translator: Translator, text: str, options: TranslationSteps) -> Step
         raise InputError("there is no text to translate", fix="give one")
     translator.refuse_too_long([text], [ids])
     begun = [*options.chosen[len(translator.begin) :]] if options.chosen else None
-    plain = translator.decoding(beam=1) if options.chosen else translator.decoding()
-    ((best, *_),) = translator.hypotheses([ids], plain, None if begun is None else [begun])
-    said = [*best.tokens, *([translator.target.eos] if best.finished else [])]
-    _, logits, _ = watched(translator, ids, [*best.tokens], ())
+    if begun is None:
+        found = translator.search(text, confidence=True)
+        tokens = [*found.tokens[0]] if found.tokens else [*translator.begin, *translator.target.encode([found.text])[0]]
+        finished = not found.tokens or found.said[0].tokens > len(tokens)
+    else:
+        ((best, *_),) = translator.hypotheses([ids], translator.decoding(beam=1), [begun])
+        tokens, finished = [*best.tokens], best.finished
+    said = [*tokens, *([translator.target.eos] if finished else [])]
+    _, logits, _ = watched(translator, ids, tokens, ())
     steps = steps_of(logits[: len(said)], said, translator.target, options, forbidden=translator.forbidden)
-    made: SteppedTranslation = {"text": translator.target.decode([*best.tokens]), "steps": steps}
+    made: SteppedTranslation = {"text": translator.target.decode(tokens), "steps": steps}
     if options.beam is not None:
         wide = translator.decoding(beam=options.beam, n_best=options.beam)
         through: Traced[Any] = Traced(translator.searched)

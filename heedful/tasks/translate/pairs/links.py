@@ -36,10 +36,7 @@ TURNS = 3
 def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Alignment]:
     """Of texts and their translations. Raises InputError for a model that another library holds and that is not here
     beside it, and TextError for a text that is too long for it."""
-    if translator.engine is not None:
-        from heedful.tasks.translate.exchange.ctranslate2 import CTranslate2
-
-        translator = (isinstance(translator.engine, CTranslate2) and translator.engine.own) or translator
+    translator = translator.with_own_search() or translator
     pairs = [(sanitise(text), sanitise(translation)) for text, translation in pairs]
     made = []
     for pair, (source, target, looked) in zip(pairs, attended_words(translator, pairs), strict=True):

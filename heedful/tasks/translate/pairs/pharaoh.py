@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
 from heedful.data.documents.tags import Alignment
+from heedful.data.documents.words import Span
 from heedful.data.lines import sanitise
+from heedful.tasks.translate.assemble import aligned_whole
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.weigh import refuse_empty_sides
-from heedful.tasks.translate.records import Translated
+from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.use import Translator
 
-Links = list[tuple[int, int]]  # (word of the source, word of the translation), numbered from 0
+WordLinks = list[tuple[int, int]]  # (word of the source, word of the translation), numbered from 0
 WORD = re.compile(r"\S+")
 
 
@@ -24,7 +26,7 @@ class AlignedPair(TypedDict):
 
     source: str
     target: str
-    alignment: Links
+    alignment: WordLinks
 
 
 def align_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[AlignedPair]:
@@ -34,21 +36,32 @@ def align_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Ite
         yield {"source": source, "target": target, "alignment": links}
 
 
-def with_alignments(translator: Translator, records: Sequence[Translated]) -> Iterator[Translated]:
-    """Records of translations with the links of the best of each. Raises what `align_pairs` raises."""
-    pairs = [(made["source"], made["text"]) for made in records]
-    for made, links in zip(records, linked(translator, pairs), strict=True):
-        yield {**made, "alignment": links}
+def linked_translations(translator: Translator, found: Sequence[Translation]) -> Iterator[WordLinks]:
+    """The links of the best translation of each text. Raises what `links.aligned` raises."""
+    pairs = {
+        (one.source[slice(*own)], one.text[slice(*other)]): None
+        for one in found
+        for own, other in one.spans or _whole(one)
+    }
+    different = [pair for pair in pairs if pair[0] != pair[1]]
+    links = dict(zip(different, aligned(translator, different), strict=True))
+    for one in found:
+        yield links_of(one.source, one.text, aligned_whole(one.source, one.text, one.spans or _whole(one), links))
 
 
-def linked(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[Links]:
+def _whole(found: Translation) -> list[tuple[Span, Span]]:
+    """A text that was translated as a whole as its only segment."""
+    return [((0, len(found.source)), (0, len(found.text)))]
+
+
+def linked(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[WordLinks]:
     """Raises what `links.aligned` raises."""
     pairs = [(sanitise(source), sanitise(target)) for source, target in pairs]
     for (source, target), found in zip(pairs, aligned(translator, pairs), strict=True):
         yield links_of(source, target, found)
 
 
-def links_of(source: str, target: str, found: Alignment) -> Links:
+def links_of(source: str, target: str, found: Alignment) -> WordLinks:
     """Of an alignment of finer words: those of a word count together."""
     own, theirs = _numbers(source), _numbers(target)
     shares: dict[int, dict[int, float]] = {}

@@ -1,13 +1,13 @@
 """Choosing among a model's best translations by what other models say of them too: of the same direction, or of the
 other way, which are asked how well a translation tells its source (Li and Jurafsky 2016; Yee et al. 2019)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from heedful.errors import InputError
 from heedful.tasks.translate.languages import directions_of, languages_of
 from heedful.tasks.translate.pairs.weigh import takes, weigh
-from heedful.tasks.translate.records import Hypothetical, Translated
+from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.use import Translator
 
 UNJUDGED = "too long for a model of --rerank, which had no say"
@@ -81,14 +81,14 @@ def ranked(
     return found
 
 
-def reranked(records: Iterable[Translated], judges: Sequence[Judge], *, n_best: int) -> Iterator[Translated]:
-    """Each record with its translations as `ranked` orders them, the `n_best` of them."""
-    records = [*records]
-    listed = [[(one["text"], one["score"]) for one in record["hypotheses"]] for record in records]
-    found = ranked([record["source"] for record in records], listed, judges)
-    for record, (order, unjudged) in zip(records, found, strict=True):
-        chosen: list[Hypothetical] = [{**record["hypotheses"][number], "score": score} for number, score in order]
-        made: Translated = {**record, **chosen[0], "hypotheses": chosen[:n_best]}
-        if unjudged:
-            made["warning"] = "; ".join(filter(None, [record.get("warning"), UNJUDGED]))
-        yield made
+def chosen_by(judges: Sequence[Judge], found: Sequence[Translation], *, most: int | None = None) -> list[Translation]:
+    """Each translation with its hypotheses as `ranked` orders them, `most` of them."""
+    orders = ranked([one.source for one in found], [one.hypotheses for one in found], judges)
+    made = []
+    for one, (order, unjudged) in zip(found, orders, strict=True):
+        better = one.ordered([number for number, _ in order[:most]])
+        hypotheses = [(text, score) for (text, _), (_, score) in zip(better.hypotheses, order, strict=False)]
+        made.append(
+            better._replace(score=hypotheses[0][1], hypotheses=hypotheses).warned([UNJUDGED] if unjudged else [])
+        )
+    return made

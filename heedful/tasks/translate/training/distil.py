@@ -127,7 +127,7 @@ def write_pairs(writing: Synthetic, device: str) -> Iterator[str]:
                 last = seconds
                 yield f"{done:,} of {count:,} translated, in {seconds:,.0f} seconds"
     if doubted:
-        yield f"longer than all that was learnt from, or not read as a whole: {counted(doubted, 'text')}"
+        yield f"translations with a warning, as of a source that is too long or a number that is lost: {doubted:,}"
     if unjudged:
         yield f"{UNJUDGED}: {counted(unjudged, 'text')}"
     yield f"{writing.out}: {counted(count, 'pair')}; {writing.out.with_suffix('.json')} says who wrote them"

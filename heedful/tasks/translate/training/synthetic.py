@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,9 +28,9 @@ from heedful.run.card import fingerprint
 from heedful.run.folder import task_name
 from heedful.store import files
 from heedful.tasks.shared.cli import CONTROL
-from heedful.tasks.translate.documents.parts import search_in_parts
 from heedful.tasks.translate.load import load_together, load_translator
-from heedful.tasks.translate.pairs.rerank import Judge, ranked
+from heedful.tasks.translate.pairs.rerank import UNJUDGED, Judge, chosen_by
+from heedful.tasks.translate.pipeline import translate_texts
 from heedful.tasks.translate.searching import refuse_engine
 from heedful.tasks.translate.use import Translator
 
@@ -120,12 +120,12 @@ class Synthetic:
         if not self.part.is_file():
             files.make_folder(self.part.parent)
             files.append_line(self.part, json.dumps(self.facts))
-        asked: DecodingOptions = {**self.settings, "n_best": self.decoding.n_best}
+        asked: DecodingOptions = {**self.settings, "n_best": 1}
+        choose = partial(chosen_by, judges) if judges else None
         for begin in range(len(rows), len(self.texts), AT_ONCE):
             own = self.texts[begin : begin + AT_ONCE]
-            found = search_in_parts(translator, own, first=begin, **asked)
-            orders = ranked(own, [one.hypotheses for one in found], judges)
-            said = [one.hypotheses[order[0][0]][0] for one, (order, _) in zip(found, orders, strict=True)]
+            found = translate_texts(translator, own, first=begin, choose=choose, **asked)
+            said = [one.text for one in found]
             if not rows and not any(text.strip() for text in said):
                 files.remove_tree(self.part)
                 runs = " and ".join(map(str, self.models))
@@ -136,7 +136,11 @@ class Synthetic:
                 made = CONTROL.sub(" ", made)
                 rows.append(tsv_row(*((made, text) if self.writes == SOURCE else (text, made))))
                 files.append_line(self.part, rows[-1])
-            yield len(rows), sum(bool(one.warning) for one in found), sum(one.unjudged for one in orders)
+            yield (
+                len(rows),
+                sum(map(bool, (one.warnings for one in found))),
+                sum(UNJUDGED in one.warning for one in found),
+            )
         files.write_json(self.out.with_suffix(".json"), self.facts)
         files.write_text(self.out, "\n".join([tsv_row(*self.languages), *rows, ""]))  # last: it says that all is there
         files.remove_tree(self.part)

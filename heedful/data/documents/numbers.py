@@ -1,0 +1,125 @@
+"""The numbers of a text and of its translation, compared by value: 1,234.50 in English is 1.234,50 in German.
+
+How a language writes numbers is known by Babel (Unicode's CLDR), and their words by num2words. In a language that is
+not known, 1.234 may be more than a thousand or little more than one.
+"""
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple
+
+from heedful.data.documents.protected import NUMBER, PLACEHOLDER
+
+TIME = re.compile(r"(\d{1,2})(?:\s?h\s?|:)(\d{2})")
+GROUPED = re.compile(r"[1-9]\d{0,2}(?:[.,]\d{3})+")
+SPACES = re.compile(r"[\s'\u2019]")  # also separate thousands, in any language
+MARKS = ("37", "46", "82", "59", "64", "73", "28", "91")  # stand for numbers
+IN_WORDS = 10_000  # numbers up to this may be written in words
+MARK = re.compile(r"[.,]")
+
+
+class Symbols(NamedTuple):
+    """What separates the decimals of a language's numbers, and their thousands."""
+
+    decimal: str
+    group: str
+
+
+class Number(NamedTuple):
+    """A number as it is written, and the values that it may have."""
+
+    text: str
+    values: frozenset[Decimal]
+
+
+@lru_cache(maxsize=256)
+def symbols_of(language: str) -> Symbols | None:
+    """None for a name that is no language's code."""
+    from babel import Locale, UnknownLocaleError
+    from babel.numbers import get_decimal_symbol, get_group_symbol
+
+    try:
+        locale = Locale.parse(language.replace("-", "_"))
+    except (ValueError, UnknownLocaleError):
+        return None
+    return Symbols(get_decimal_symbol(locale), get_group_symbol(locale))
+
+
+def numbers_in(text: str, language: str = "") -> list[Number]:
+    """The numbers outside of placeholders, in their order. 2:30 is 2.30, or 14.30; those of a date or a version count
+    one by one."""
+    symbols, found = symbols_of(language), list[Number]()
+    for match in NUMBER.finditer(PLACEHOLDER.sub(" ", text)):
+        if time := TIME.fullmatch(match[0]):
+            hour = int(time[1])
+            found.append(Number(match[0], frozenset(Decimal(f"{(hour + late) % 24}.{time[2]}") for late in (0, 12))))
+        elif values := _values(SPACES.sub("", match[0]), symbols):
+            found.append(Number(match[0], values))
+        else:
+            found += [Number(part, frozenset([Decimal(part)])) for part in re.findall(r"\d+", match[0])]
+    return found
+
+
+def _values(digits: str, symbols: Symbols | None) -> frozenset[Decimal]:
+    """The values of digits with points and commas; none where these separate numbers."""
+    marks = MARK.findall(digits)
+    if not re.fullmatch(r"[\d.,]+", digits):
+        return frozenset()
+    if not marks:
+        return frozenset([Decimal(digits)])
+    whole, _, rest = digits.rpartition(marks[-1])
+    as_decimal = {Decimal(f"{MARK.sub('', whole)}.{rest}")}
+    as_groups = {Decimal(MARK.sub("", digits))} if GROUPED.fullmatch(digits) and len({*marks}) == 1 else set()
+    if len(marks) > 1:
+        grouped = GROUPED.fullmatch(whole) and marks[-1] not in whole and len({*marks}) == 2
+        return frozenset(as_decimal if grouped else as_groups)
+    if as_groups and symbols is not None:
+        return frozenset(as_decimal if marks[0] == symbols.decimal else as_groups)
+    return frozenset(as_decimal | as_groups)
+
+
+def changed_numbers(source: str, translation: str, languages: tuple[str, str]) -> list[str]:
+    """The numbers of a source, as they are written there, whose value its translation does not have as often, neither
+    in digits nor, if it is small, in words."""
+    left = numbers_in(translation, languages[1])
+    missing = list[str]()
+    for number in numbers_in(source, languages[0]):
+        same = next((other for other in left if number.values & other.values), None)
+        if same is not None:
+            left.remove(same)
+        elif not _in_words(number, translation, languages[1]):
+            missing.append(number.text)
+    return missing
+
+
+def _in_words(number: Number, translation: str, language: str) -> bool:
+    from num2words import CONVERTER_CLASSES, num2words
+
+    code = re.split("[-_]", language.lower())[0]
+    small = [int(value) for value in number.values if value == int(value) and value <= IN_WORDS]
+    if code not in CONVERTER_CLASSES:
+        return False
+    return any(num2words(value, lang=code).lower() in translation.lower() for value in small)
+
+
+def forms_of_number(number: str, languages: tuple[str, str]) -> tuple[str, ...]:
+    """How a number may be written in the language of the translation, the usual way first."""
+    here, there = map(symbols_of, languages)
+    if here is None or there is None or here.decimal == there.decimal or not MARK.search(number):
+        return (number,)
+    swapped = {here.decimal: there.decimal, here.group: there.group}
+    usual = "".join(swapped.get(letter, letter) for letter in number)
+    groups: Sequence[str] = [there.group] if not there.group.isspace() else ["\u202f", "\u00a0", " ", ""]
+    return tuple(dict.fromkeys([*(usual.replace(there.group, group) for group in groups), usual]))
+
+
+def marked_numbers(text: str, numbers: Sequence[str], languages: tuple[str, str]) -> tuple[str, dict[str, str]]:
+    """A text with other numbers in place of these, and what each of those stands for in its translation."""
+    stands = dict[str, str]()
+    free = (mark for mark in MARKS if mark not in text)
+    for number, mark in zip(numbers, free, strict=False):
+        text = text.replace(number, mark, 1)
+        stands[mark] = forms_of_number(number, languages)[0]
+    return text, stands

@@ -1,0 +1,116 @@
+"""Cuts texts into segments, which a model translates one by one.
+
+A segment is a sentence of a line. A model that was mostly trained on texts of several sentences gets a whole line, as
+long as it is no longer than the longest of these. A sentence that is longer than all that the model was trained on is
+halved at the end of a clause, or else of a word, until its parts are short enough.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from heedful.core.seeds import hashed
+from heedful.data.documents.plain import lines_of
+from heedful.data.documents.protected import without
+from heedful.data.documents.sentences import halves, sentences_in, trimmed
+from heedful.data.documents.words import Span
+from heedful.errors import InputError, counted
+from heedful.tasks.shared.lengths import KEPT
+from heedful.tasks.translate.languages import languages_of
+
+if TYPE_CHECKING:
+    from heedful.tasks.translate.use import Translator
+
+UNKNOWN = 256  # tokens of a segment, for a model of which it is not known how long its training sources were
+SEVERAL = "sources_of_several_sentences"  # of task.json: their share
+MOSTLY = 0.5  # the share from which a model gets several sentences at once
+COUNTED = 10_000  # training sources whose sentences are counted, at most
+# White space that models did not see; and soft hyphens, which are dropped.
+BLANK = str.maketrans("\u00a0\u202f\r\n\t", "     ", "\u00ad")
+
+
+class Segment(NamedTuple):
+    """A part of a text, and how it is searched. `parts`: the number of parts of its sentence, more than 1 for a
+    sentence that was cut."""
+
+    begin: int
+    end: int
+    text: str
+    parts: int = 1
+
+
+def segments_of(translator: "Translator", text: str, *, lines: bool = True, sentences: bool = True) -> list[Segment]:
+    """The segments of a text, without the white space around them. With `lines`, none goes over the end of a line;
+    without `sentences`, lines are cut only where they are too long. A blank text is one segment, and so is any text for
+    a model that summarises or denoises."""
+    if not by_sentences(translator):
+        return [Segment(0, len(text), text)]
+    about, most, read = translator.about, _longest(translator), translator.as_read(text)
+    at_once = not sentences or about.get(SEVERAL, 0.0) >= MOSTLY
+    found, end = list[Segment](), 0
+    for line in lines_of(text) if lines else [text]:
+        begin, end = end, end + len(line)
+        first, last = trimmed(text, begin, end)
+        if at_once and (not sentences or _tokens(translator, read[first:last]) <= most):
+            spans = [(first, last)]
+        else:
+            inside = sentences_in(text[begin:end], str(about.get("source", "")))
+            spans = [(begin + one, begin + other) for one, other in inside]
+        for span in spans:
+            parts = _cut(translator, read, span, most)
+            found += [Segment(*part, read[slice(*part)].translate(BLANK), len(parts)) for part in parts]
+    return found or [Segment(0, len(text), text)]
+
+
+def sentence_of(translator: "Translator", text: str, number: int) -> str:
+    """The sentence of this number, from 1, of a text that is looked at: a translator reads one at a time. Raises
+    InputError for a text without words, and for a sentence that is not there."""
+    segments = segments_of(translator, text)
+    if not text.strip():
+        raise InputError("there is no text", fix="give a sentence")
+    if not 1 <= number <= len(segments):
+        what = f"no sentence {number}: the text has {counted(len(segments), 'sentence')}"
+        raise InputError(what, where="--sentence", fix="they are counted from 1")
+    return segments[number - 1].text
+
+
+def by_sentences(translator: "Translator") -> bool:
+    """Whether it translates sentence by sentence, unlike a model that summarises or denoises."""
+    return languages_of(translator.about) is not None and not translator.marked
+
+
+def has_words(text: str) -> bool:
+    """Whether there is a letter outside of placeholders and addresses: any other text stays as it is."""
+    return any(map(str.isalpha, without(text)[0]))
+
+
+def _longest(translator: "Translator") -> int:
+    """The most tokens of a segment: no more than were learnt, and than are read."""
+    about = translator.about
+    known = (about.get(KEPT, {}).get("longest"), about.get("longest_source"), translator.room)
+    return max(1, min((limit for limit in known if limit is not None), default=UNKNOWN))
+
+
+def _cut(translator: "Translator", read: str, span: Span, most: int) -> list[Span]:
+    """A sentence in parts of at most `most` tokens, each without white space around it; none of a blank one."""
+    done, todo = list[Span](), [span] if span[0] < span[1] else []
+    while todo:
+        begin, end = todo.pop()
+        part = read[begin:end]
+        if end - begin == 1 or not has_words(part) or _tokens(translator, part) <= most:
+            done.append((begin, end))
+        else:
+            middle = (end - begin) // 2  # of a single word
+            both = halves(part, clauses=False) or ((0, middle), (middle, end - begin))
+            todo += [(begin + first, begin + last) for first, last in reversed(both)]
+    return done
+
+
+def _tokens(translator: "Translator", text: str) -> int:
+    return len(translator.source.encode([translator.as_read(text)])[0])
+
+
+def sentence_facts(sources: Sequence[str], language: str) -> Mapping[str, Any]:
+    """For task.json: the share of training sources that have several sentences, of at most `COUNTED` of them."""
+    some = sorted(sources, key=hashed)[:COUNTED] if len(sources) > COUNTED else sources
+    several = sum(len(sentences_in(text, language)) > 1 for text in some)
+    return {SEVERAL: round(several / max(1, len(some)), 4)}
