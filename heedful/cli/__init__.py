@@ -20,7 +20,7 @@ from heedful.cli.options import with_options
 from heedful.errors import HeedError, InputError, Interrupted, MissingError, OtherTaskError, StorageError
 from heedful.run.threads import Waits
 from heedful.tasks import TASKS
-from heedful.tasks.shared.cli import PEOPLE, Command
+from heedful.tasks.shared.cli import PEOPLE, Command, printable
 
 # In the order in which users need them. The tasks add commands of their own.
 COMMANDS = (
@@ -163,13 +163,13 @@ def _run(arguments: list[str]) -> None:
 
 
 def _fail(error: HeedError) -> NoReturn:
-    print(f"error: {error}", file=sys.stderr)
+    print(printable(f"error: {error}"), file=sys.stderr)
     if error.fix:
-        print(f"fix: {error.fix}", file=sys.stderr)
+        print(printable(f"fix: {error.fix}"), file=sys.stderr)
     sys.exit(error.exit_code)
 
 
 def _leave(words: str, code: int) -> NoReturn:
     with suppress(OSError):  # SIGHUP: the terminal is gone
-        print(words, file=sys.stderr)
+        print(printable(words), file=sys.stderr)
     sys.exit(code)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from heedful.errors import InputError, counted
-from heedful.tasks.shared.cli import PICTURES, Json, say
+from heedful.tasks.shared.cli import PICTURES, Json, printable, say
 
 if TYPE_CHECKING:
     from heedful.verbs.data import Checked
@@ -56,7 +56,7 @@ def data(
     if as_json:
         print(json.dumps(checked.record, ensure_ascii=False))
         return
-    print("\n".join(told(checked)))
+    print("\n".join(map(printable, told(checked))))
     if out:
         say(f"{out}: what is left; {beside}: what is left out, and why")
         if checked.read.train.tags:

@@ -10,7 +10,7 @@ import typer
 from heedful.cli.options import chosen_of, united
 from heedful.run.task import NoOptions
 from heedful.tasks import TASKS, scoring_options
-from heedful.tasks.shared.cli import Device, Json, Run, Weights, say
+from heedful.tasks.shared.cli import Device, Json, Run, Weights, printable, say
 
 EVAL_OPTIONS = united(scoring_options(row) for row in TASKS.values())
 
@@ -67,7 +67,7 @@ def info(
         return
     width = max(map(len, facts))
     for key, value in facts.items():
-        print(f"{key:{width}}  {value if not isinstance(value, float) else round(value, 3)}")
+        print(f"{key:{width}}  {printable(str(round(value, 3) if isinstance(value, float) else value))}")
 
 
 def _listed(presets: Mapping[str, Mapping[str, int]]) -> Iterator[str]:

@@ -14,7 +14,7 @@ import typer
 
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.store import files
-from heedful.tasks.shared.cli import Device, Json, say
+from heedful.tasks.shared.cli import Device, Json, printable, say
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -199,5 +199,5 @@ def tell_openness(url: str, app: "FastAPI", models: Sequence[dict[str, str]], ru
     print(f"address  {url}, which is reached by {reached}")
     print(f"names    {', '.join(hosts)}{', and any address' if rules.addresses else ''}")
     print(f"key      {'needed for all but GET /health' if key else 'none: whoever reaches the address may ask'}")
-    print(f"models   {', '.join(each['name'] for each in models)}")
+    print(f"models   {', '.join(printable(each['name']) for each in models)}")
     print("\n".join(f"{'routes' if number == 0 else '':8} {route}" for number, route in enumerate(routes)))

@@ -21,7 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import HeedError, InputError, MissingError
+from heedful.errors import HeedError, InputError, MissingError, TextError
 
 MOST_UNPACKED = 1 << 32  # bytes of a zip file's unpacked contents
 # What reading a member of a zip file raises: DAMAGED where it is damaged; NOT_READ where it has a password, or an
@@ -97,7 +97,7 @@ def text_lines(text: str, path: Path, *, longest: int | None = LONGEST_LINE) -> 
 
 def decoded_line(data: bytes, where: str, number: int | None) -> str:
     """Decodes a line that comes alone, without its end, in the way `read_lines` reads those of a file; `number` None:
-    it is not one of several lines. Raises InputError."""
+    it is not one of several lines. Raises TextError, and InputError where no line can be read, as they are UTF-16."""
     if number in (1, None):
         data = data.removeprefix(codecs.BOM_UTF8)
     at, line = (where, "text") if number is None else (f"{where}:{number}", "line")
@@ -108,12 +108,12 @@ def decoded_line(data: bytes, where: str, number: int | None) -> str:
         text = data.decode()
     except UnicodeDecodeError as error:
         what = f"byte {error.start + 1} of the {line} (0x{data[error.start]:02x}) is not UTF-8"
-        raise InputError(what, where=at, fix=fix) from None
+        raise TextError(what, where=at, fix=fix) from None
     if "\0" in text:
-        raise InputError("a NUL byte, expected text", where=at, fix="give UTF-8 text")
+        raise TextError("a NUL byte, expected text", where=at, fix="give UTF-8 text")
     if number is not None and len(text) > LONGEST_LINE:
         what = f"{len(text):,} characters in one line, at most {LONGEST_LINE:,} are read"
-        raise InputError(what, where=at, fix="put one sentence, or one document, on each line")
+        raise TextError(what, where=at, fix="put one sentence, or one document, on each line")
     return text
 
 

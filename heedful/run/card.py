@@ -3,17 +3,21 @@
 import platform
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
-from pathlib import Path
+from itertools import chain
+from pathlib import Path, PurePath
 from typing import Any
 
 import torch
 
 from heedful.data.parts import Parts
+from heedful.errors import HeedError
+from heedful.run.recipe import read_yaml
 from heedful.store import files
 
 Scores = Mapping[str, Mapping[str, float | str]]  # of each test set, by name
@@ -24,6 +28,8 @@ BESIDE = (
     "measurement."
 )
 CARD = "README.md"
+QUOTED = re.compile(r"(?<=`)/[^`\n]*/([^`\n/]+)(?=`)")  # an absolute path as code
+ABSOLUTE = re.compile(r"(?<![\w/:.<])/(?:[^\s/`'\"|:<>]+/)+(?=[^\s/])")  # the folders of one without blanks
 LIBRARIES = ("heedful", "torch", "tokenizers", "safetensors", "sacrebleu", "numpy")
 
 
@@ -141,13 +147,46 @@ def card_with(run: Path, use: str, notes: Iterable[str] = ()) -> bytes:
     for absent in (f"{CURVE}\n\n", BESIDE):
         text = text.replace(absent, "")
     whole = text.rstrip() + "\n" + use + "".join(f"\n{note[0].upper()}{note[1:]}.\n" for note in notes)
-    return whole.encode(errors="surrogateescape")
+    return names_alone(whole, run).encode(errors="surrogateescape")
 
 
 def _renamed(card: str, run: Path) -> str:
     """The card of a run that was moved since, of whose old name its title and its commands are."""
     title = card.partition("\n")[0].removeprefix("# ")
-    commands = re.compile(rf"^(heed \S+) (?:\S*/)?{re.escape(title)}(?=\s|$)", re.MULTILINE)
+    commands = re.compile(rf"^(heed \S+) (?:.*?/)?{re.escape(title)}(?=\s|$)", re.MULTILINE)
     if title == run.resolve().name or not commands.search(card):
         return card
     return commands.sub(lambda found: f"{found[1]} {run}", card.replace(title, run.resolve().name, 1))
+
+
+def names_alone(text: str, run: Path) -> str:
+    """A text about a run, such as its card or recipe, with the names of files and folders in place of their paths,
+    which may name people and clients. For what leaves this machine."""
+    for folder in sorted(_folders(run), key=len, reverse=True):
+        text = re.sub(rf"(?<![\w/.-]){_written(folder)}/+", "", text)
+    return ABSOLUTE.sub("", QUOTED.sub(r"\1", text))
+
+
+def _written(folder: str) -> str:
+    """A pattern of a folder's path, also where YAML breaks its line at a blank or doubles its quotes."""
+    return re.escape(folder).replace("\\ ", r"\s+").replace("'", "'{1,2}")
+
+
+def _folders(run: Path) -> set[str]:
+    """The folders above all that a run names: its data, the run that it began with, and itself."""
+    named = [str(run), str(run.resolve()), str(Path.home() / "any")]
+    with suppress(HeedError, OSError, KeyError, TypeError):
+        named += [one["path"] for one in files.read_json(run / "data.json")["files"]]
+    with suppress(HeedError, OSError):
+        recipe = files.read_bytes(run / "recipe.yaml", limit=files.JSON_LIMIT).decode(errors="replace")
+        named += filter(re.compile("[/~.]").match, _texts(read_yaml(recipe, where=str(run))))
+    return {str(folder) for path in named for folder in PurePath(path).parents} - {"/", ".", "..", "~"}
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from chain.from_iterable(map(_texts, value.values()))
+    elif isinstance(value, list):
+        yield from chain.from_iterable(map(_texts, value))

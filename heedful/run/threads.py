@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar
@@ -94,7 +95,8 @@ class Waits:
 
     def _stay(self) -> None:
         while not self._over.wait(EVERY):
-            self.look()
+            with suppress(OSError, RuntimeError):  # no more files or threads may be opened: later, perhaps
+                self.look()
 
 
 def _needed(cores: int) -> int:

@@ -1,5 +1,6 @@
 """The application, with all routes. Each module of routes makes a router for the models that are served."""
 
+import ipaddress
 import re
 import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -60,7 +61,7 @@ def rules_for(host: str, key: str | None, names: Sequence[str] = ()) -> Rules:
         if not NAME.fullmatch(name):
             what = f"{name!r} is not the name of a host"
             raise InputError(what, where="--name", fix="for example --name models.example.org, and no port")
-    alone = host in LOOPBACK or host.startswith("127.")
+    alone = host.lower() in LOOPBACK or _is_loopback(host)
     if not key and (names or not alone):
         where, what = ("--host", host) if not alone else ("--name", names[0])
         raise InputError(
@@ -68,6 +69,13 @@ def rules_for(host: str, key: str | None, names: Sequence[str] = ()) -> Rules:
         )
     hosts = LOOPBACK | {host.lower(), *(name.lower() for name in names)}
     return Rules(key=key, hosts=hosts if alone else hosts | {socket.gethostname().lower()}, addresses=not alone)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, which may lead anywhere
+        return False
 
 
 def open_routes(app: FastAPI) -> list[tuple[str, str]]:

@@ -13,21 +13,12 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 
 from heedful.data.documents.markup import refuse_malformed
+from heedful.serve.bodies import is_form
 from heedful.serve.documents import DOCUMENT_BYTES, Documents, StoredDocument
 from heedful.serve.glossaries import GLOSSARY_BYTES, Glossaries, NewGlossary, StoredGlossary
 from heedful.serve.hosted import Models
 from heedful.serve.languages import ServedPair, code, in_english, listed, pair_for, pairs, translated, unique
-from heedful.serve.public import (
-    Name,
-    RequestBody,
-    body_shown,
-    door,
-    fields_of,
-    form_shown,
-    is_form,
-    read_body,
-    read_upload,
-)
+from heedful.serve.public import Name, RequestBody, body_shown, door, fields_of, form_shown, read_body, read_upload
 from heedful.serve.refusals import DEEPL, Refused, shaped
 
 MOST_BYTES = 128 * 1024  # of a request, as at DeepL
@@ -130,7 +121,8 @@ def routes(models: Models, documents: Documents) -> APIRouter:
 
     async def languages(request: Request) -> Response:
         sent = request.query_params.getlist("type")
-        kind = [*sent, *((await fields_of(request)).get("type", []) if is_form(request) else []), "source"][0]
+        sent += (await fields_of(request)).get("type", []) if is_form(request.headers) else []
+        (kind,) = sent if len(sent) == 1 else ("",) if sent else ("source",)
         if kind not in ("source", "target"):
             raise Refused(400, 'type: choose "source" or "target"', param="type")
         found = pairs(models)
@@ -168,14 +160,14 @@ def _document_routes(models: Models, kept: Glossaries, documents: Documents, usa
 
     @router.post("", openapi_extra=form_shown(DocumentRequest))
     async def upload(request: Request) -> Response:
-        asked, name, data = await read_upload(request, DocumentRequest)
-        name = asked.filename or name
+        asked, file = await read_upload(request, DocumentRequest)
+        name = asked.filename or file.name
         suffix = PurePath(name).suffix.lower().removeprefix(".")
         if asked.output_format not in (None, "", suffix):
             raise Refused(400, f"output_format: a document stays what it is, {suffix}", param="output_format")
         pair, glossary = _asked_for(models, kept, asked)
         terms = {} if glossary is None else {"glossary": [line.split("\t") for line in glossary.entries.split("\n")]}
-        document = documents.add(name, data, pair.hosted, {**pair.settings, **terms})
+        document = documents.add(name, file.content, pair.hosted, {**pair.settings, **terms})
         return JSONResponse({"document_id": document.id, "document_key": document.key})
 
     @router.post("/{document_id}", openapi_extra=body_shown(DocumentKey))

@@ -2,7 +2,7 @@
 answer.
 
 A body is received completely, within a time limit, before a route sees it. A request whose client disconnects is
-cancelled.
+cancelled. What a proxy in front could read otherwise than a route does is refused, such as a header that comes twice.
 """
 
 import asyncio
@@ -10,27 +10,38 @@ import base64
 import binascii
 import hmac
 import ipaddress
-import json
 import logging
-import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from heedful.serve.bodies import MULTIPART, media_type, read_form, strict_json
 from heedful.serve.meters import Meters
-from heedful.serve.public import form_of, media_type, path_of
+from heedful.serve.public import path_of
 from heedful.serve.refusals import DEEPL, Refused, as_refused, is_libretranslate, refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-HALF = re.compile("[\ud800-\udfff]")  # a lone surrogate, possible only by an escape
+HOST = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(:\d*)?")  # a name or address, and a port
+# Headers that are read here, or by whoever hands requests on, and must come once.
+SINGLE = (
+    "host",
+    "origin",
+    "sec-fetch-site",
+    "sec-fetch-mode",
+    "authorization",
+    "content-type",
+    "content-length",
+    "content-encoding",
+    "transfer-encoding",
+)
 OPEN = "/health"  # needs no key
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -46,6 +57,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 ENCODED = {key.encode(): value.encode() for key, value in HEADERS.items()}
+CLOSE = {"Connection": "close"}
 log = logging.getLogger("heedful.serve")
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -62,7 +74,7 @@ class Rules:
     head_bytes: int = 1 << 14
     text_bytes: int = 1 << 20  # of a body
     form_bytes: int = 1 << 25  # of one with files
-    depth: int = 32  # of JSON
+    held_bytes: int = 1 << 28  # of all bodies that are held at a time, whether or not their senders have shown a key
     seconds: float = 10.0  # to send a body
 
 
@@ -73,6 +85,7 @@ class Gate:
         self, app: ASGIApp, rules: Rules, meters: Meters, direct: Mapping[tuple[str, str], Handler] | None = None
     ) -> None:
         self.app, self.rules, self.meters, self.direct = app, rules, meters, direct or {}
+        self._held = Counter[bool]()  # bytes of bodies: of those that may have files, and of the others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -85,21 +98,20 @@ class Gate:
         if scope["method"] == "HEAD":  # like GET; the server drops the body
             scope = {**scope, "method": "GET"}
         try:
-            self._refuse_long(scope)
-            headers = {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
+            headers = self._headers(scope)
             keyed = self._admit(scope["method"], path, headers)
-            body = await self._body(headers, receive)
-            if body and media_type(headers) == "application/json":
-                scope = {**scope, "json": strict_json(body, self.rules.depth)}
-            if not keyed and not self._is_key(await _field(scope, body, _key_field(path))):
-                raise _no_key()
-            await self._answer(scope, body, receive, reply)
+            async with self._body(headers, receive, files=keyed and path != OPEN) as body:
+                if body and media_type(headers).endswith(("application/json", "+json")):
+                    scope = {**scope, "json": strict_json(body)}
+                if not keyed and not self._is_key(_field(scope, headers, body, _key_field(path))):
+                    raise _no_key()
+                await self._answer(scope, body, receive, reply)
         except Exception as error:
             if reply.begun and not reply.complete:
                 raise
             told = as_refused(error)
             if told.status == 500:
-                log.exception("%s %s failed", scope["method"], scope["path"])
+                log.exception("%s %r failed", scope["method"], scope["path"])
             if not reply.begun:
                 await refusal(path, told)(scope, receive, reply)
         except asyncio.CancelledError:  # the server is shutting down, and has waited long enough
@@ -111,10 +123,21 @@ class Gate:
             self.meters.requests.labels(str(reply.status)).inc()
             self.meters.latency.observe(time.monotonic() - begun)
 
-    def _refuse_long(self, scope: Scope) -> None:
+    def _headers(self, scope: Scope) -> dict[str, str]:
+        """The headers, with names in lower case. Raises Refused for a head that is too long or ambiguous."""
         size = sum(len(key) + len(value) for key, value in scope["headers"])
         if size + len(scope["query_string"]) + len(scope["path"]) > self.rules.head_bytes:
             raise Refused(431, f"a head of more than {self.rules.head_bytes:,} bytes", "send less")
+        found = [(key.decode("latin-1").lower(), value.decode("latin-1")) for key, value in scope["headers"]]
+        names = [key for key, _ in found]
+        for name in SINGLE:
+            if names.count(name) > 1:
+                raise Refused(400, f"the header {name} comes twice", "send it once")
+        try:
+            unquote_to_bytes(scope.get("raw_path", b"") + b"?" + scope["query_string"]).decode("utf-8")
+        except UnicodeDecodeError:
+            raise Refused(400, "the address is not in UTF-8", "escape its bytes in UTF-8") from None
+        return dict(found)
 
     def _admit(self, method: str, path: str, headers: dict[str, str]) -> bool:
         """Whether the headers have the right key; it may still be in the body. Raises Refused."""
@@ -125,11 +148,15 @@ class Gate:
                 f"this is not {host[:100]!r}",
                 "ask by the name that it is served by; --name HOST of heed serve adds one",
             )
-        if method != "GET":
+        elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+        if method == "GET":
+            foreign = elsewhere and headers.get("sec-fetch-mode", "navigate") != "navigate"  # a link may lead here
+        else:
             origin = headers.get("origin")
-            foreign = origin is not None and origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower())
-            if foreign or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-                raise Refused(403, "a page of another origin may not ask this", "open the page that is served here")
+            own = (f"http://{host}".lower(), f"https://{host}".lower())
+            foreign = elsewhere or (origin is not None and origin.lower() not in own)
+        if foreign:
+            raise Refused(403, "a page of another origin may not ask this", "open the page that is served here")
         if self.rules.key is None or path == OPEN or self._is_key(_credential(headers.get("authorization", ""))):
             return True
         if "authorization" in headers or not _key_field(path):
@@ -137,8 +164,10 @@ class Gate:
         return False
 
     def _is_ours(self, host: str) -> bool:
-        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-        name = name.removeprefix("[").removesuffix("]").lower()
+        found = HOST.fullmatch(host)
+        if found is None or (found[1].startswith("[") and ":" not in found[1]):  # brackets are for IPv6
+            return False
+        name = found[1].strip("[]").lower()
         if name in self.rules.hosts:
             return True
         if self.rules.addresses:
@@ -150,27 +179,44 @@ class Gate:
     def _is_key(self, given: str) -> bool:
         return self.rules.key is None or hmac.compare_digest(given.encode(), self.rules.key.encode())
 
-    async def _body(self, headers: dict[str, str], receive: Receive) -> bytes:
-        most = self.rules.form_bytes if media_type(headers) == "multipart/form-data" else self.rules.text_bytes
+    @asynccontextmanager
+    async def _body(self, headers: dict[str, str], receive: Receive, *, files: bool) -> AsyncIterator[bytes]:
+        """The body, which counts as held inside the `async with`; `files`: it may be a form with files."""
+        most = self.rules.form_bytes if files and media_type(headers) == MULTIPART else self.rules.text_bytes
         told = headers.get("content-length", "0")
-        if not told.isdecimal() or int(told) > most:
+        if not told.isdecimal() or len(told) > 15 or int(told) > most:
             raise _too_large(most)
-        parts, size = [], 0
+        for name in ("content-encoding", "transfer-encoding"):
+            if headers.get(name, "identity").lower() not in ("identity", "chunked"):
+                raise Refused(415, f"a body in {headers[name][:100]} is not read", "send it as it is", CLOSE)
+        size = 0
+
+        async def received() -> bytes:
+            nonlocal size
+            parts, more = list[bytes](), True
+            try:
+                async with asyncio.timeout(self.rules.seconds):
+                    while more:
+                        message = await receive()
+                        if message["type"] == "http.disconnect":
+                            raise Refused(400, "the client left")
+                        parts.append(message.get("body", b""))
+                        size += len(parts[-1])
+                        self._held[files] += len(parts[-1])
+                        if size > most:
+                            raise _too_large(most)
+                        if self._held[files] > self.rules.held_bytes:
+                            what = f"bodies of {self.rules.held_bytes:,} bytes wait for their answers"
+                            raise Refused(429, what, "ask again in a second", {"Retry-After": "1", **CLOSE})
+                        more = message.get("more_body", False)
+            except TimeoutError:
+                raise Refused(408, f"the body took longer than {self.rules.seconds:g} s", headers=CLOSE) from None
+            return b"".join(parts)
+
         try:
-            async with asyncio.timeout(self.rules.seconds):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise Refused(400, "the client left")
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > most:
-                        raise _too_large(most)
-                    if not message.get("more_body", False):
-                        return b"".join(parts)
-        except TimeoutError:
-            why = f"the body took longer than {self.rules.seconds:g} s"
-            raise Refused(408, why, headers={"Connection": "close"}) from None
+            yield await received()
+        finally:
+            self._held[files] -= size
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive, reply: "_Reply") -> None:
         """Passes the request on, and cancels it if the client disconnects."""
@@ -227,45 +273,6 @@ class _Reply:
         await self._send(message)
 
 
-def strict_json(data: bytes, depth: int) -> Any:
-    """Parses JSON in UTF-8, with finite numbers and whole characters, nested at most `depth` deep. Raises Refused."""
-    try:
-        text = data.decode("utf-8")
-        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        why = error.args[0] if isinstance(error, _NoNumberError) else "not JSON in UTF-8"
-        raise Refused(400, f"the body is {why}", "send one JSON value") from None
-    if text.count("[") + text.count("{") > depth and any(level > depth for level, _ in _walk(value)):
-        raise Refused(400, f"the body is nested deeper than {depth}", "send it flatter")
-    if "\\u" in text and any(isinstance(found, str) and HALF.search(found) for _, found in _walk(value)):
-        raise Refused(400, "the body has half a character (a lone surrogate)", "send whole characters")
-    return value
-
-
-class _NoNumberError(ValueError):
-    pass
-
-
-def _no_number(word: str) -> Any:
-    raise _NoNumberError(f"not JSON: {word} is no number")
-
-
-def _finite(word: str) -> float:
-    value = float(word)
-    return value if math.isfinite(value) else _no_number(word[:20])
-
-
-def _walk(value: Any) -> Iterator[tuple[int, Any]]:
-    waiting = [(0, value)]
-    while waiting:
-        level, found = waiting.pop()
-        yield level, found
-        if isinstance(found, dict):
-            waiting += [(level + 1, each) for pair in found.items() for each in pair]
-        elif isinstance(found, list):
-            waiting += [(level + 1, each) for each in found]
-
-
 def _credential(header: str) -> str:
     """The key in an Authorization header: after Bearer or DeepL-Auth-Key, or a browser's Basic password."""
     scheme, _, given = header.strip().partition(" ")
@@ -282,17 +289,10 @@ def _key_field(path: str) -> str:
     return "api_key" if is_libretranslate(path) else "auth_key" if path.startswith(DEEPL) else ""
 
 
-async def _field(scope: Scope, body: bytes, name: str) -> str:
-    """A field of a body of JSON or of a form."""
-
-    async def whole() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
-
+def _field(scope: Scope, headers: Mapping[str, str], body: bytes, name: str) -> str:
+    """A field of a body of JSON or of a form. Raises Refused for a form that cannot be read."""
     sent = scope.get("json")
-    found = sent.get(name) if isinstance(sent, dict) else None
-    with suppress(HTTPException):  # a form that cannot be read
-        async with form_of(Request(scope, whole), max_files=1) as form:
-            found = found or form.get(name)
+    found = sent.get(name) if isinstance(sent, dict) else dict(read_form(headers, body)).get(name)
     return found if isinstance(found, str) else ""
 
 
@@ -303,4 +303,4 @@ def _no_key() -> Refused:
 
 
 def _too_large(most: int) -> Refused:
-    return Refused(413, f"a body of more than {most:,} bytes", "send less at once", {"Connection": "close"})
+    return Refused(413, f"a body of more than {most:,} bytes", "send less at once", CLOSE)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, create_model
 
 from heedful.core.config import from_json
 from heedful.run.task import Looked, NamedWeights
+from heedful.serve.bodies import MULTIPART, media_type
 from heedful.serve.hosted import Hosted, Models, reads_pictures
 from heedful.serve.own import (
     Name,
@@ -21,7 +22,7 @@ from heedful.serve.own import (
     refuse_long,
     refuse_stream,
     request_model,
-    sent_pictures,
+    sent_files,
     settings_of,
 )
 from heedful.serve.refusals import Refused
@@ -77,8 +78,8 @@ async def _asked(
 ) -> tuple[Hosted, Any]:
     """The requested model, and the result of `work`, which is run in the model's thread on the input and options."""
     sent: Sent = []
-    if request.headers.get("content-type", "").startswith("multipart/form-data"):
-        given, sent = await sent_pictures(request, shape)
+    if media_type(request.headers) == MULTIPART:
+        given, sent = await sent_files(request, shape, "picture")
     else:
         given = await given_json(request, shape)
     if given["stream"]:
@@ -93,7 +94,7 @@ async def _asked(
         return model, await model.alone(lambda: work(model, _text(given), given, options))
     if len(sent) > 1:
         raise Refused(400, f"{len(sent)} pictures", "look into one at a time")
-    with kept_pictures(sent) as names:
+    async with kept_pictures(sent) as names:
         (file,) = names
         return model, await model.alone(lambda: work(model, file, given, options))
 

@@ -32,7 +32,7 @@ class LibreTranslateRequest(RequestBody):
 
     IGNORED: ClassVar = {"api_key": "it is read before the rest", "secret": "a key of the project's own pages"}
 
-    q: list[Text] | Text
+    q: Annotated[list[Text], Field(fail_fast=True)] | Text
     source: Name
     target: Name
     format: Literal["text", "html"] = "text"
@@ -101,9 +101,8 @@ def routes(models: Models, documents: Documents, *, keyed: bool = False) -> APIR
             },
         }
 
-    router.routes.extend(
-        _document_routes(models, documents).routes
-    )  # `open_routes` does not look into included routers
+    # `open_routes` does not look into included routers.
+    router.routes.extend(_document_routes(models, documents).routes)
     return router
 
 
@@ -113,9 +112,9 @@ def _document_routes(models: Models, documents: Documents) -> APIRouter:
     @router.post("/translate_file", openapi_extra=form_shown(DocumentRequest))
     async def translate_file(request: Request) -> Response:
         """Answers when the document is translated, with the address to fetch it from."""
-        asked, name, data = await read_upload(request, DocumentRequest)
+        asked, file = await read_upload(request, DocumentRequest)
         pair = _pair(models, asked)
-        document = documents.add(name, data, pair.hosted, pair.settings)
+        document = documents.add(file.name, file.content, pair.hosted, pair.settings)
         try:
             await documents.ended(document)
         except asyncio.CancelledError:  # the client has left

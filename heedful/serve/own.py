@@ -1,14 +1,16 @@
 """Our own API: a route for each verb of the served models, one for vectors, and the state of the server."""
 
+import asyncio
 import dataclasses
 import json
+import logging
 import math
 import re
 import tempfile
 import types
 import typing
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -16,16 +18,15 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from starlette.datastructures import UploadFile
 
 from heedful.core.config import unknown_key
 from heedful.data.images.files import ImageFile, image_header
-from heedful.errors import HeedError
+from heedful.errors import HeedError, StorageError
 from heedful.run.task import Ask
-from heedful.serve.gate import strict_json
+from heedful.serve.bodies import MULTIPART, FormFile, form_of, json_of, media_type, strict_json
 from heedful.serve.hosted import Hosted, Models, StreamedPiece, Writing
 from heedful.serve.meters import Meters
-from heedful.serve.public import Direct, EventStream, form_of, inlined, media_type
+from heedful.serve.public import Direct, EventStream, inlined
 from heedful.serve.refusals import Refused, fault_by_its_type, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
@@ -43,7 +44,7 @@ MOST_PICTURES = 16
 STRICT = ConfigDict(extra="forbid", strict=True)
 Text = Annotated[str, Field(max_length=MOST_LETTERS)]
 Name = Annotated[str, Field(max_length=200)]
-UNSAFE = re.compile(r"[^\w.-]")  # characters in the name of a file
+UNSAFE = re.compile(r"[^\w.-]", re.ASCII)  # characters in the name of a file
 # The bounds of options, by name.
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "batch": (1, 256),
@@ -77,6 +78,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "word": (0, 4096),
 }
 OTHERWISE = (-1000, 1000)
+log = logging.getLogger(__name__)
 
 
 def routes(models: Models, meters: Meters) -> APIRouter:
@@ -178,7 +180,7 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
     texts = [name for name in able if asks[name].reads == "texts" or asks[name].makes]
 
     async def answer(request: Request) -> Response:
-        if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        if media_type(request.headers) == MULTIPART:
             return await _answer_pictures(request, shape, verb, pictures, models)
         given = await given_json(request, shape)
         model = model_for(models, verb, able, given["model"])
@@ -207,11 +209,10 @@ async def given_json(request: Request, shape: type[BaseModel]) -> dict[str, Any]
     """The fields of a JSON body; its options are those that were given. Raises Refused."""
     if media_type(request.headers) != "application/json":
         raise Refused(415, "the body is not JSON", "send Content-Type: application/json")
-    read = "json" in request.scope  # the gate has parsed all bodies but empty ones
-    return validated(shape, request.scope["json"] if read else strict_json(await request.body(), depth=32))
+    return _validated(shape, await json_of(request))
 
 
-def validated(shape: type[BaseModel], value: object) -> dict[str, Any]:
+def _validated(shape: type[BaseModel], value: object) -> dict[str, Any]:
     """The fields of a request; its options are those that were given. Raises Refused."""
     try:
         given = shape.model_validate(value)
@@ -339,61 +340,78 @@ async def _answer_pictures(
     request: Request, shape: type[BaseModel], verb: str, able: Sequence[str], models: Models
 ) -> Response:
     if not able:
-        raise Refused(415, f"no model {verb}s pictures", "send JSON")
-    given, sent = await sent_pictures(request, shape)
+        raise Refused(415, f"no model reads pictures for {verb}", "send JSON")
+    given, sent = await sent_files(request, shape, "picture")
     if given["stream"]:
         refuse_stream(verb)
     model = model_for(models, verb, able, given["model"])
     settings = settings_of(given)
     _refuse_too_much(verb, [name for name, _ in sent], settings, model.row.asks[verb]())
-    with kept_pictures(sent) as names:
+    async with kept_pictures(sent) as names:
         found = await model.ask(verb, [*names], settings)
     told = [[{**each, "input": names[each["input"]]} for each in own] for own in found]
     return _answers(model, told, several=False)
 
 
-Sent = list[tuple[str, bytes]]  # files by their names
+Sent = list[FormFile]
 
 
-async def sent_pictures(request: Request, shape: type[BaseModel]) -> tuple[dict[str, Any], Sent]:
-    """The pictures of the field `file`, and the other fields, from `json`. Raises Refused."""
-    async with form_of(request, max_files=MOST_PICTURES, max_fields=1, max_part_size=1 << 20) as form:
-        uploads = form.getlist("file")
-        if not uploads or not all(isinstance(each, UploadFile) for each in uploads) or {*form} - {"file", "json"}:
-            raise Refused(422, "pictures are sent in the field file, all else in json")
-        said = form.get("json", "{}")
-        if not isinstance(said, str):
-            raise Refused(422, "json: a text is expected, and not a file")
-        given = validated(shape, strict_json(said.encode("utf-8", "surrogatepass"), depth=32))
-        sent = [(each.filename or "", await each.read()) for each in uploads if isinstance(each, UploadFile)]
+async def sent_files(
+    request: Request, shape: type[BaseModel], what: str, *, most: int = MOST_PICTURES
+) -> tuple[dict[str, Any], Sent]:
+    """The files of the field `file`, and the other fields, from `json`; `what` is sent in them. Raises Refused."""
+    form = await form_of(request, files=most)
+    sent = [value for key, value in form if key == "file" and isinstance(value, FormFile)]
+    rest = [value for key, value in form if key == "json" and isinstance(value, str)]
+    if not sent or len(rest) > 1 or len(sent) + len(rest) < len(form):
+        raise Refused(422, f"a {what} is sent in the field file, all else in json", "send json once, as a text")
+    given = _validated(shape, strict_json(rest[0].encode()) if rest else {})
     if given["inputs"] is not None or given["text"] is not None:
-        raise Refused(422, "a picture is sent as a file, and not by its name", "leave out inputs and text")
+        raise Refused(422, f"a {what} is sent as a file, and not by its name", "leave out inputs and text")
     return given, sent
 
 
-@contextmanager
-def kept_pictures(sent: Sent) -> Iterator[dict[str, str]]:
+@asynccontextmanager
+async def kept_pictures(sent: Sent) -> AsyncIterator[dict[str, str]]:
     """Saves pictures in a temporary folder for as long as the block lasts; yields the names that they were sent with,
     by their files. Errors use these names. Raises Refused."""
-    with tempfile.TemporaryDirectory(prefix="heed-") as folder:
-        names = {}
-        for number, (name, content) in enumerate(sent):
-            place = Path(folder) / str(number) / (UNSAFE.sub("_", name)[-80:].lstrip(".") or "picture")
-            files.make_folder(place.parent)
-            files.write_bytes(place, content)
-            names[str(place)] = name[:200]
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="heed-")
+    except OSError as error:
+        raise _no_room(error) from None
+    with folder as above:
+        paths = [Path(above) / str(i) / _safe(name) for i, (name, _) in enumerate(sent)]
+        names = {str(path): name[:200] for path, (name, _) in zip(paths, sent, strict=True)}
+        keeping = asyncio.ensure_future(asyncio.to_thread(_keep, paths, sent))
         try:
-            _refuse_large(names)
+            await asyncio.shield(keeping)
             yield names
         except HeedError as error:
             raise _renamed(refused(error), names) from None
+        finally:
+            await asyncio.gather(keeping, return_exceptions=True)  # before the folder is removed
 
 
-def _refuse_large(names: Mapping[str, str]) -> None:
-    for place in names:
-        _, rows, columns = image_header(ImageFile(Path(place)))
+def _safe(name: str) -> str:
+    return UNSAFE.sub("_", name)[-80:].lstrip(".") or "picture"
+
+
+def _keep(paths: Sequence[Path], sent: Sent) -> None:
+    try:
+        for path, (_, content) in zip(paths, sent, strict=True):
+            files.make_folder(path.parent)
+            files.write_bytes(path, content)
+    except StorageError as error:
+        raise _no_room(error) from None
+    for path in paths:
+        _, rows, columns = image_header(ImageFile(path))
         if rows * columns > MOST_PIXELS:
             raise Refused(413, f"{columns:,} x {rows:,} pixels, at most {MOST_PIXELS:,} are read", "make it smaller")
+
+
+def _no_room(error: Exception) -> Refused:
+    log.error("pictures cannot be kept: %s", error)
+    return Refused(503, "there is no room to keep pictures", "ask again later", {"Retry-After": "60"})
 
 
 def _renamed(error: Refused, names: Mapping[str, str]) -> Refused:
@@ -440,5 +458,6 @@ STATUSES = {
     415: "of another content type",
     422: "a field is not what it must be",
     429: "busy: ask again later",
+    503: "no room to keep pictures",
     504: "no answer in time",
 }

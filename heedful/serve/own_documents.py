@@ -4,14 +4,11 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
-from starlette.datastructures import UploadFile
 
 from heedful.serve.documents import Documents
-from heedful.serve.gate import strict_json
 from heedful.serve.hosted import Models
-from heedful.serve.own import STATUSES, model_for, request_model, settings_of, validated
-from heedful.serve.public import PASSAGE, Direct, form_of
-from heedful.serve.refusals import Refused
+from heedful.serve.own import STATUSES, model_for, refuse_stream, request_model, sent_files, settings_of
+from heedful.serve.public import PASSAGE, Direct
 
 DOCUMENTS = "/api/documents"
 
@@ -25,14 +22,9 @@ def routes(models: Models, documents: Documents) -> APIRouter:
 
     async def send(request: Request) -> Response:
         """Translates a document. The answer is its state, with the `id` by which to ask for it again."""
-        async with form_of(request, max_files=1, max_fields=1, max_part_size=1 << 20) as form:
-            file, said = form.get("file"), form.get("json", "{}")
-            if not isinstance(file, UploadFile) or not isinstance(said, str) or {*form} - {"file", "json"}:
-                raise Refused(422, "a document is sent in the field file, all else in json")
-            given = validated(shape, strict_json(said.encode("utf-8", "surrogatepass"), depth=32))
-            name, data = file.filename or "", await file.read()
-        if given["inputs"] is not None or given["text"] is not None or given["stream"]:
-            raise Refused(422, "a document is sent as a file", "leave out inputs, text and stream")
+        given, ((name, data),) = await sent_files(request, shape, "document", most=1)
+        if given["stream"]:
+            refuse_stream("document")
         model = model_for(models, "translate documents", [*asks], given["model"])
         return JSONResponse(documents.add(name, data, model, settings_of(given)).record)
 

@@ -4,7 +4,6 @@ import inspect
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from fastapi import Request, Response
@@ -13,12 +12,12 @@ from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
-from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from heedful.errors import BusyError, HeedError, InputError, LateError
+from heedful.serve.bodies import Form, FormFile, form_of, is_form, json_of
 from heedful.serve.refusals import Refused, as_refused, fault_by_its_type, refusal
 
 GENERATE, TRANSLATE, FRAGMENT, PASSAGE = "generate", "translate", "fragment", "passage"  # verbs
@@ -132,60 +131,40 @@ def path_of(scope: Scope) -> str:
     return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
-def media_type(headers: Mapping[str, str]) -> str:
-    """The content type in the headers."""
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def is_form(request: Request) -> bool:
-    return media_type(request.headers) in ("application/x-www-form-urlencoded", "multipart/form-data")
-
-
-@asynccontextmanager
-async def form_of(request: Request, **most: int) -> AsyncIterator[FormData]:
-    """Parses a form; `most` are Starlette's limits. Raises HTTPException where it cannot be read."""
-    try:
-        found = await request.form(**most)
-    except ValueError:  # of the parser, or of a charset
-        raise HTTPException(400, "the form cannot be read") from None
-    try:
-        yield found
-    finally:
-        await found.close()
-
-
 async def fields_of(request: Request) -> dict[str, list[str]]:
     """A form's fields, in their order, each with all its values. Files are refused."""
+    return _by_name(await form_of(request))
+
+
+def _by_name(form: Form) -> dict[str, list[str]]:
+    """The values of each field; those of files are left out."""
     found: dict[str, list[str]] = {}
-    async with form_of(request, max_files=0, max_fields=2000) as form:
-        for key, value in form.multi_items():
-            found.setdefault(key, []).append(cast(str, value))
+    for key, value in form:
+        if not isinstance(value, FormFile):
+            found.setdefault(key, []).append(value)
     return found
 
 
-async def read_upload(request: Request, kind: type[Body]) -> tuple[Body, str, bytes]:
-    """The fields of a form with one file, in the field `file`; and that file's name and contents. Raises Refused."""
-    if media_type(request.headers) != "multipart/form-data":
-        raise Refused(400, "the document is missing: send multipart/form-data, with it in the field file", param="file")
-    fields: dict[str, list[str]] = {}
-    async with form_of(request, max_files=1, max_fields=100) as form:
-        file = form.get("file")
-        if not isinstance(file, UploadFile):
-            raise Refused(400, "file: the document is missing", param="file")
-        for key, value in form.multi_items():
-            if not isinstance(value, UploadFile):
-                fields.setdefault(key, []).append(value)
-        body = kind.model_validate({key: _value(kind, key, values) for key, values in fields.items()})
-        return body, file.filename or "", await file.read()
+async def read_upload(request: Request, kind: type[Body]) -> tuple[Body, FormFile]:
+    """The fields of a form with one file, in the field `file`, and that file. Raises Refused."""
+    form = await form_of(request, files=1)
+    file = next((value for key, value in form if key == "file" and isinstance(value, FormFile)), None)
+    if file is None:
+        raise Refused(400, "file: send the document here, in multipart/form-data", param="file")
+    return _of_form(kind, _by_name(form)), file
 
 
 async def read_body(request: Request, kind: type[Body]) -> Body:
     """The body of a request, as JSON or as a form; a form's values are converted to the types of the fields."""
-    if not is_form(request):
-        return kind.model_validate_json(await request.body() or b"{}")
+    if not is_form(request.headers):
+        return kind.model_validate(await json_of(request, empty={}))
     fields = await fields_of(request)
     if any(key.lstrip().startswith("{") for key in fields):  # curl sends JSON with this content type by default
         raise Refused(400, "the body is JSON, and is called a form: send Content-Type: application/json")
+    return _of_form(kind, fields)
+
+
+def _of_form(kind: type[Body], fields: Mapping[str, list[str]]) -> Body:
     return kind.model_validate({key: _value(kind, key, values) for key, values in fields.items()})
 
 

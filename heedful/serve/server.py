@@ -1,17 +1,22 @@
 """The server: uvicorn, which reports when it is ready, and does not wait for stalled clients."""
 
 import asyncio
+import re
+import resource
 from collections.abc import Callable
 from contextlib import suppress
 from socket import socket
 from typing import Any
 
+import httptools
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 SECONDS = 10.0  # for a whole request to arrive, and for a client to read its answer
-HEADER_BYTES = 16_384  # of incomplete headers; the gate refuses complete ones that are longer
+HEADER_BYTES = 16_384  # of incomplete headers or trailers; the gate refuses complete headers that are longer
+PIPELINED = 16  # requests that wait for the answer to the one before, on one connection
+CONNECTIONS = 1024  # at most; then new ones take the place of those that have nothing to answer
 DRAIN = 8  # seconds for running requests when the server is shutting down
 
 
@@ -36,50 +41,110 @@ class Lingering:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Closes connections whose client does not send a whole request in time, or does not read the answer."""
+    """Closes connections whose client does not send a whole request in time, or does not read the answer. Trailers are
+    dropped, and an offer to change the protocol (`Upgrade`) is ignored."""
 
     seconds = SECONDS
     _headed = False  # the headers of the newest request have arrived
     _whole = False  # its body has arrived too
-    _head = 0  # bytes of incomplete headers
-    _request: asyncio.TimerHandle | None = None
+    _moved = False  # the data that was read last had a part of a body, or the end of headers or of a request
+    _between = 0  # bytes since then: of headers, of trailers, of the length of a chunk
+    _owed: asyncio.TimerHandle | None = None  # until the client has sent a whole request
     _reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # asyncio's, or of uvloop, which shares no base with it
         super().connection_made(transport)
         self.transport: Any = Lingering(transport, self._still_comes)
-        self._watch()
+        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
+            self._make_room()
+        self._await_request()
+
+    def _make_room(self) -> None:
+        """Closes the connection whose client has owed a request for longest."""
+        owing = {one: one._owed.when() for one in self.connections if isinstance(one, PatientProtocol) and one._owed}
+        if owing:
+            longest = min(owing, key=owing.__getitem__)
+            longest._stop_waiting()
+            longest.transport.abort()
+            self.connections.discard(longest)  # which counts at once, and is lost later
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._head = 0 if self._headed else self._head + len(data)
-        if self._head > HEADER_BYTES:
-            self.send_400_response("Headers are too long.")
-        self._watch()
+        self._unset_keepalive_if_required()
+        self._moved = False
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._read_without_upgrade(data[upgrade.args[0] :])
+        except httptools.HttpParserError:
+            self._refuse("Invalid HTTP request received.")
+        self._between = 0 if self._moved else self._between + len(data)
+        if self._between > HEADER_BYTES:
+            self._refuse("Headers are too long.")
+
+    def _read_without_upgrade(self, rest: bytes) -> None:
+        """Reads the request again without its offer, after which the parser expects no body; `rest` follows the head.
+        RFC 9110, section 7.8: a server may ignore it."""
+        kept = b"".join(b"%s: %s\r\n" % pair for pair in self.headers if pair[0] != b"upgrade")
+        line = b"%s %s HTTP/%s\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        self.parser = httptools.HttpRequestParser(self)
+        self.data_received(line + kept + b"\r\n" + rest)
+
+    def _offers_upgrade(self) -> bool:
+        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
 
     def on_message_begin(self) -> None:
+        if len(self.pipeline) >= PIPELINED:
+            raise ValueError("too many requests before the first answer")
         super().on_message_begin()
         self._headed = self._whole = False
+        self._await_request()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._headed:  # or else it is a trailer, which must not replace what has been checked
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        if self._offers_upgrade():
+            return
+        if not self.url.startswith(b"/") and b"://" in self.url:  # RFC 9112, section 3.2.2: its host is what counts
+            host = re.split(b"[/?#]", self.url.partition(b"://")[2], maxsplit=1)[0]
+            self.headers[:] = [(b"host", host), *(pair for pair in self.headers if pair[0] != b"host")]
         super().on_headers_complete()
-        self._headed = True
+        self._headed = self._moved = True
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._moved = True
 
     def on_message_complete(self) -> None:
+        if self._offers_upgrade():
+            return
         super().on_message_complete()
-        answered = self._still_comes()
-        self._whole = True
-        if answered:
+        refused = self._still_comes()
+        self._whole = self._moved = True
+        if refused:
             self.transport.close()
+        elif self.cycle.response_complete:
+            self._await_request()
+        else:
+            self._stop_waiting()
 
-    def send_400_response(self, msg: str) -> None:
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._whole and self.cycle.response_complete:
+            self._await_request()
+
+    def _refuse(self, why: str) -> None:
+        self.logger.warning(why)
         if self._still_comes():
             self.transport.abort()
         else:
-            super().send_400_response(msg)
+            self._await_request()
+            self.send_400_response(why)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forget()
+        self._stop_waiting()
+        self.resume_writing()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -93,28 +158,21 @@ class PatientProtocol(HttpToolsProtocol):
             self._reading.cancel()
             self._reading = None
 
-    def timeout_keep_alive_handler(self) -> None:
-        super().timeout_keep_alive_handler()
-        self._reading = self._reading or self.loop.call_later(self.seconds, self.transport.abort)
+    def _await_request(self) -> None:
+        """From now on, the client has so long to send a whole request. It also has so long to read the end of an
+        answer: no data in between, such as empty lines, gives it more time."""
+        self._stop_waiting()
+        self._owed = self.loop.call_later(self.seconds + 1, self.transport.abort)  # the gate answers a late body before
 
-    def _watch(self) -> None:
-        """Runs a timer while a request is incomplete."""
-        if self._whole and self._request is not None:
-            self._request.cancel()
-            self._request = None
-        elif not self._whole and self._request is None:
-            # The gate answers a late body before that.
-            self._request = self.loop.call_later(self.seconds + 1, self.transport.abort)
+    def _stop_waiting(self) -> None:
+        if self._owed is not None:
+            self._owed.cancel()
+            self._owed = None
 
     def _still_comes(self) -> bool:
         """Whether a body is still arriving although its request is answered, on a connection that ends with it."""
         answered = self.cycle is not None and self.cycle.response_complete and not self.cycle.keep_alive
         return answered and self._headed and not self._whole
-
-    def _forget(self) -> None:
-        for timer in (self._request, self._reading):
-            if timer is not None:
-                timer.cancel()
 
 
 class Server(uvicorn.Server):
@@ -152,7 +210,13 @@ def make_server(
         lifespan="on",
         timeout_keep_alive=5,
         timeout_graceful_shutdown=DRAIN,
-        limit_concurrency=1024,
+        limit_concurrency=_most_connections(),
         **more,
     )
     return Server(config, ready)
+
+
+def _most_connections() -> int:
+    """Half of the files that this process may open are left for other things than connections."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS if files == resource.RLIM_INFINITY else min(CONNECTIONS, files // 2)

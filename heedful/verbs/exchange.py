@@ -204,7 +204,7 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
     tensors = recast.tensors({**own, **learnt})
     rules = family.rules(recast.config)
     found = adapters_to_peft({name: tensors[name] for name in learnt}, rules, family=family.name)
-    told = config_to_peft(config, found, base=str(base), kind=family.loads(recast.config))
+    told = config_to_peft(config, found, base=base.resolve().name, kind=family.loads(recast.config))
     with filled_then_renamed(out) as growing:
         files.write_bytes(growing / peft.CONFIG, files.json_bytes(told, where=out / peft.CONFIG))
         files.write_bytes(growing / peft.WEIGHTS, packed(found.tensors))

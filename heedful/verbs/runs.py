@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.errors import HeedError, MissingError, StorageError
+from heedful.run.card import names_alone
 from heedful.run.folder import METRICS, read_saved
 from heedful.run.recipe import read_yaml
 from heedful.store import files
@@ -37,8 +38,9 @@ def list_runs(folders: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def read_one(folders: Sequence[Path], name: str) -> dict[str, Any]:
-    """Everything about a run: its record, curve, recipe (as a text, and as `settings` by their keys), card and scores.
-    If something cannot be read, `trouble` says so. Raises MissingError for an unknown name."""
+    """Everything about a run: its record, curve, recipe (as a text, and as `settings` by their keys), card and scores,
+    with names of files in place of their paths. If something cannot be read, `trouble` says so. Raises MissingError for
+    an unknown name."""
     found = _runs_in(folders)
     if name not in found:
         raise MissingError(f"no run is called {name[:100]!r}", where=f"{folders[0]}/", fix="list the runs")
@@ -46,17 +48,16 @@ def read_one(folders: Sequence[Path], name: str) -> dict[str, Any]:
     made = _record(name, run)
     rows = list[Row]()
     try:
-        made |= {"recipe": _text(run / RECIPE), "card": _text(run / CARD)}
+        made |= {"recipe": names_alone(_text(run / RECIPE), run), "card": names_alone(_text(run / CARD), run)}
         made["settings"] = settings_of(made["recipe"])
         rows = thinned(timed(curve_of(run), made["minutes"]))
     except HeedError as error:
-        made.setdefault("trouble", _sayable(str(error)))
+        made.setdefault("trouble", _sayable(names_alone(str(error), run)))
     return {"recipe": "", "settings": {}, "card": "", **made, "all_scores": _scores(run), "curve": rows}
 
 
 def settings_of(recipe: str) -> dict[str, Any]:
-    """The settings of a recipe, by keys such as "train.lr". Raises InputError for what is not
-    YAML."""
+    """The settings of a recipe, by keys such as "train.lr". Raises InputError for what is not YAML."""
     settings: dict[str, Any] = {}
     todo: list[tuple[str, Any]] = [("", read_yaml(recipe, where=RECIPE))]
     for _ in range(MOST_SETTINGS):  # aliases of YAML may make endlessly many
@@ -157,7 +158,7 @@ def _record(name: str, run: Path) -> dict[str, Any]:
             told = files.read_json(run / SCORES)
             made |= {"steps": _number(told["steps"]), "minutes": _number(told["minutes"]), "finished": True}
     except HeedError as error:
-        made["trouble"] = _sayable(str(error))
+        made["trouble"] = _sayable(names_alone(str(error), run))
     except (KeyError, TypeError, AttributeError):
         made["trouble"] = NO_RUN
     made["counted"] = TASKS[made["task"]].counted if made["task"] in TASKS else None

@@ -225,6 +225,29 @@ def test_bad_input_is_one_line_and_an_exit_code(run, data, tmp_path, monkeypatch
     assert not (tmp_path / "never").exists()
 
 
+@pytest.mark.parametrize("sign", ["\x1b[31m", "\x07", "\r", "\x9b2J", "\x7f"])
+def test_control_characters_of_a_name_do_not_reach_the_terminal(run, data, tmp_path, capsys, sign):
+    """Of a folder, a file, a key or an option: they are escaped."""
+    name, escaped = f"re{sign}d", f"re{sign.encode('unicode_escape').decode()}d"
+    copy = shutil.copytree(run, tmp_path / name)
+    pairs = shutil.copy(data / "pairs.tsv", tmp_path / f"{name}.tsv")
+    for words in (
+        ("info", tmp_path / f"{name} gone"),
+        ("translate", tmp_path / f"{name} gone", "ba"),
+        ("train", "translate", "--data", tmp_path / f"{name} gone.tsv"),
+        ("train", name),
+        ("train", "--set", f"train.{name}=1"),
+        ("train", "translate", "--data", pairs, "--out", tmp_path / f"{name} out", *SMALL),
+        ("data", "check", pairs),
+        ("info", copy),
+        ("eval", copy, "--data", pairs),
+        ("serve", copy, "--check"),
+    ):
+        heed(*words)
+        told = "".join(capsys.readouterr())
+        assert (sign in told, escaped in told) == (False, words != ("info", copy)), words
+
+
 def test_a_decoder_alone_by_the_same_commands(data, tmp_path, capsys):
     """And with documents for sources: they are cut, and whoever asks is told."""
     out = tmp_path / "run"

@@ -106,6 +106,23 @@ def test_idle_threads_are_held_only_while_others_are_busy(monkeypatch: pytest.Mo
         assert _falls_to(before)
 
 
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), RuntimeError("can't start new thread")])
+def test_the_watch_goes_on_where_nothing_more_can_be_opened(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    for name in CHOSEN:
+        monkeypatch.delenv(name, raising=False)
+    looks, waits = [0], Waits()
+
+    def look(self: Waits) -> None:
+        looks[0] += 1
+        if looks[0] < 3:
+            raise error
+
+    monkeypatch.setattr(Waits, "look", look)
+    monkeypatch.setattr("heedful.run.threads.EVERY", 0.001)
+    with waits:
+        assert becomes(lambda: looks[0] > 3)
+
+
 def test_a_watch_that_began_while_threads_were_halved_sees_them_all_later() -> None:
     """A training that measures uses all of them again."""
     with threads(2), ThreadPoolExecutor(1) as watch, Halves(2) as halves:

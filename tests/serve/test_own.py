@@ -2,10 +2,14 @@
 
 import io
 import json
+import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,12 +20,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from PIL import Image
 
+from answering import answering
+from disks import Faulty
+from heedful.serve import own
 from heedful.serve.app import make_app
 from heedful.serve.engine import Engine, Limits, open_engine
 from heedful.serve.gate import Rules
+from heedful.store import files
 from heedful.verbs.use import ask_each
 from nearly import like
-from waiting import PATIENCE
+from waiting import PATIENCE, becomes
 
 Post = Callable[..., httpx.Response]
 
@@ -101,6 +109,75 @@ def test_what_is_no_picture_or_too_large_a_one(client: TestClient) -> None:
     assert both.status_code == 422
 
 
+@pytest.mark.parametrize(
+    "name", ["𐐀" * 80, "é" * 300, "😀" * 90 + ".png", "a" * 3000, "../../etc/passwd", "..", ".", "a\0b", "\x1b[31m", ""]
+)
+def test_a_picture_may_have_any_name(client: TestClient, picture: bytes, name: str) -> None:
+    """A file's name has at most 255 bytes, and as a letter may have four."""
+    form = b'--B\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\n' % name.encode()
+    headers = {"content-type": "multipart/form-data; boundary=B"}
+    found = client.post("/api/detect", content=form + picture + b"\r\n--B--", headers=headers)
+    assert (found.status_code, found.json()["answers"][0]["input"]) == (200, name[:200])
+    wrong = client.post("/api/detect", content=form + b"no picture\r\n--B--", headers=headers)
+    assert (wrong.status_code, name[:9] in wrong.json()["error"]["message"]) == (400, True)
+    assert "/tmp" not in wrong.text
+
+
+def test_pictures_are_opened_beside_the_loop(
+    opened: Callable[..., Engine], picture: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which answers others meanwhile; who leaves meanwhile leaves nothing behind."""
+    opening, go_on = threading.Event(), threading.Event()
+    folders, header = list[Path](), own.image_header
+
+    def slow(file: Any) -> Any:
+        folders.append(file.path.parent.parent)
+        opening.set()
+        assert go_on.wait(PATIENCE)
+        return header(file)
+
+    monkeypatch.setattr(own, "image_header", slow)
+    with answering(make_app({"detect": opened("detect")})) as served, ThreadPoolExecutor() as pool:
+        url = f"http://localhost:{served.port}"
+        asked = pool.submit(httpx.post, f"{url}/api/detect", files={"file": ("x.png", picture)}, timeout=PATIENCE)
+        assert opening.wait(PATIENCE)
+        assert httpx.get(f"{url}/health", timeout=PATIENCE).status_code == 200
+        go_on.set()
+        assert asked.result().status_code == 200
+        opening.clear()
+        go_on.clear()
+        request = httpx.Request("POST", f"{url}/api/detect", files={"file": ("x.png", picture)})
+        head = "".join(f"{key}: {value}\r\n" for key, value in request.headers.items())
+        with socket.create_connection(("127.0.0.1", served.port)) as one:
+            one.sendall(f"POST /api/detect HTTP/1.1\r\n{head}\r\n".encode() + request.read())
+            assert opening.wait(PATIENCE)
+        assert becomes(lambda: not served.connections)
+        go_on.set()
+        assert becomes(lambda: not any(folder.exists() for folder in folders))
+    assert len(folders) == 2
+
+
+@pytest.mark.parametrize("full_disk", ["the folder", "the files"])
+def test_where_pictures_have_no_room_the_client_is_told_to_wait(
+    client: TestClient,
+    picture: bytes,
+    full_disk: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    if full_disk == "the folder":
+        monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    else:
+        monkeypatch.setattr(files, "disk", Faulty("ENOSPC", 1, for_good=True))
+    found = client.post("/api/detect", files={"file": ("x.png", picture)})
+    assert (found.status_code, found.headers["retry-after"]) == (503, "60")
+    assert found.json()["error"]["message"] == "there is no room to keep pictures"
+    assert "pictures cannot be kept: " in caplog.text
+    assert "Traceback" not in caplog.text
+    monkeypatch.undo()
+    assert client.post("/api/detect", files={"file": ("x.png", picture)}).status_code == 200
+
+
 @pytest.mark.parametrize("verb", ["detect", "look", "view"])
 def test_what_is_said_of_pictures_is_not_streamed(client: TestClient, picture: bytes, verb: str) -> None:
     files = {"file": ("x.png", picture)}
@@ -174,6 +251,7 @@ def test_a_path_or_a_method_that_is_not_served_says_what_is(client: TestClient) 
 def test_what_the_server_says_of_itself(client: TestClient) -> None:
     assert client.get("/health").json() == {"status": "ok"}
     assert "writer" in client.get("/ready").json()["models"]
+    assert client.post("/api/tag", json={"text": "ba"}).status_code == 200
     page = client.get("/metrics").text
     for name in ("heed_queue_length", "heed_batch_size_bucket", "heed_tokens_total", "heed_answer_seconds_bucket"):
         assert name in page
@@ -211,7 +289,7 @@ def test_a_busy_model_and_a_late_answer(runs: dict[str, Any], monkeypatch: pytes
 def test_a_form_that_cannot_be_read_is_no_fault_of_ours(engines: dict[str, Engine], path: str, charset: str) -> None:
     part = b'--x\r\nContent-Disposition: form-data; name="q\xff"; filename="a"\r\n\r\n\xff\r\n--x--\r\n'
     headers = {"content-type": f"multipart/form-data; boundary=x; charset={charset}"}
-    for rules, status in ((Rules(), 400), (Rules(key="k"), 401 if path == "/api/detect" else 403)):
+    for rules, status in ((Rules(), 400), (Rules(key="k"), 401 if path == "/api/detect" else 400)):
         client = TestClient(make_app(engines, rules=rules), base_url="http://localhost", raise_server_exceptions=False)
         assert client.post(path, content=part, headers=headers).status_code == status
 

@@ -9,20 +9,21 @@ from pathlib import Path
 import pytest
 import torch
 
+import heedful
 from commands import heed
 from heedful.data.documents.passages import Passage
 from heedful.data.text.pairs import Pairs
 from heedful.decode.contract import Hypothesis
 from heedful.errors import InputError, StorageError
+from heedful.run.train import train
+from heedful.tasks import TASKS
+from heedful.tasks.translate.calibration import _fitted, calibrated, calibration_error, found_in, with_noise
 from heedful.tasks.translate.cli import TranslationScoring, translate
 from heedful.tasks.translate.confidence import (
     FILE,
+    UNLIKE,
     Calibration,
     Sigmoid,
-    _fitted,
-    calibrated,
-    calibration_error,
-    found_in,
     log_odds,
     write_calibration,
 )
@@ -32,7 +33,7 @@ from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.scoring import score_translator
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.use import ask
-from made import backwards
+from made import backwards, made_corpus, made_recipe
 from serving import opened, translator
 
 TEXTS = ["ba de gi", "ko", "", "lu ma ne pi"]
@@ -99,11 +100,11 @@ def test_a_sigmoid_is_found_again() -> None:
     draw = torch.Generator().manual_seed(1)
     odds = 3 * torch.randn(20_000, generator=draw, dtype=torch.float64)
     right = torch.rand(len(odds), generator=draw) < (0.5 * odds - 1).sigmoid()
-    slope, intercept = _fitted(odds, right).tolist()
-    assert (slope, intercept) == pytest.approx((0.5, -1), abs=0.05)
+    columns = torch.stack([odds, torch.zeros_like(odds), torch.ones_like(odds)], dim=1)
+    assert _fitted(columns, right).tolist() == pytest.approx([0.5, 0.0, -1.0], abs=0.05)
     assert calibration_error((0.5 * odds - 1).sigmoid(), right) < 0.02
     assert calibration_error(odds.sigmoid(), right) > 0.1
-    assert [math.isfinite(own) for own in _fitted(odds, torch.ones_like(right)).tolist()] == [True, True]
+    assert [math.isfinite(own) for own in _fitted(columns, torch.ones_like(right)).tolist()] == [True] * 3
 
 
 def test_log_odds_are_finite() -> None:
@@ -128,8 +129,10 @@ def test_what_comes_true_is_what_it_says(run: Path, capsys: pytest.CaptureFixtur
     found = calibrated(model, Pairs(pairs.source, wanted, "half"))
     assert found is not None
     assert found.sentence.count == 40
+    assert found.wrong == 20
     mean = [one.said[0].mean for one in model.search(pairs.source, confidence=True)]
-    assert sum(map(found.sentence, mean)) / 40 == pytest.approx(0.5, abs=0.02)
+    noised = [one.said[0].mean for one in model.search(with_noise(pairs).source, confidence=True)]
+    assert sum(map(found.sentence, [*mean, *noised])) / 60 == pytest.approx(20 / 60, abs=0.02)
     assert calibrated(model, backwards(19, seed=5)) is None
 
 
@@ -200,6 +203,58 @@ def test_nothing_is_sure_of_a_translation_that_is_empty(run: Path, monkeypatch: 
     assert (blank["confidence"], blank["flagged"], "warning" in blank) == (1.0, False, False)
     ((made,),) = translate_passages(model, [Passage("ba de")], {}, flag=0.1)
     assert (made.told, made.flagged) == (["the translation is empty: 'ba de'", "confidence 0.00, below 0.1: ''"], True)
+
+
+@pytest.fixture(scope="module")
+def sure(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    """A model that copies letters in capitals, and is right about nearly all that is like what it learnt from."""
+    run = tmp_path_factory.mktemp("runs") / "sure"
+    recipe = made_recipe(steps=200, eval_every=200, eval_sentences=20, lr=0.01)
+    corpus = made_corpus(2000)
+    parts = {"train": in_capitals(corpus.train), "valid": in_capitals(corpus.valid), "tests": {}}
+    list(train(TASKS["translate"], recipe, run, corpus=replace(corpus, **parts)))
+    return heedful.load(run)
+
+
+def in_capitals(pairs: Pairs) -> Pairs:
+    return replace(pairs, target=[text.upper() for text in pairs.source])
+
+
+def test_a_model_that_is_nearly_always_right_is_not_sure_of_nonsense(sure: Translator) -> None:
+    assert sure.calibration is not None
+    proper = backwards(30, seed=9).source
+    nonsense = ["xqz blorp", "Der Hund schläft.", "fzzt vrk wug", "lorem ipsum dolor"]
+    records = [ask(sure, "translate", texts) for texts in (proper, nonsense)]
+    low, high = max(one["confidence"] for one in records[1]), sorted(one["confidence"] for one in records[0])
+    assert high[len(high) // 2] > 0.6
+    assert low < 0.4
+    assert sum(one["confidence"] > low for one in records[0]) >= 28
+    assert all(one.get("unlike") for one in records[1])
+    assert sum(bool(one.get("unlike")) for one in records[0]) <= 1
+    (flagged,) = ask(sure, "translate", nonsense[:1], {"flag": 0.0})
+    assert flagged["flagged"]
+    assert flagged["warning"].endswith(UNLIKE)
+
+
+def test_a_calibration_on_hardly_any_wrong_translation_says_so(sure: Translator) -> None:
+    calibration = sure.calibration
+    assert calibration is not None
+    assert "hardly which of sentences like these are wrong" in replace(calibration, wrong=3).told
+    assert "hardly" not in replace(calibration, wrong=30).told
+    assert "hardly" not in replace(calibration, wrong=None).told
+
+
+def test_every_other_source_has_noise() -> None:
+    pairs = Pairs(["one two three four five six"] * 12, ["x"] * 12, "made")
+    noised = with_noise(pairs)
+    assert len(noised) == 6
+    assert noised.target == pairs.target[::2]
+    changed = [
+        sum(a != b for a, b in zip(text.split(), pairs.source[0].split(), strict=True)) for text in noised.source
+    ]
+    assert all(changed[1::3]), "all words of the second kind"
+    assert sorted(noised.source[2].split()) == sorted(pairs.source[0].split()), "another order"
+    assert with_noise(pairs).source == noised.source
 
 
 def test_a_steep_mapping_of_what_is_never_said():

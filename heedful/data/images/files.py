@@ -3,7 +3,6 @@
 N channels (1: grey, 3: red, green, blue), H x W pixels, B pictures.
 """
 
-import io
 import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from jaxtyping import Float, Integer, UInt8
 from PIL import Image, ImageOps
 from torch import Tensor
 
+from heedful.data.images.bounded import BoundedReader
 from heedful.data.lines import DAMAGED, NOT_READ, unreadable
 from heedful.errors import HeedError, InputError
 
@@ -134,13 +134,18 @@ class _opened:
         self.file = file if isinstance(file, ImageFile) else ImageFile(Path(file))
 
     def __enter__(self) -> Image.Image:
-        data = io.BytesIO(self.file.read())
+        content = self.file.read()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of sizes (checked here) and damaged metadata
             try:
-                self.image = Image.open(data, formats=FORMATS)
+                reader = BoundedReader(content)
+                self.image = Image.open(reader, formats=FORMATS)
+            except InputError as error:
+                raise InputError(error.what, where=str(self.file), fix=error.fix) from None
             except Exception as error:
                 raise self._told(error) from None
+        if self.image.format == "BMP":
+            reader.reads_left += len(content)  # each run of equal pixels may be read alone
         width, height = self.image.size
         if width * height > MOST_PIXELS:
             what = f"{width:,} x {height:,} pixels, at most {MOST_PIXELS:,} are read"

@@ -86,7 +86,7 @@ def chat(
     # One by one: each answer depends on those before it.
     given = [turns] if turns else text_groups()
     answer_groups(
-        ([line] for lines in given for line in lines),
+        (one for lines in given for one in ([lines] if isinstance(lines, TextError) else ([line] for line in lines))),
         answers,
         lambda record: shown(record["content"]),
         named=lambda number: f"turn {number + 1}" if turns else f"<stdin>:{number + 1}",

@@ -101,8 +101,8 @@ class TextPairOptions(LayerOptions):
 
 
 def say(text: str) -> None:
-    """Prints a line for people to standard error: standard output has only the results."""
-    print(text, file=sys.stderr, flush=True)
+    """Prints lines for people to standard error: standard output has only the results."""
+    print(printable(text, keep="\n\t"), file=sys.stderr, flush=True)
 
 
 def refuse_unused(why: str, given: Mapping[str, bool], fix: str = "leave it out") -> None:
@@ -129,9 +129,10 @@ def tell(record: Mapping[str, Any], plain: str | Iterable[str], *, as_json: bool
         print(line, flush=True)
 
 
-def printable(text: str) -> str:
-    """For a line with columns: escapes control characters, including TAB and line breaks, as Python does."""
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+def printable(text: str, *, keep: str = "") -> str:
+    """Escapes control characters as Python does: those of a name would reach the terminal. For a line with columns,
+    TAB and line breaks too; `keep` is what stays."""
+    return CONTROL.sub(lambda found: found[0] if found[0] in keep else found[0].encode("unicode_escape").decode(), text)
 
 
 def on_one_line(text: str) -> str:

@@ -38,8 +38,8 @@ def answer_lines(
     """Prints the answers to the texts of the command line or, without any, to the lines of standard input.
 
     `answers` gives the records of each text; `show` turns a record into text for people, of `each` lines. A record's
-    "warning" is printed to standard error. Raises InputError for a line that is not UTF-8, once those before it are
-    answered, and at the end if a text had no answer.
+    "warning" is printed to standard error. Raises InputError at the end if a text had no answer, as one that is not
+    UTF-8.
     """
     if inputs:
         for number, records in enumerate(answers(_arguments(inputs), 0), 1):
@@ -58,7 +58,7 @@ def answer_lines(
 
 
 def answer_groups(
-    groups: Iterable[list[T]],
+    groups: Iterable[list[T] | TextError],
     answers: Callable[[list[T], int], Iterable[Sequence[Record]]],
     show: Callable[[Any], str | Iterable[str]],
     *,
@@ -68,11 +68,13 @@ def answer_groups(
     each: int = 1,
     progress: LineCount | None = None,
 ) -> None:
-    """The same for inputs of any kind, in groups. `named` gives the place of an input by its number, from 0; `name` is
-    their common source."""
+    """The same for inputs of any kind, in groups; an error stands for an input that cannot be read. `named` gives the
+    place of an input by its number, from 0; `name` is their common source."""
     progress, refused, number = progress or LineCount(False), 0, 0
-    for inputs in groups:
-        for one, found in zip(inputs, _answered(answers, inputs, number), strict=True):
+    for group in groups:
+        unread = isinstance(group, TextError)
+        inputs: list[Any] = [""] if unread else group
+        for one, found in zip(inputs, [group] if unread else _answered(answers, inputs, number), strict=True):
             where = named(number)
             number += 1
             progress.clear()
@@ -161,9 +163,9 @@ def _descriptor() -> int:
     return 0 if sys.__stdin__ is not None else sys.stdin.fileno()
 
 
-def text_groups() -> Iterator[list[str]]:
+def text_groups() -> Iterator[list[str] | TextError]:
     """The lines of standard input, in groups of those that are available, at most GROUP: a program that writes a line
-    and waits gets its answer. Raises InputError for a line that is not UTF-8, after yielding those before it."""
+    and waits gets its answer. An error stands for a line that is not UTF-8. Raises InputError for UTF-16."""
     from heedful.data.lines import decoded_line
 
     number = 0
@@ -173,11 +175,13 @@ def text_groups() -> Iterator[list[str]]:
             number += 1
             try:
                 texts.append(decoded_line(line, "<stdin>", number))
-            except InputError:
+            except TextError as error:
                 if texts:
                     yield texts
-                raise
-        yield texts
+                yield error
+                texts = []
+        if texts:
+            yield texts
 
 
 def byte_groups() -> Iterator[list[bytes]]:

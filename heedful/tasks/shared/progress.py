@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heedful.metrics.names import in_words
+from heedful.tasks.shared.cli import printable
 
 if TYPE_CHECKING:
     from heedful.run.events import Event, Finished, Trained
@@ -36,7 +37,7 @@ class ProgressLine:
 
     def say(self, text: str) -> None:
         with outliving_the_terminal():
-            self.console.print(text, markup=False)
+            self.console.print(printable(text, keep="\n\t"), markup=False)
 
     def follow(self, events: "Iterator[Event]") -> "Finished | None":
         """Shows the events of a training, and returns the last one; None if the training did not finish."""

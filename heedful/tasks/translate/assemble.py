@@ -7,7 +7,7 @@ from typing import NamedTuple
 from heedful.data.documents.sentences import gap_between
 from heedful.data.documents.tags import Alignment
 from heedful.data.documents.words import SPACELESS, Span, words_in
-from heedful.tasks.translate.confidence import WordLikelihoods
+from heedful.tasks.translate.confidence import WordLikelihoods, in_a_row
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.segment import Segment
 
@@ -70,7 +70,8 @@ def joined(text: str, segments: Sequence[Segment], found: Sequence[Translation])
         spans = spans or whole.spans
         hypotheses.append((whole.text, score))
         if all(one.said for one in found):
-            said.append(sum((one.said[min(rank, len(one.said) - 1)] for one in found), WordLikelihoods()))
+            each_said = [one.said[min(rank, len(one.said) - 1)] for one in found]
+            said.append(each_said[0] if len(each_said) == 1 else in_a_row(each_said))
     return Translation(
         text,
         *hypotheses[0],
@@ -82,6 +83,7 @@ def joined(text: str, segments: Sequence[Segment], found: Sequence[Translation])
         max(segment.parts for segment in segments),
         tuple(((segment.begin, segment.end), span) for segment, span in zip(segments, spans, strict=True)),
         found[0].tokens if len(found) == 1 else (),
+        any(one.unlike for one in found),
     )
 
 

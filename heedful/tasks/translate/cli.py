@@ -296,8 +296,13 @@ def write_texts(
 
     choose = partial(chosen_by, judges, most=n_best if settings["samples"] else None) if judges else None
 
+    unlike = 0
+
     def answers(lines: list[str], first: int) -> Iterator[Sequence["Translated"]]:
-        return one_each(translate_texts(translator, lines, replace(options, first=first), choose))
+        nonlocal unlike
+        made = [*translate_texts(translator, lines, replace(options, first=first), choose)]
+        unlike += sum(one.get("unlike", False) for one in made)
+        return one_each(made)
 
     def show(found: "Translated") -> list[str]:
         each = [(one["score"], on_one_line(one["text"])) for one in found["hypotheses"]]
@@ -308,6 +313,8 @@ def write_texts(
     few = bool(texts) or sys.stdin.isatty()
     with translator.in_processes(model.processes or (1 if few else torch.get_num_threads())):
         answer_lines(texts, answers, show, as_json=answer.as_json, each=several)
+    if unlike and answer.flag is None:
+        say(f"warning: unlike all that the model was trained on: {counted(unlike, 'text')} (--flag 0.4 names them)")
 
 
 def write_documents(

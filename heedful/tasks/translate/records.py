@@ -8,6 +8,7 @@ from heedful.decode.settings import DecodingOptions
 from heedful.run.task import Ask, Saved
 from heedful.tasks.translate import pipeline
 from heedful.tasks.translate.confidence import (
+    UNLIKE,
     Calibration,
     WordConfidence,
     doubtful,
@@ -37,7 +38,7 @@ class Hypothetical(TypedDict):
 class Translated(TypedDict):
     """A translation as a record. `confidence` and `words` are those of the first hypothesis; if not `calibrated`, they
     are the model's plain probabilities. `alignment` has pairs of words, of the source and of `text`, as they are
-    between blanks."""
+    between blanks. `unlike`: the source is unlike all that the model was trained on."""
 
     source: str
     text: str
@@ -50,6 +51,7 @@ class Translated(TypedDict):
     warning: NotRequired[str]
     terms: NotRequired[list[UsedTerm]]
     alignment: NotRequired[list[tuple[int, int]]]
+    unlike: NotRequired[bool]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,14 +120,17 @@ def as_record(found: Translation, calibration: Calibration | None) -> Translated
         made["calibrated"] = calibration is not None
     if found.terms:
         made["terms"] = [*found.terms]
+    if found.unlike:
+        made["unlike"] = True
     if found.warning:
         made["warning"] = found.warning
     return made
 
 
 def flagged(record: Translated, flag: float) -> Translated:
-    """The record with "flagged": whether its confidence is below `flag`; its warning says so too."""
-    doubt = doubtful(record["confidence"], record["words"], flag)
+    """The record with "flagged": whether its confidence is below `flag`, or its source is unlike all that was learnt;
+    its warning says so too."""
+    doubt = doubtful(record["confidence"], record["words"], flag) or (UNLIKE if record.get("unlike") else "")
     made: Translated = {**record, "flagged": bool(doubt)}
     if doubt:
         made["warning"] = "; ".join(filter(None, [record.get("warning", ""), doubt]))

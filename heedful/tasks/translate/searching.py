@@ -72,7 +72,8 @@ class Translation(NamedTuple):
     tokens were not read. `terms` are the glossary's terms in the source, and `said` the words and probabilities of each
     hypothesis, where they were asked for. `parts`: a sentence was longer than all that the model was trained on, and
     was translated in so many. `spans`: where each segment of the source stands, and its translation in `text`.
-    `tokens` are those of each hypothesis that the model said as it is."""
+    `tokens` are those of each hypothesis that the model said as it is. `unlike`: the source, or a sentence of it, is
+    unlike all that the model was trained on."""
 
     source: str
     text: str
@@ -85,6 +86,7 @@ class Translation(NamedTuple):
     parts: int = 1
     spans: tuple[tuple[Span, Span], ...] = ()
     tokens: tuple[tuple[int, ...], ...] = ()
+    unlike: bool = False
 
     @property
     def warning(self) -> str:
@@ -175,8 +177,19 @@ def search_texts(
         listed = list(zip(said, (hypothesis.score for hypothesis in best), strict=True))
         terms = tuple(one.told(said[0]) for one in asked if one.source is not None)
         told = [likelihood_of(translator.target, one.tokens, one.token_log_probabilities) for one in best if confidence]
-        tokens = tuple(hypothesis.tokens for hypothesis in best)
-        made.append(Translation(text, *listed[0], listed, cut, tuple(warnings), terms, tuple(told), tokens=tokens))
+        made.append(
+            Translation(
+                text,
+                *listed[0],
+                listed,
+                cut,
+                tuple(warnings),
+                terms,
+                tuple(told),
+                tokens=tuple(hypothesis.tokens for hypothesis in best),
+                unlike=translator.is_unlike(own, text),
+            )
+        )
     return made
 
 

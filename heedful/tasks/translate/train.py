@@ -30,8 +30,9 @@ from heedful.run.recipe import row_of
 from heedful.run.start import Start, read_start
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
+from heedful.tasks.translate.calibration import calibrated
 from heedful.tasks.translate.capitals import capitals_facts
-from heedful.tasks.translate.confidence import FILE, Calibration, calibrated, write_calibration
+from heedful.tasks.translate.confidence import FILE, Calibration, write_calibration
 from heedful.tasks.translate.languages import (
     TAGS,
     arounds_of,
@@ -263,7 +264,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def _calibrate(self, folder: Path, best: Translator) -> None:
         """Calibrates confidence on the validation data, for translations (not summaries)."""
         valid = self.portion(self.corpus.valid, min(1.0, CALIBRATED / max(1, len(self.corpus.valid))))
-        self.calibration = calibrated(best, valid) if self.metric.rank == "bleu" else None
+        sources = (source for source, _ in self.pairs)
+        self.calibration = calibrated(best, valid, sources) if self.metric.rank == "bleu" else None
         if self.calibration is not None:
             write_calibration(folder, self.calibration)
 

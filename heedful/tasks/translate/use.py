@@ -33,7 +33,7 @@ from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import refuse_run_of_another
 from heedful.tasks.translate.capitals import READS_CAPITALS, in_capitals, in_small_letters
-from heedful.tasks.translate.confidence import Calibration, calibration_of, read_calibration
+from heedful.tasks.translate.confidence import KEY, Calibration, calibration_of, read_calibration
 from heedful.tasks.translate.languages import TAGGED, redirected, tagged
 from heedful.tasks.translate.pipeline import translate_texts
 from heedful.tasks.translate.searching import (
@@ -68,6 +68,7 @@ class Translator(Opened):
         self.others: list[TranslationModel] = []  # the other models of an ensemble
         self.processes: Processes | None = None
         self.phrases = Phrases(target)
+        self._calibration: tuple[Any, Calibration] | None = None  # and what it was read from
 
     @classmethod
     @checks_arguments
@@ -254,7 +255,16 @@ class Translator(Opened):
     @property
     def calibration(self) -> Calibration | None:
         """The calibration of its confidence, if there is one; None for an ensemble."""
-        return None if self.others else calibration_of(self.about)
+        if self.others or KEY not in self.about:
+            return None
+        if self._calibration is None or self._calibration[0] is not self.about[KEY]:
+            self._calibration = self.about[KEY], calibration_of(self.about[KEY])
+        return self._calibration[1]
+
+    def is_unlike(self, ids: Ids, text: str) -> bool:
+        """Whether a source of these tokens is unlike all that the model was trained on."""
+        pieces = None if self.calibration is None else self.calibration.pieces
+        return pieces is not None and bool(ids) and pieces.nats(ids, text) > pieces.usual
 
     @checks_arguments
     def decoding(self, **settings: Unpack[DecodingOptions]) -> Decoding:

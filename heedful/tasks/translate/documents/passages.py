@@ -8,7 +8,7 @@ from heedful.data.documents.tags import moved
 from heedful.data.lines import quoted
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.assemble import Links, aligned_whole, assembled, warnings_of
-from heedful.tasks.translate.confidence import doubtful, sentence_confidence, word_confidences
+from heedful.tasks.translate.confidence import UNLIKE, doubtful, sentence_confidence, word_confidences
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.pharaoh import WordLinks, links_of
 from heedful.tasks.translate.pipeline import Question, translate_segments
@@ -76,6 +76,7 @@ def _doubt(translator: Translator, found: Translation, flag: float | None) -> st
         return ""
     said, calibration = found.said[0], translator.calibration
     doubt = doubtful(sentence_confidence(said, calibration), word_confidences(said, calibration), flag)
+    doubt = doubt or (UNLIKE if found.unlike else "")
     return doubt and f"{doubt}: {quoted(found.text)}"
 
 

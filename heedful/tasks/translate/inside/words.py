@@ -19,6 +19,7 @@ from heedful.run.task import Ask
 from heedful.tasks.translate.assemble import assembled, warnings_of
 from heedful.tasks.translate.confidence import (
     WordLikelihoods,
+    in_a_row,
     likelihood_of,
     sentence_confidence,
     word_confidences,
@@ -120,7 +121,7 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
         found = [Translation(text, options.target, 0.0, [(options.target, 0.0)])]
     views = [_view(translator, segment.text, best) for segment, best in zip(segments, found, strict=True)]
     words = sum(len(view.source) for view in views)
-    told = sum((view.likelihoods for view in views), WordLikelihoods())
+    told = in_a_row([view.likelihoods for view in views])
     whole = assembled(text, segments, [one.text for one in found])
     made: Aligned = {
         "source": [word for view in views for word in view.source],
