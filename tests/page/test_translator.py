@@ -10,9 +10,11 @@ import httpx
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from aligning import aligned
 from documents import DOCUMENTS
 from heedful.serve.app import make_app
 from heedful.serve.engine import open_engine
+from heedful.verbs.use import ask
 from serving import opened, running, translator
 from waiting import becomes
 
@@ -68,7 +70,7 @@ def test_a_word_lights_its_own_sentence_and_is_replaced_in_it_alone(page: Page, 
     assert page.locator("#heard").text_content() == TEXT
     expect(page.locator("#heard .said")).to_have_count(2)
     first.click()
-    page.locator(".others button").last.click()
+    page.locator("#others button").last.click()
     expect(page.get_by_role("button", name="Back to the model's own translation")).to_be_visible()
     expect(rows.nth(1)).not_to_have_text(before[1])
     changed = rows.all_text_contents()
@@ -77,6 +79,34 @@ def test_a_word_lights_its_own_sentence_and_is_replaced_in_it_alone(page: Page, 
     expect(rows.nth(1)).to_have_text(changed[1])
     page.get_by_role("button", name="Back to the model's own translation").click()
     expect(rows.nth(1)).to_have_text(before[1])
+
+
+def test_a_sentence_has_other_translations_to_choose(page: Page, address: str, folder: Path) -> None:
+    at(page, address)
+    page.locator("#best").fill("3")
+    page.locator("#best").dispatch_event("change")
+    expect(page.locator("#more h3")).to_have_text([f"The 3 best of sentence {number}" for number in (1, 2, 3)])
+    rows = page.locator("#sentences tbody tr td:nth-child(3)")
+    before = rows.all_text_contents()
+    (record,) = ask(opened(folder / "there"), "translate", ["De fi!"], {"decoding": {"n_best": 3}})
+    texts = [one["text"] for one in record["hypotheses"]]
+    second = page.locator("#more ol").nth(1)
+    expect(second.locator("button span:first-child")).to_have_text(texts)
+    second.locator("button").nth(2).click()
+    expect(rows).to_have_text([before[0], texts[2], before[2]])
+    expect(second.locator("[aria-pressed=true]")).to_contain_text(texts[2])
+    second.locator("button").first.click()
+    expect(rows).to_have_text(before)
+    assert "target" not in page.url
+
+
+def test_a_sentence_unlike_all_that_was_learnt_is_told(page: Page, address: str) -> None:
+    found = aligned(["Ko"], ["La"])
+    found["answers"][0]["sentences"][0]["unlike"] = True
+    page.route("**/api/align", lambda route: route.fulfill(json=found))
+    at(page, address, "Ko")
+    expect(page.locator("#sentences .wrong")).to_have_text("unlike all that the model was trained on")
+    expect(page.locator("#sentences")).to_contain_text("1 has a warning")
 
 
 def test_a_warning_stands_beside_its_sentence(page: Page, address: str) -> None:
@@ -153,13 +183,13 @@ def test_nothing_stale_is_left_after_clearing(page: Page, address: str, way: str
     at(page, address)
     page.locator("#best").fill("2")
     page.locator("#best").dispatch_event("change")
-    expect(page.locator("#more li")).to_have_count(2)
+    expect(page.locator("#more li")).to_have_count(6)
     page.locator("#target .said").first.click()
-    page.locator(".others button").last.click()
+    page.locator("#others button").last.click()
     expect(page.get_by_role("button", name="Back to the model's own translation")).to_be_visible()
     page.locator("#copy").click()
     page.locator("#target .said").first.click()
-    expect(page.locator(".others button").first).to_be_visible()
+    expect(page.locator("#others button").first).to_be_visible()
     if way == "button":
         page.locator("#clear").click()
     elif way == "keys":

@@ -52,7 +52,7 @@ const asked = latest(
     const text = source.value, question = { model: select.value, ...chosenLanguages() };
     if (!text.trim() || question.to === "" || size(text) > MOST) return null;
     target.ariaBusy = "true";
-    return size(text) > LONG ? byLine(text, question, signal) : bySentence(text, question, signal);
+    return size(text) > LONG ? byLine(text, signal) : bySentence(text, question, signal);
   },
   show,
   () => show(null),
@@ -76,23 +76,30 @@ async function through({ source: text }, translation, signal) {
 }
 
 // Lines that are empty stay.
-async function byLine(text, question, signal) {
-  const lines = text.split("\n"), inputs = lines.filter((line) => line.trim()), records = [];
-  while (records.length < inputs.length) {
-    const next = inputs.slice(records.length, records.length + AT_ONCE);
-    records.push(...(await ask("translate", { ...question, inputs: next, options: terms() }, signal)).answers);
-  }
+async function byLine(text, signal) {
+  const lines = text.split("\n"), records = await translations(lines.filter((line) => line.trim()), {}, signal);
   let gap = "";
   const parts = [];
   for (const [i, line] of lines.entries()) {
     if (line.trim()) {
-      const { text: said, confidence, warning } = records[parts.length];
-      parts.push({ gap, source: line, text: said, confidence, warning });
+      const { text: said, confidence, warning, unlike } = records[parts.length];
+      parts.push({ gap, source: line, text: said, confidence, warning, unlike });
       gap = "";
     }
     if (i + 1 < lines.length) gap += "\n";
   }
   return { parts, rest: gap, confidence: Math.min(...parts.map(({ confidence }) => confidence)), calibrated: records[0].calibrated };
+}
+
+// The record of each of these texts.
+async function translations(texts, options, signal) {
+  const records = [];
+  while (records.length < texts.length) {
+    const inputs = texts.slice(records.length, records.length + AT_ONCE);
+    const question = { model: select.value, ...chosenLanguages(), inputs, options: { ...terms(), ...options } };
+    records.push(...(await ask("translate", question, signal)).answers);
+  }
+  return records;
 }
 
 // An answer of /api/align as sentences, each with what stands before it, and its own words.
@@ -140,6 +147,9 @@ function tally() {
   byId("count").textContent = `${number(count)} of ${number(MOST)} characters, ${number(many)} ${many === 1 ? "word" : "words"}${over}`;
   byId("count").classList.toggle("wrong", over !== "");
 }
+
+// What is to be told of a sentence.
+const toCheck = ({ warning, unlike }) => [warning, unlike && "unlike all that the model was trained on"].filter(Boolean).join("; ");
 
 const doubt = (confidence) => (confidence < 0.4 ? "unsure" : confidence < 0.8 ? "doubtful" : "");
 
@@ -207,15 +217,15 @@ function pointAt(place) {
 function sentences() {
   const place = byId("sentences");
   place.replaceChildren();
-  if (!shown || (shown.parts.length < 2 && !shown.parts.some(({ warning }) => warning))) return;
+  if (!shown || (shown.parts.length < 2 && !shown.parts.some(toCheck))) return;
   const [from, to] = ways().map((name) => language(name).title), inside = document.querySelector('nav a[href="look"]');
-  const many = shown.parts.filter(({ warning }) => warning).length, told = many ? `, ${many === 1 ? "1 has a warning" : `${number(many)} have warnings`}` : "";
+  const many = shown.parts.filter(toCheck).length, told = many ? `, ${many === 1 ? "1 has a warning" : `${number(many)} have warnings`}` : "";
   const rows = shown.parts.map((part, i) => {
     const cell = (className, ...content) => make("td", { className, dir: "auto" }, ...content);
     const link = part.words && inside && known[select.value].looks ? [make("a", { href: look(part), textContent: "Look inside", ariaLabel: `Look inside sentence ${i + 1}` })] : [];
     return make("tr", {}, make("th", { scope: "row", textContent: number(i + 1) }), cell("text", part.source), cell("text", part.text),
       cell("sure", make("span", { className: `said ${doubt(part.confidence)}`, textContent: percent(part.confidence) })),
-      cell("inside", ...link), ...(many ? [cell("wrong", part.warning ?? "")] : []));
+      cell("inside", ...link), ...(many ? [cell("wrong", toCheck(part))] : []));
   });
   const heads = ["", from, to, "Sure", "", ...(many ? ["To check"] : [])].map((textContent) => make(textContent ? "th" : "td", { ...(textContent ? { scope: "col" } : {}), textContent }));
   place.append(make("h2", { textContent: "Sentence by sentence" }), make("p", { className: "quiet", textContent: `${number(shown.parts.length)} ${shown.parts[0].words ? "sentences" : "lines"}${told}.` }),
@@ -253,22 +263,34 @@ function choose(place) {
   if (pinned !== null) alternatives(pinned);
 }
 
+// The best translations of each sentence, any of which can be chosen.
 const best = latest(
-  (signal, count) => ask("translate", { model: select.value, ...chosenLanguages(), text: source.value, options: { ...terms(), decoding: { n_best: count } } }, signal),
-  ({ answers: [{ hypotheses }] }, count) => {
-    if (!shown || count !== Number(byId("best").value)) return;
-    const rows = () => [["translation", "score"], ...hypotheses.map(({ text, score }) => [text, nats(score)])];
-    byId("more").replaceChildren(
-      make("h3", { textContent: `The ${hypotheses.length} best` }),
-      make("ol", {}, ...hypotheses.map(({ text, score }) => make("li", { dir: "auto" }, text, " ", make("span", { className: "quiet", textContent: nats(score) })))),
-      twin("The best translations, with their scores", rows));
+  (signal, count, { parts }) => translations(parts.map(({ source: text }) => text), { decoding: { n_best: count } }, signal),
+  (records, count, of) => {
+    if (of !== shown) return;
+    const several = records.length > 1;
+    const lists = records.flatMap(({ hypotheses }, i) => {
+      const items = hypotheses.map(({ text, score }, rank) => {
+        const node = button("", () => {
+          if (rank) forced.set(i, text);
+          else forced.delete(i);
+          translate();
+          target.focus();
+        }, { ariaPressed: String(text === shown.parts[i].text) });
+        node.append(make("span", { textContent: text, dir: "auto" }), make("span", { className: "quiet", textContent: nats(score) }));
+        return make("li", {}, node);
+      });
+      return [make("h3", { textContent: `The ${hypotheses.length} best${several ? ` of sentence ${i + 1}` : ""}` }), make("ol", { className: "others whole" }, ...items)];
+    });
+    const rows = () => [["sentence", "translation", "score"], ...records.flatMap(({ hypotheses }, i) => hypotheses.map(({ text, score }) => [i + 1, text, nats(score)]))];
+    byId("more").replaceChildren(...lists, twin("The best translations, with their scores", rows));
   },
 );
 
 function listBest() {
   const count = Number(byId("best").value);
   byId("more").replaceChildren();
-  if (shown?.parts[0]?.words && count > 1) best(count);
+  if (shown?.parts[0]?.words && count > 1) best(count, shown);
 }
 
 function look({ source: text, forced: translation }) {

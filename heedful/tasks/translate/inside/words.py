@@ -71,6 +71,7 @@ class AlignedSentence(TypedDict):
     words: int
     confidence: float
     warning: NotRequired[str]
+    unlike: NotRequired[bool]
 
 
 class Aligned(TypedDict):
@@ -142,8 +143,11 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
             "words": len(view.words),
             "confidence": sentence_confidence(view.likelihoods, translator.calibration),
         }
-        warnings = warnings_of([segment], [one], numbered=False)
-        made["sentences"].append({**sentence, "warning": "; ".join(warnings)} if warnings else sentence)
+        if warnings := warnings_of([segment], [one], numbered=False):
+            sentence["warning"] = "; ".join(warnings)
+        if one.unlike:
+            sentence["unlike"] = True
+        made["sentences"].append(sentence)
         for word, looked in zip(view.words, view.looked, strict=True):
             after = words - before - len(view.source)
             made["words"].append({**word, "source": [*[0.0] * before, *looked, *[0.0] * after]})
