@@ -22,6 +22,7 @@ def routes(models: Models) -> APIRouter:
 
     @router.get("/api/models")
     def listed() -> dict[str, Any]:
+        """The served models: what each does, its verbs, languages and scores."""
         return {"models": [described(model) for model in models.values()]}
 
     @router.get("/api/models/{name}/figure")

@@ -92,14 +92,17 @@ def routes(models: Models, meters: Meters) -> APIRouter:
 
     @router.get("/health")
     async def health() -> JSONResponse:
+        """Whether the server is up; needs no key."""
         return JSONResponse({"status": "ok"})
 
     @router.get("/ready")
     async def ready() -> JSONResponse:
+        """The models that answer."""
         return JSONResponse({"status": "ready", "models": sorted(models)})
 
     @router.get("/metrics")
     async def metrics() -> Response:
+        """Requests, latencies and queues, for Prometheus."""
         return Response(meters.page(), media_type=CONTENT_TYPE_LATEST)
 
     return router

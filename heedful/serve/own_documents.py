@@ -30,6 +30,7 @@ def routes(models: Models, documents: Documents) -> APIRouter:
 
     @router.get(f"{DOCUMENTS}/{{name}}")
     async def state(name: str) -> JSONResponse:
+        """How much of a document is translated."""
         return JSONResponse(documents.named(name).record)
 
     @router.get(f"{DOCUMENTS}/{{name}}/file")
@@ -39,6 +40,7 @@ def routes(models: Models, documents: Documents) -> APIRouter:
 
     @router.delete(f"{DOCUMENTS}/{{name}}")
     async def delete(name: str) -> Response:
+        """Forgets a document, and stops its translation."""
         documents.drop(documents.named(name).id)
         return Response(status_code=204)
 

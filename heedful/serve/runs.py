@@ -18,10 +18,12 @@ def routes(folders: Sequence[Path]) -> APIRouter:
 
     @router.get("/api/runs")
     def listed() -> JSONResponse:
+        """All runs beside those that are served."""
         return JSONResponse({"runs": plain(list_runs(folders))})
 
     @router.get("/api/runs/{name}")
     def one(name: str) -> JSONResponse:
+        """A run with its curve, recipe, card and scores."""
         try:
             found: Any = read_one(folders, name)
         except MissingError as error:

@@ -28,10 +28,13 @@ function body([type, { schema }]) {
   return [make("p", { className: "quiet", textContent: type }), make("table", { className: "twin fields" }, make("tbody", {}, ...rows))];
 }
 
-function route(path, method, { description = "", requestBody, parameters = [] }) {
+// A text with its parts between backticks as code.
+const coded = (text) => text.split("`").map((part, i) => (i % 2 ? make("code", { textContent: part }) : part));
+
+function route(path, method, { tags = [], description = "", requestBody, parameters = [] }) {
   const bodies = Object.entries(requestBody?.content ?? {});
   const query = parameters.filter((each) => each.in === "query").map(({ name, schema }) => make("p", {}, make("code", { textContent: name }), ` in the address: ${kindOf(schema)}`));
-  const summary = make("summary", {}, make("b", { textContent: method.toUpperCase() }), " ", make("code", { textContent: path }), make("span", { className: "quiet", textContent: ` ${description}` }));
+  const summary = make("summary", {}, make("b", { textContent: method.toUpperCase() }), " ", make("code", { textContent: path }), make("span", { className: "quiet" }, " ", ...coded([...tags, description].filter(Boolean).join(": "))));
   return make("details", { className: "route" }, summary, ...query, ...bodies.flatMap(body), ...(bodies.length || query.length ? [] : [make("p", { className: "quiet", textContent: "It takes nothing." })]));
 }
 
