@@ -84,7 +84,7 @@ def test_a_word_lights_its_own_sentence_and_is_replaced_in_it_alone(page: Page, 
 def test_a_sentence_has_other_translations_to_choose(page: Page, address: str, folder: Path) -> None:
     at(page, address)
     page.locator("#best").fill("3")
-    page.locator("#best").dispatch_event("change")
+    page.locator("#best").press("Enter")
     expect(page.locator("#more h3")).to_have_text([f"The 3 best of sentence {number}" for number in (1, 2, 3)])
     rows = page.locator("#sentences tbody tr td:nth-child(3)")
     before = rows.all_text_contents()

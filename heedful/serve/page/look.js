@@ -12,7 +12,10 @@ const known = await models();
 const select = byId("model");
 
 const moved = new URLSearchParams(location.hash.slice(1)); // another view's link has the question after the "#"
-if (moved.has("model")) location.replace(`look?${moved}`);
+if (moved.has("model")) {
+  location.replace(`look?${moved}`);
+  await new Promise(() => {}); // ask nothing until this page is left
+}
 
 const asked = new URLSearchParams(location.search);
 const reads = () => Object.values(known[select.value].verbs).some((verb) => verb.reads === "pictures") ? "pictures" : "texts";

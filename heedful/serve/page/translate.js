@@ -267,7 +267,7 @@ function choose(place) {
 const best = latest(
   (signal, count, { parts }) => translations(parts.map(({ source: text }) => text), { decoding: { n_best: count } }, signal),
   (records, count, of) => {
-    if (of !== shown) return;
+    if (of !== shown || count !== Number(byId("best").value)) return;
     const several = records.length > 1;
     const lists = records.flatMap(({ hypotheses }, i) => {
       const items = hypotheses.map(({ text, score }, rank) => {
