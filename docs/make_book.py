@@ -23,8 +23,9 @@ from docs.book.reference import reference_pages
 
 HERE = Path(__file__).parent
 # Files of this folder, in the order in which they are read; those that are named nowhere follow the guides.
-GUIDES = ("install", "first", "tasks", "migration", "python", "serve", "inputs", "recipe")
+GUIDES = ("install", "tutorial", "first", "choosing", "tasks", "migration", "python", "serve", "inputs", "recipe")
 INSIDE = ("architecture", "extend", "performance", "measured", "better", "how-it-is-tested")
+LISTED = "README.md"  # lists the others, as the site's index does
 CONF = """\
 project = "heedful"
 extensions = ["myst_parser"]
@@ -83,7 +84,8 @@ def make(out: Path, only: Sequence[str] = ()) -> list[str]:
         source = Path(name)
         (source / "conf.py").write_text(CONF, encoding="utf-8")
         for file in (*HERE.glob("*.md"), *HERE.glob("*.png"), *HERE.glob("*.svg")):
-            shutil.copy(file, source)
+            if file.name != LISTED:
+                shutil.copy(file, source)
         shutil.copytree(HERE / "pages", source / "pages")
         names = []
         for topic, pages in topics.items():
@@ -95,7 +97,7 @@ def make(out: Path, only: Sequence[str] = ()) -> list[str]:
                 _write_page(source / "lecture" / folder, page, out / "notebooks" / folder)
         for page in reference:
             _write(source / "reference" / f"{page.name}.md", as_markdown(page))
-        others = sorted({file.stem for file in HERE.glob("*.md")} - {*GUIDES, *INSIDE})
+        others = sorted({file.stem for file in HERE.glob("*.md") if file.name != LISTED} - {*GUIDES, *INSIDE})
         index = INDEX.format(
             guides="\n".join([*GUIDES, *others]),
             topics="\n".join(names),

@@ -43,9 +43,9 @@ class Faulty(files.Disk):
         number = getattr(errno, "EIO" if self.kind == "torn" else self.kind)
         raise OSError(number, os.strerror(number))
 
-    def open(self, path: Path, flags: int) -> int:
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
         self._step()
-        return super().open(path, flags)
+        return super().open(path, flags, mode)
 
     def write(self, descriptor: int, data: files.Bytes) -> int:
         due = self._due()

@@ -97,6 +97,7 @@ def main() -> None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
     try:
         _need_current_folder()
+        _need_utf_8(arguments)
         with Ending(), Waits():
             _run(arguments)
     except Interrupted as error:
@@ -130,8 +131,10 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(141)
     except UnicodeEncodeError as error:
-        if debug or error.encoding == "utf-8":
+        if debug:
             raise
+        if error.encoding == "utf-8":  # a name that was found in a folder
+            _fail(InputError(f"a name that is not UTF-8, {error.object[:80]!r}", fix="rename the file"))
         what = f"the output is in {error.encoding}, which has no {error.object[error.start]!r}"
         _fail(InputError(what, fix="PYTHONIOENCODING=utf-8 heed ..."))
     except OSError as error:
@@ -150,6 +153,17 @@ def _need_current_folder() -> None:
         os.getcwd()
     except FileNotFoundError:
         raise MissingError("the current folder has been removed", fix="cd into one that is there") from None
+
+
+def _need_utf_8(arguments: list[str]) -> None:
+    """Raises InputError for an argument that cannot be written anywhere, before any work is done for it."""
+    for word in arguments:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            byte = ord(word[error.start]) & 0xFF
+            what = f"byte {len(word[: error.start].encode()) + 1} of {word[:80]!r} (0x{byte:02x}) is not UTF-8"
+            raise InputError(what, fix="rename the file, or give the text in UTF-8") from None
 
 
 def _run(arguments: list[str]) -> None:

@@ -34,17 +34,15 @@ def data(
     Example: heed data check memory.tmx --out clean.tsv
     """
     from heedful.store import files
-    from heedful.verbs.data import TAG, check_data, refuse_out, write_cleaned
+    from heedful.verbs.data import TAG, check_data, write_cleaned
 
     if what != "check":
         raise InputError(f"{what!r} is nothing that is done with data", fix="heed data check PATH")
     kind = kind_of_picture(picture)
     if picture:
-        files.need_folder_for(picture)
-    if out:
-        refuse_out(out)
+        files.need_output(picture)
     given = paths if len(paths) > 1 else paths[0]
-    checked = check_data(given, source=source, target=target, keep=keep, drop=drop, along=shown)
+    checked = check_data(given, source=source, target=target, keep=keep, drop=drop, along=shown, out=out)
     beside = write_cleaned(checked, out) if out else None
     if picture and kind:
         from heedful.look.draw import to_bytes
@@ -52,7 +50,7 @@ def data(
 
         train, counts = checked.read.train, {name: checked.report.counts[name] for name in checked.report.counts}
         drawn = lengths_and_faults(train.source, train.target, counts)
-        files.write_bytes(picture, to_bytes(drawn, kind))
+        files.write_output(picture, to_bytes(drawn, kind))
     if as_json:
         print(json.dumps(checked.record, ensure_ascii=False))
         return

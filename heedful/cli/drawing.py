@@ -27,7 +27,7 @@ def draw(
     if dark and (out is None or out.suffix == ".txt"):
         say("--dark is not used by a drawing in letters")
     if out is not None:
-        files.need_folder_for(out)
+        files.need_output(out)
     from heedful.look.architecture_text import text
     from heedful.verbs.draw import drawn, facts
 
@@ -36,11 +36,11 @@ def draw(
         if not as_json:
             print(text(figure), end="")
     elif out.suffix == ".txt":
-        files.write_text(out, text(figure))
+        files.write_output(out, text(figure).encode())
     else:
         from heedful.look.architecture_layout import picture
 
-        files.write_bytes(out, picture(figure, PICTURES[out.suffix], dark=dark))
+        files.write_output(out, picture(figure, PICTURES[out.suffix], dark=dark))
     if out is not None:
         say(str(out))
     if as_json:

@@ -85,15 +85,15 @@ def settings_told(name: str) -> dict[str, str]:
 
 
 def refuse_out(out: Path | None, several: bool) -> None:
-    """Checks --out before anything is computed. Raises MissingError or InputError."""
+    """Checks --out before anything is computed. Raises MissingError, InputError or StorageError."""
     if out is None:
         return
-    if several and out.exists() and not out.is_dir():
-        raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
+    if several:
+        files.need_access(out)
     if not several and out.suffix not in PICTURES:
         raise InputError(f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.svg or x.png")
     if not several:
-        files.need_folder_for(out)
+        files.need_output(out)
 
 
 def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bool) -> str | None:
@@ -108,7 +108,7 @@ def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bo
 
     path = out / f"{name}.svg" if several else out
     files.make_folder(path.parent)
-    files.write_bytes(path, paper.picture(shown, PICTURES[path.suffix], dark=dark))
+    files.write_output(path, paper.picture(shown, PICTURES[path.suffix], dark=dark))
     return str(path)
 
 

@@ -45,11 +45,11 @@ def look(
         raise InputError(
             f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.png, x.svg, x.html or x.json"
         )
-    files.need_folder_for(out)
+    files.need_output(out)
     refuse_blind(run)
     chosen = chosen_of(row_of_run(run).inside.options(), options, LOOK_OPTIONS, str(run))
     looked = look_inside(run, text, kind, chosen, device=chosen_device(device))
-    files.write_bytes(out, looked.picture)
+    files.write_output(out, looked.picture)
     say(f"{looked.told}\n{out}")
     if as_json:
         print(json.dumps(looked.facts | {"out": str(out)}))

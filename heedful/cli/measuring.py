@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from heedful.cli.options import chosen_of, united
+from heedful.errors import InputError
 from heedful.run.task import NoOptions
 from heedful.tasks import TASKS, scoring_options
 from heedful.tasks.shared.cli import Device, Json, Run, Weights, printable, say
@@ -47,6 +49,12 @@ def evaluate(
 
 def info(
     name: Annotated[str | None, typer.Argument(help="A run's folder or a preset; without any, the presets.")] = None,
+    settings: Annotated[
+        list[str],
+        typer.Option(
+            "--set", metavar="SIDE=LANGUAGE", help="Name a translator's languages: source=en, target=de; repeatable."
+        ),
+    ] = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
     """Tell what a run or a preset is.
@@ -55,6 +63,12 @@ def info(
     """
     from heedful.verbs.presets import presets_by_task
 
+    if settings:
+        if name is None:
+            raise InputError("languages of which run?", where="--set", fix="heed info RUN --set source=en")
+        from heedful.verbs.info import name_languages
+
+        name_languages(Path(name), settings)
     if name is None:
         presets = presets_by_task()
         print(json.dumps(presets) if as_json else "\n".join(_listed(presets)))

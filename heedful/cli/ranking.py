@@ -45,7 +45,7 @@ def rank(
     if not page:
         refuse_unused("is of a page", {"--port": port != PORT}, fix="give --page")
     asked = prompts_in(prompts)
-    files.need_folder_for(out)
+    files.need_output(out)
     who = who or user_name()
     model = open_model(run, device=chosen_device(device))
     settings = {"tokens": tokens, "sampling": {"temperature": temperature, "seed": seed}}

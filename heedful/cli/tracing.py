@@ -45,7 +45,7 @@ def trace(
     if out is None or out.suffix != ".svg":
         refuse_unused("is of a picture", {"--dark": dark}, fix="--out x.svg")
     if out is not None:
-        files.need_folder_for(out)
+        files.need_output(out)
     from heedful.look import passes_drawn
     from heedful.run.device import chosen_device
     from heedful.verbs.trace import records
@@ -67,7 +67,7 @@ def trace(
     )
     if out is not None:
         made = passes_drawn.page(passed).encode() if out.suffix == ".html" else passes_drawn.picture(passed, dark=dark)
-        files.write_bytes(out, made)
+        files.write_output(out, made)
         say(str(out))
     elif not as_json:
         print(told(passed))

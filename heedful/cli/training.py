@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from heedful.cli.options import of_training
+from heedful.store import files
 from heedful.tasks import DEFAULT, trained
 from heedful.tasks.shared.cli import Device, Json, Settings
 
@@ -69,7 +70,7 @@ def train(
     from heedful.verbs.train import planned
     from heedful.verbs.train import train as run_training
 
-    out = out or Path("runs") / Path(task).stem
+    out = files.with_proper_name(out or Path("runs") / Path(task).stem)
     path = data[0] if data and len(data) == 1 else data or None
     given: dict[str, object] = {"data.path": path, "preset": preset, "start_from": start_from}
     given |= {"train.lora": lora, "train.minutes": minutes}

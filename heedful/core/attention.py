@@ -231,6 +231,8 @@ class Attention(nn.Module):
             raise InputError(what, fix="choose another n_heads, or give head_dim")
         if config.n_heads % kv_heads:
             raise InputError(f"n_heads {config.n_heads} is no multiple of kv_heads {kv_heads}")
+        if head_dim < 1:
+            raise InputError(f"d_model is {d_model}", fix="give 1 or more")
         scale = head_dim**-0.5 if config.scale is None else config.scale
         inner = config.n_heads * head_dim
         self.head_dim = head_dim

@@ -16,8 +16,10 @@ from torch.overrides import TorchFunctionMode
 from heedful.core.attention import Attention
 from heedful.core.norm import OffsetRMSNorm
 from heedful.core.position import RelativeBuckets
+from heedful.errors import InputError
 
 ENDS_A_BRANCH = re.compile(r"(self_attention\.out|mlp(\.experts\.\d+)?\.down)$")  # of a residual
+OTHER_CONFIG = "get the config.json that belongs to the weights"
 NORMS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm)
 
 
@@ -82,19 +84,28 @@ def _each(
 
 
 @contextmanager
-def uninitialised() -> Iterator[None]:
-    """In this block, parameters hold whatever was in memory: for models whose weights come from a file.
+def uninitialised(*, most: int | None = None) -> Iterator[None]:
+    """In this block, parameters hold whatever was in memory: for models whose weights come from a file. Raises
+    InputError where more than `most` of them are made (None: any number).
 
     It also spares the device "meta" what torch needs to draw numbers there: its compiler, a second to import.
     """
-    with _LeaveParameters():
+    with _LeaveParameters(most):
         yield
 
 
 class _LeaveParameters(TorchFunctionMode):
+    def __init__(self, most: int | None) -> None:
+        super().__init__()
+        self.left = most
+
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        if func is torch.empty and self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise InputError("a configuration of more weights than there are", fix=OTHER_CONFIG)
         named = kwargs or {}
         target = args[0] if args else named.get("tensor")
         name = getattr(func, "__name__", "")

@@ -38,6 +38,15 @@ MARKS = (  # longer marks first: the mark of UTF-32 begins like that of UTF-16
 )
 LOOKED_AT = 1000  # bytes
 LONGEST_LINE = 1_000_000  # characters; a longer one is a broken file, not a document
+# Blocks of Unicode that have marks, except of Thai to Burmese and of Khmer, which have no spaces between words.
+MARKED = ((0x300, 0xE00), (0x10A0, 0x1780), (0x1800, 0x3100), (0xA600, 0xAC00), (0xFB00, 0xFE30))
+# For a class of characters: marks, which `\w` leaves out, and the joiners that Persian and Hindi have within words.
+COMBINING = "\u200c\u200d" + "".join(
+    character
+    for begin, end in MARKED
+    for character in map(chr, range(begin, end))
+    if unicodedata.category(character).startswith("M")
+)
 
 
 def sanitise(text: str) -> str:
@@ -47,6 +56,15 @@ def sanitise(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def composed(text: str) -> str:
+    """Returns the text in Unicode's NFC, in which a letter and its accent are one character where there is one."""
+    return unicodedata.normalize("NFC", text)
+
+
+def is_composed(text: str) -> bool:
+    return unicodedata.is_normalized("NFC", text)
 
 
 def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[str]:

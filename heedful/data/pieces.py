@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from heedful.data.lines import sanitise
 from heedful.errors import InputError
@@ -32,7 +32,8 @@ def trained_pieces(texts: Iterable[str], kind: Kind, size: int) -> tokenizers.To
     if size < SMALLEST:
         what = f"a vocabulary of {size} tokens, expected at least {SMALLEST}: the bytes and the control tokens"
         raise InputError(what, fix="8000 suits most corpora")
-    read = [" " + sanitise(text) for text in texts if text]
+    compose = normalizers.NFC().normalize_str
+    read = [compose(" " + sanitise(text)) for text in texts if text]
     if kind == "bytes":
         return blank_pieces("bpe")
     if not read:
@@ -78,7 +79,8 @@ def _train_unigram(texts: list[str], size: int) -> tokenizers.Tokenizer:
 
 
 def blank_pieces(kind: Literal["bpe", "unigram"]) -> tokenizers.Tokenizer:
-    """Returns a tokenizer with the control tokens and the bytes alone."""
+    """Returns a tokenizer with the control tokens and the bytes alone. It composes text (Unicode's NFC): a letter and
+    its accent are the same tokens whether a file has them as one character or as two."""
     if kind == "bpe":
         vocabulary = {token: index for index, token in enumerate([*SPECIALS, *sorted(BYTE_OF)])}
         inner = tokenizers.Tokenizer(models.BPE(vocabulary, [], unk_token=SPECIALS[UNK]))
@@ -93,6 +95,7 @@ def blank_pieces(kind: Literal["bpe", "unigram"]) -> tokenizers.Tokenizer:
             [pre_tokenizers.Metaspace(prepend_scheme="never"), pre_tokenizers.Split("<", "merged_with_previous")]
         )
         inner.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    inner.normalizer = normalizers.NFC()
     inner.add_special_tokens(list(SPECIALS))
     return inner
 

@@ -15,7 +15,7 @@ class Reader:
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = (), before: Sequence[int] = ()) -> None:
         self.over = False  # whether a stop string has come: no further ids should be read
-        self._tokenizer, self._stop = tokenizer, [word for word in stop if word]
+        self._tokenizer, self._stop = tokenizer, [tokenizer.composed(word) for word in stop if word]
         self._before = [*before]  # the last decoded ids, as many as have a text
         self._ids: list[int] = []  # not decoded yet
         self._text = ""  # decoded, but not returned yet

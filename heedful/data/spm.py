@@ -19,6 +19,7 @@ UNKNOWN = 2  # kinds of pieces; the others are control and unused pieces
 NORMAL, USER_DEFINED = 1, 4  # the kinds of pieces that occur in a text
 KINDS: dict[int, Literal["unigram", "bpe"]] = {1: "unigram", 2: "bpe"}  # kinds of models
 AGAIN = "get the file again from its source"
+LONGEST_PIECE = 1000  # characters
 NEVER_READ = " "  # never matches: by then every space is "▁"
 
 Value = int | bytes
@@ -53,9 +54,11 @@ def read_spm(data: bytes, *, where: str | Path = "") -> Spm:
             elif number == 3:
                 normal = dict(_fields(_message(value)))
         charsmap = _message(normal.get(2, b""))
-        if charsmap:
-            normalizers.Precompiled(charsmap)
-    except Exception as error:  # the library raises no narrower class for a malformed table
+        if charsmap and not 4 <= 4 + int.from_bytes(charsmap[:4], "little") <= len(charsmap):
+            raise ValueError("its table of normalisation ends too early")
+        if (longest := max((len(piece) for piece, *_ in pieces), default=0)) > LONGEST_PIECE:
+            raise ValueError(f"a piece of {longest:,} characters")
+    except (ValueError, LookupError, TypeError, struct.error) as error:
         raise StorageError(f"not a SentencePiece model: {error}", where=str(where), fix=AGAIN) from None
     scores = [score for _, score, kind in pieces if kind == NORMAL]
     if not scores:
@@ -165,6 +168,8 @@ def _fields(data: bytes) -> Iterator[tuple[int, Value]]:
             place, value, shift = place + 1, value | (byte & 0x7F) << shift, shift + 7
             if byte < 0x80:
                 return value
+            if shift > 63:
+                raise ValueError("a number of more than 64 bits")
 
     while place < len(data):
         key = varint()

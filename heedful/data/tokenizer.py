@@ -2,7 +2,8 @@
 share.
 
 Exactly one space is put before a text, so that a word is the same piece at the start of a sentence as inside it;
-decoding removes that space. A user's "<s>" is three ordinary characters, never a control id.
+decoding removes that space. A user's "<s>" is three ordinary characters, never a control id. Text is composed first
+(Unicode's NFC), except by vocabularies that were trained before this was done: `tokenizer.json` says which.
 
 A vocabulary that was not trained here comes with `SpecialTokens`, and encodes text as its own library does.
 """
@@ -10,18 +11,19 @@ A vocabulary that was not trained here comes with `SpecialTokens`, and encodes t
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain, compress, groupby
 from pathlib import Path
 
 import tokenizers
-from tokenizers import models
+from tokenizers import models, normalizers
 
 from heedful.data.lines import sanitise
 from heedful.data.pieces import BOS, BYTE_OF, EOS, PAD, SMALLEST, SPECIALS, UNK, Kind, blank_pieces, trained_pieces
-from heedful.errors import InputError, StorageError
+from heedful.errors import HeedError, InputError, StorageError, TextError
 
 Ids = list[int]  # token ids
 MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that was made with them
@@ -66,6 +68,7 @@ class Tokenizer:
         self._space = " " if self.ours else ""
         decoder = repr(inner.decoder)
         self._byte_level, self._word_pieces = "ByteLevel" in decoder, "WordPiece" in decoder
+        self.composes = isinstance(inner.normalizer, normalizers.NFC)  # whether text is composed before it is encoded
         if numbers is None:
             self._names: dict[int, str] | None = None
             self._controls = {index for index, token in inner.get_added_tokens_decoder().items() if token.special}
@@ -155,6 +158,12 @@ class Tokenizer:
         id, unless control tokens are `spelled`."""
         return self._ids(texts, lambda text: self._space + sanitise(text) if text else "")
 
+    def composed(self, text: str) -> str:
+        """Returns a text as it is encoded, and as a model that learnt such texts writes it: composed, if the
+        vocabulary composes text."""
+        text = sanitise(text)
+        return self._inner.normalizer.normalize_str(text) if self.composes else text
+
     @property
     def merges(self) -> list[tuple[int, int, int]]:
         """The merges of BPE as ids (left, right, merged), in the order in which they were learnt; empty for a
@@ -168,7 +177,8 @@ class Tokenizer:
     def unmerged(self, text: str) -> list[tuple[int, ...]]:
         """Splits a text into words as `encode` does, each as the ids of its characters, from which `merges` make its
         tokens."""
-        words = self._inner.pre_tokenizer.pre_tokenize_str(self._space + sanitise(text)) if text else []
+        text = self._space + self.composed(text) if text else ""
+        words = self._inner.pre_tokenizer.pre_tokenize_str(text)
         return [tuple(self._inner.token_to_id(sign) or UNK for sign in word) for word, _ in words]
 
     def encode_placed(
@@ -177,11 +187,17 @@ class Tokenizer:
         """As `encode`, or `encode_whole`, with the span of characters (begin, end) that each token covers in its text.
         A token of a word may cover the space before it. The texts must be valid for UTF-8."""
         space = "" if whole else self._space
-        found = self._inner.encode_batch([space + text for text in texts], add_special_tokens=False)
+        texts = [space + text for text in texts]
+        with library_errors(unreadable_text):
+            found = self._inner.encode_batch(texts, add_special_tokens=False)
         added = len(space)
+        spans = (
+            _with_marks(one.offsets, len(text)) if self.composes else one.offsets
+            for text, one in zip(texts, found, strict=True)
+        )
         return [
-            (ids, [(max(0, begin - added), max(0, end - added)) for begin, end in one.offsets])
-            for ids, one in zip(map(self._numbered, found), found, strict=True)
+            (ids, [(max(0, begin - added), max(0, end - added)) for begin, end in own])
+            for ids, own in zip(map(self._numbered, found), spans, strict=True)
         ]
 
     def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
@@ -249,7 +265,8 @@ class Tokenizer:
     def decode_whole(self, ids: Sequence[int]) -> str:
         """Returns the text of ids that come from `encode_whole`, or that continue such ids."""
         if self._names is None:
-            return self._inner.decode(list(ids))
+            with library_errors(unreadable_text):
+                return self._inner.decode(list(ids))
         pieces = [self._names.get(index, "") for index in ids if index not in self._controls]
         return self._inner.decoder.decode(pieces).strip()
 
@@ -332,6 +349,8 @@ class Tokenizer:
                 what = f"{special} has the id {inner.token_to_id(special)}, expected {index}"
                 raise StorageError(what, where=str(path), fix=FIX)
         blank = blank_pieces("bpe" if isinstance(inner.model, models.BPE) else "unigram")
+        if inner.normalizer is None:  # trained before text was composed
+            blank.normalizer = None
         ids = sorted(inner.get_vocab().values())
         extra = {index: name for name, index in self.extra.items() if EXTRA.fullmatch(name)}
         marks = self._marks() | extra
@@ -350,7 +369,8 @@ class Tokenizer:
         texts = [*map(read, texts)]
         if self.numbers is None:
             return self._by_texts(texts)
-        return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
+        with library_errors(unreadable_text):
+            return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
 
     def _by_words(self, texts: Sequence[str], known: dict[str, list[int]]) -> list[list[int]]:
         """As `_by_texts`, but encodes each different word only once: no token of ours spans the space before a word.
@@ -366,7 +386,8 @@ class Tokenizer:
         ]
 
     def _by_texts(self, texts: Sequence[str]) -> list[list[int]]:
-        return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
+        with library_errors(unreadable_text):
+            return [one.ids for one in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
 
     def _numbered(self, found: tokenizers.Encoding) -> list[int]:
         if self.numbers is None:
@@ -393,15 +414,38 @@ FIX = "use the tokenizer.json that was written beside the model"
 BYTE = re.compile("<0x([0-9A-F]{2})>")  # the token of a byte, in a vocabulary with byte fallback
 
 
+@contextmanager
+def library_errors(make: Callable[[str], HeedError]) -> Iterator[None]:
+    """Raises the error that `make` returns for the message of one of the library's: it raises plain Exceptions, and, as
+    for a pattern that takes too much time, a PanicException, which is no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
+            raise
+        raise make(" ".join(str(error).split())) from None
+
+
+def unreadable_text(message: str) -> TextError:
+    """The error for a text that a tokenizer cannot read or write."""
+    what = f"a text that the model's tokenizer cannot read ({message[:100]})"
+    return TextError(what, fix="take another text, or another model")
+
+
 def read_inner(path: str | Path) -> tokenizers.Tokenizer:
     """Reads a `tokenizer.json` of any origin. Raises StorageError."""
+
+    def refused(message: str) -> StorageError:
+        return StorageError(f"not a tokenizer: {message}", where=str(path), fix=FIX)
+
     try:
-        inner = tokenizers.Tokenizer.from_str(Path(path).read_bytes().decode())
+        document = Path(path).read_bytes().decode()
     except OSError as error:
         raise StorageError(f"cannot be read: {error.strerror}", where=str(path), fix=FIX) from None
-    except Exception as error:  # the library raises no narrower class for a malformed file
-        raise StorageError(f"not a tokenizer: {' '.join(str(error).split())}", where=str(path), fix=FIX) from None
-    return inner
+    except UnicodeDecodeError as error:
+        raise refused(str(error)) from None
+    with library_errors(refused):
+        return tokenizers.Tokenizer.from_str(document)
 
 
 def train_tokenizer(
@@ -417,17 +461,29 @@ def train_tokenizer(
     tokens are "<mask>" if `mask`, then `sentinels` tokens "<extra_id_0>", "<extra_id_1>", ..., then the `extra` control
     tokens, which no text is encoded as.
 
-    "bpe" (Sennrich et al., 2016, on bytes as in Radford et al., 2019) restores every text exactly. "unigram" (Kudo,
-    2018) writes an unseen character as its bytes, and reads "▁" as a space. "chars" has a token for each character of
-    the texts, and "bytes" for each byte, whatever the `size`. Raises InputError for no text, for a `size` too small for
-    the bytes or, with "unigram", the texts' characters, and for extra tokens that repeat or are not named like
-    "<|user|>" or "<EOQ>".
+    "bpe" (Sennrich et al., 2016, on bytes as in Radford et al., 2019) restores every composed text exactly. "unigram"
+    (Kudo, 2018) writes an unseen character as its bytes, and reads "▁" as a space. "chars" has a token for each
+    character of the texts, and "bytes" for each byte, whatever the `size`. Raises InputError for no text, for a `size`
+    too small for the bytes or, with "unigram", the texts' characters, and for extra tokens that repeat or are not named
+    like "<|user|>" or "<EOQ>".
     """
     if not all(map(EXTRA.fullmatch, extra)) or len(set(extra)) < len(extra):
         raise InputError(f"extra tokens {', '.join(extra)}", fix='give different names like "<|user|>" or "<EOQ>"')
     inner = trained_pieces(texts, kind, size - mask - sentinels - len(extra))
     inner.add_special_tokens([MASK] * mask + [SENTINEL.format(n) for n in range(sentinels)] + [*extra])
     return Tokenizer(inner)
+
+
+def _with_marks(offsets: Sequence[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+    """Extends spans that cover only the base of a decomposed character to its marks, up to where the next span begins
+    or the text, of this length, ends. Tokens of one character keep a common span."""
+    made: list[tuple[int, int]] = []
+    following, last = length, length
+    for begin, end in reversed(offsets):
+        if begin < following:
+            following, last = begin, max(end, following)
+        made.append((begin, last))
+    return made[::-1]
 
 
 def _settings(inner: tokenizers.Tokenizer) -> dict[str, object]:

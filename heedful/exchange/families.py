@@ -86,6 +86,7 @@ def family_of(theirs: Mapping[str, Any], names: Collection[str]) -> Family[Any]:
     of two families have the same name, `architectures` decides, or else the first is taken."""
     own = theirs["model_type"]
     found = [each for each in HEADS.get(own, ()) if any(name.startswith(f"{each.head}.") for name in names)]
-    classes = [str(name) for name in theirs.get("architectures") or ()]
+    said = theirs.get("architectures")
+    classes = [str(name) for name in said] if isinstance(said, list) else []
     alike = [family for family in found if any(name.endswith(family.kind) for name in classes)]
     return (*alike, *found, FAMILIES[own])[0]

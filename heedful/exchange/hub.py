@@ -13,6 +13,7 @@ import tokenizers
 from tokenizers import Regex, decoders, normalizers, pre_tokenizers
 
 from heedful.core.embed import EmbedConfig
+from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.tokenizer import SpecialTokens, Tokenizer, read_inner
 from heedful.errors import InputError
 from heedful.exchange.hf.folder import CONFIG, read_object
@@ -26,6 +27,7 @@ from heedful.exchange.lists import (
     token_names,
     tokenizer_of_lists,
 )
+from heedful.exchange.trial import refuse_harmful
 from heedful.run.task import HubFiles
 from heedful.store import files
 
@@ -218,6 +220,7 @@ def read_tokenizer(folder: Path, *, framed: bool) -> tokenizers.Tokenizer:
     names = token_names(folder)
     if not (folder / TOKENIZER).is_file():
         return tokenizer_of_lists(folder, names, framed=framed)
+    refuse_harmful(files.read_bytes(folder / TOKENIZER, limit=SPM_LIMIT), where=folder / TOKENIZER)
     inner = read_inner(folder / TOKENIZER)
     _set_as_told(inner, names)
     inner.no_truncation()
@@ -312,9 +315,18 @@ def hub_tokenizer(
 
 
 def read_chat(folder: Path) -> Files:
-    """The files of a run that keep the chat template of a folder of the Hub: a program, which is never run here."""
+    """The files of a run that keep the chat template of a folder of the Hub."""
     said = optional(folder / TOKENIZER_CONFIG).get("chat_template")
     return _chat_program(folder) | ({} if said is None else {CHAT_SAID: said})
+
+
+def refuse_harmful_chat(kept: Files) -> None:
+    """Tries the templates of `read_chat`, which are programs, on a word. Raises InputError for one that harms."""
+    said = kept.get(CHAT_SAID)
+    several = [one.get("template") for one in said if isinstance(one, dict)] if isinstance(said, list) else [said]
+    for source in (kept.get(CHAT, b"").decode(errors="replace"), *several):
+        if isinstance(source, str) and source:
+            ChatTemplate(source).refuse_harmful()
 
 
 def _chat_program(folder: Path) -> Files:

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 import tokenizers
 from tokenizers import AddedToken, processors
 
-from heedful.data.spm import as_fairseq, as_pegasus, read_spm, with_sentinels
+from heedful.data.spm import Spm, as_fairseq, as_pegasus, read_spm, with_sentinels
 from heedful.data.tokenizer import SENTINEL, Ids
 from heedful.data.vocabulary import byte_merges, with_controls, word_pieces
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange.hf.folder import CONFIG, read_object
+from heedful.exchange.trial import refuse_harmful, with_charsmap
 from heedful.run.folder import NUMBERS, read_piece_ids
 from heedful.store import files
 
@@ -21,6 +22,8 @@ WORD_PIECES, MERGES = "vocab.txt", "merges.txt"
 PIECES, FAIRSEQ_PIECES = "spiece.model", "sentencepiece.bpe.model"
 OF_WORD_PIECES = ("BertTokenizer", "DistilBertTokenizer")  # classes that need nothing but vocab.txt
 SPM_LIMIT = 1 << 28  # bytes
+MOST_SENTINELS = 10_000
+FIX = "get the tokenizer that belongs to the model"
 
 T = TypeVar("T")
 
@@ -43,7 +46,18 @@ def optional(path: Path) -> dict[str, Any]:
 def tokenizer_of_lists(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
     """The tokenizer of a folder with lists. `names`: from `token_names`. Raises MissingError where there are no lists,
     InputError or StorageError."""
-    return _with_added(_of_lists(folder, names, framed=framed), folder, names)
+    inner = _with_added(_of_lists(folder, names, framed=framed), folder, names)
+    refuse_harmful(inner.to_str().encode(), where=folder)
+    return inner
+
+
+def read_pieces(path: Path) -> Spm:
+    """The pieces of a .spm or .model file. Raises InputError, or StorageError, also for a table of normalisation that
+    harms."""
+    spm = read_spm(files.read_bytes(path, limit=SPM_LIMIT), where=path)
+    if spm.charsmap:
+        refuse_harmful(with_charsmap(spm.charsmap), where=path)
+    return spm
 
 
 def _of_lists(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:
@@ -53,14 +67,17 @@ def _of_lists(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokeni
     if (folder / NUMBERS).is_file() and (folder / MERGES).is_file():
         return _of_merges(folder, names, framed=framed)
     if (folder / FAIRSEQ_PIECES).is_file():
-        spm = read_spm(files.read_bytes(folder / FAIRSEQ_PIECES, limit=SPM_LIMIT), where=folder / FAIRSEQ_PIECES)
+        spm = read_pieces(folder / FAIRSEQ_PIECES)
         inner = as_fairseq(spm, added_tokens(names), spelled(names, "mask_token", "<mask>"))
         return _with_frame(inner, ["<s>"], ["</s>"], ["</s>", "</s>"])
     if (folder / PIECES).is_file():
-        spm = read_spm(files.read_bytes(folder / PIECES, limit=SPM_LIMIT), where=folder / PIECES)
+        spm = read_pieces(folder / PIECES)
         if said.get("model_type") == "pegasus":
             return _with_frame(as_pegasus(spm), [], ["</s>"])
-        sentinels = [SENTINEL.format(n) for n in reversed(range(_told(names, "extra_ids", 100)))]
+        count = _told(names, "extra_ids", 100)
+        if not 0 <= count <= MOST_SENTINELS:
+            raise InputError(f"extra_ids is {count}, expected 0 to {MOST_SENTINELS:,}", where=TOKENIZER_CONFIG, fix=FIX)
+        sentinels = [SENTINEL.format(n) for n in reversed(range(count))]
         last = spelled(names, "eos_token", "</s>")
         controls = [spelled(names, "pad_token", "<pad>"), last, spelled(names, "unk_token", "<unk>"), *sentinels]
         return _with_frame(with_controls(with_sentinels(spm, sentinels), controls), [], [last])
@@ -118,7 +135,7 @@ def _with_added(inner: tokenizers.Tokenizer, folder: Path, names: Mapping[str, A
             inner.add_tokens([token])
         if (own := inner.token_to_id(token.content)) != index:
             what = f"the added token {token.content!r} has the id {index}, and by the lists it would be {own}"
-            raise InputError(what, where=str(folder), fix="get the tokenizer that belongs to the model")
+            raise InputError(what, where=str(folder), fix=FIX)
     return inner
 
 

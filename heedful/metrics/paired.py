@@ -4,7 +4,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedful.metrics.texts import MeasuredScore, References, Scores, measures, scores_of, transposed
+from heedful.data.lines import composed
+from heedful.metrics.texts import (
+    MeasuredScore,
+    References,
+    Scores,
+    composed_references,
+    measures,
+    scores_of,
+    transposed,
+)
 
 RESAMPLES = 1000
 
@@ -29,6 +38,7 @@ def compare(
     that of the sign test where one system is better on all texts: resamples of few texts are much alike."""
     from sacrebleu.significance import PairedTest, Result
 
+    one, other, references = [*map(composed, one)], [*map(composed, other)], composed_references(references)
     own = measures(references, ter=ter)
     systems: list[tuple[str, Sequence[str]]] = [("other", other), ("one", one)]  # the first is what it compares with
     test = PairedTest(systems, own, transposed(references), test_type="bs", n_samples=samples or RESAMPLES)

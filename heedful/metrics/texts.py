@@ -1,5 +1,6 @@
 """Scores of texts against references: of translations by sacreBLEU, with the signatures that make them comparable
-(Post 2018), and of summaries by rouge-score."""
+(Post 2018), and of summaries by rouge-score. Texts are composed first (Unicode's NFC), which sacreBLEU does not do: a
+letter and its accent are the same as one character or as two."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +11,7 @@ from itertools import zip_longest
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from heedful.data.lines import composed
 from heedful.errors import InputError, MissingError, pip_install
 from heedful.metrics.names import LABELS
 
@@ -105,6 +107,7 @@ def score_bleu(translations: Sequence[str], references: References, *, bootstrap
     score by TER too, which takes a second for a thousand short sentences, and a minute for long ones that are far from
     their references."""
     _refuse_none(translations)
+    translations, references = [*map(composed, translations)], composed_references(references)
     target, found = transposed(references), dict[str, MeasuredScore]()
     for name, measure in measures(references, ter=ter).items():
         score = measure.corpus_score(list(translations), target).score
@@ -131,9 +134,8 @@ def chrf_of_each(translations: Sequence[str], references: References) -> list[fl
     from sacrebleu.metrics.chrf import CHRF
 
     measure = CHRF()
-    return [
-        float(measure.sentence_score(one, list(own)).score) for one, own in zip(translations, references, strict=True)
-    ]
+    pairs = zip(map(composed, translations), composed_references(references), strict=True)
+    return [float(measure.sentence_score(one, own).score) for one, own in pairs]
 
 
 class MeasuredScore(NamedTuple):
@@ -151,6 +153,10 @@ def measures(references: References, *, ter: bool) -> "dict[str, Measure]":
     from sacrebleu.metrics.ter import TER
 
     return {"bleu": BLEU(tokenize=bleu_tokenizer(references)), "chrf": CHRF()} | ({"ter": TER()} if ter else {})
+
+
+def composed_references(references: References) -> list[list[str]]:
+    return [[*map(composed, own)] for own in references]
 
 
 def transposed(references: References) -> list[list[str]]:
@@ -184,7 +190,8 @@ def score_rouge(summaries: Sequence[str], references: References, *, bootstrap: 
     if ter:
         raise InputError("TER is of translations, and this model's texts are scored by ROUGE", fix="leave out --ter")
     scorer = rouge_scorer()
-    each = [scorer.score_multi(own, one) for one, own in zip(summaries, references, strict=True)]
+    pairs = zip(map(composed, summaries), composed_references(references), strict=True)
+    each = [scorer.score_multi(own, one) for one, own in pairs]
     means = {name: 100 * fmean(found[name].fmeasure for found in each) for name in ROUGE}
     return Rouge(**means, signature=f"rouge-score {metadata.version('rouge-score')}, F1, stemmed, the best reference")
 

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import torch
 from torch import nn
 
 from heedful.core.config import from_json, to_json
+from heedful.core.init import OTHER_CONFIG, uninitialised
 from heedful.errors import InputError
 from heedful.models.actor_critic import ActorCritic, ActorCriticConfig
 from heedful.models.classifier import Classifier, ClassifierConfig
@@ -61,6 +63,7 @@ __all__ = [
     "config_of",
     "make_model",
     "model_from",
+    "outline",
     "preset",
 ]
 
@@ -114,6 +117,19 @@ def model_from(data: dict[str, Any]) -> Any:
     Raises InputError for unknown content.
     """
     return make_model(config_from(data))
+
+
+def outline(config: object, *, most: int, where: str) -> Any:
+    """The model on the device "meta", where it takes no memory, however large. Raises InputError for a configuration
+    that no model has, or of more than `most` weights."""
+    try:
+        with uninitialised(most=most), torch.device("meta"):
+            return make_model(config)
+    except InputError as error:
+        raise InputError(error.what, where=error.where or where, fix=error.fix) from None
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        what = f"no model has this configuration ({' '.join(str(error).split())[:200]})"
+        raise InputError(what, where=where, fix=OTHER_CONFIG) from None
 
 
 def kind_of_config(config: object) -> str:

@@ -42,6 +42,7 @@ class Begun:
 def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
     """The recipe, with the preset of the run in `out` if one has begun there, and whether one has. Raises InputError,
     MissingError or StorageError where `out` cannot be used."""
+    files.need_access(out)
     recipe = with_begun_preset(recipe, out)
     if recipe.train.tensorboard:
         check_tensorboard()
@@ -52,7 +53,6 @@ def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
         same_recipe(recipe, out)
     else:
         need_no_other(out)
-    files.need_access(out)
     return recipe, begun
 
 

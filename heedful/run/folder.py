@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from heedful.apply.lora import LoRAConfig
-from heedful.core.config import from_json, to_json
+from heedful.core.config import LARGEST, from_json, to_json
 from heedful.core.init import uninitialised
 from heedful.data.tokenizer import SpecialTokens, Tokenizer
 from heedful.errors import InputError, MissingError, StorageError
-from heedful.models import config_from, config_of, model_from
+from heedful.models import config_from, config_of, model_from, outline
 from heedful.run.task import Saved
 from heedful.store import files
 from heedful.store.files import json_bytes, read_json
@@ -107,7 +107,7 @@ def read_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer] | None:
 def read_piece_ids(path: Path) -> dict[str, int]:
     """The ids of the pieces, in ascending order. Raises MissingError or StorageError."""
     found = read_json(path)
-    if not isinstance(found, dict) or not all(type(index) is int and index >= 0 for index in found.values()):
+    if not isinstance(found, dict) or not all(type(one) is int and 0 <= one <= LARGEST for one in found.values()):
         raise StorageError("does not number its pieces", where=str(path), fix="get the whole folder from its source")
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
@@ -125,8 +125,8 @@ def read_textless_run(folder: Path) -> tuple[Any, dict[str, Any]]:
     """The model and task.json of a run, without its tokenizers."""
     config, tensors = read_model(folder)
     where = str(folder / "model.safetensors")
-    with uninitialised(), torch.device("meta"):  # a config may name any size: compare it with the weights first
-        check_weights(model_from(config), tensors, where=where)
+    described = config_from(config, where=str(folder / CONFIG))  # any size: it is compared with the weights first
+    check_weights(outline(described, most=2 * len(tensors) + 100, where=str(folder / CONFIG)), tensors, where=where)
     with uninitialised():
         model = model_from(config)
     load_weights(model, tensors, where=where)
@@ -158,20 +158,20 @@ def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def need_empty(out: Path) -> None:
-    """Raises InputError where `out` is not empty or is the current folder, StorageError where it cannot be made."""
+    """Raises InputError where `out` is not empty or is the current folder, MissingError or StorageError where it cannot
+    be made."""
+    files.need_access(out)
     there = out.resolve()  # also x/.. where x does not exist
-    if there.is_file() or files.children(there):
+    if files.children(there):
         raise InputError("is not empty", where=str(out), fix="choose another --out")
     if there == Path.cwd():
         raise InputError("is the current folder, which cannot be replaced", where=str(out), fix="name one in it")
-    files.need_access(out.absolute().parent)
+    files.need_access(there.parent)  # where it will be renamed
 
 
 def need_no_other(out: Path) -> None:
     """Raises InputError where `out` holds something else than a run, so that none can begin there."""
     there = out.resolve()  # also x/.. where x does not exist
-    if there.exists() and not there.is_dir():
-        raise InputError("is a file, not a folder", where=str(out), fix="choose another --out")
     if any(path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in files.children(there)):
         raise InputError("the folder is not empty and holds no run", where=str(out), fix="choose another --out")
 
@@ -182,7 +182,7 @@ def filled_then_renamed(out: Path) -> Iterator[Path]:
     another command is filling it."""
     need_empty(out)
     out = out.resolve()
-    growing = out.with_name(f"{files.TEMPORARY}{out.name}")
+    growing = files.temporary_name(out)
     try:
         files.make_folder(growing)
     except BaseException:
@@ -191,6 +191,8 @@ def filled_then_renamed(out: Path) -> Iterator[Path]:
         raise
     with held_alone(growing):
         try:
+            if out.is_dir():
+                files.inherit_folder(growing, out)
             for left in files.children(growing):  # by a command that was killed
                 files.remove_tree(left)
             yield growing

@@ -6,6 +6,7 @@ the sections and keys that it reads; any other key is an error that names the ne
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import yaml
@@ -34,14 +35,24 @@ Adapted = Literal["query", "key", "value", "out", "up", "gate", "down"]  # linea
 AUTO = "auto"  # a preset that is chosen when the training begins
 
 
+NO_TEXT = re.compile("[\0\ud800-\udfff]")  # characters that neither a file's name nor UTF-8 can have
+LARGEST = 1 << 20  # bytes of a recipe
+MOST_VALUES = 100_000  # in a recipe, each as often as aliases repeat it
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @field_validator("*", mode="wrap")
     @classmethod
     def _no_number_for_a_truth_value(cls, value: object, handler: Callable[[object], object]) -> object:
-        """And no truth value for a number."""
+        """And no truth value for a number; and no text that cannot be written."""
         found = handler(value)
+        for text in found if isinstance(found, list | tuple) else [found]:
+            if isinstance(text, str) and NO_TEXT.search(text):
+                raise PydanticCustomError(
+                    "no_text", "input should be text without a null character or half a character"
+                )
         if isinstance(value, int | float) and isinstance(value, bool) != isinstance(found, bool):
             expected = "true or false" if isinstance(found, bool) else "a number"
             raise PydanticCustomError("mixed_up", "input should be {expected}", {"expected": expected})
@@ -292,7 +303,13 @@ _ODD = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
 
 class _Loader(yaml.SafeLoader):
     """YAML as people expect it: `no` is a string, `1e-4` is a number, `1:30` and dates are strings, and a repeated key
-    is an error."""
+    is an error. So are aliases that multiply: a few lines of them make billions of values."""
+
+    def get_single_node(self) -> yaml.Node | None:
+        node = super().get_single_node()
+        if node is not None and _values_in(node, {}) > MOST_VALUES:
+            raise ConstructorError(None, None, f"more than {MOST_VALUES:,} values", node.start_mark)
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = set[str]()
@@ -301,6 +318,19 @@ class _Loader(yaml.SafeLoader):
                 raise ConstructorError(None, None, f"the key {key.value!r} appears twice", key.start_mark)
             names.add(str(key.value))
         return super().construct_mapping(node, deep)
+
+
+def _values_in(node: yaml.Node, counted: dict[int, int]) -> int:
+    """The number of values in a node, those behind an alias each time; `counted` has it of the nodes that are done, and
+    0 of those that are not. Raises ConstructorError for a node inside itself."""
+    if id(node) not in counted:
+        counted[id(node)] = 0
+        inner = [] if isinstance(node, yaml.ScalarNode) else node.value
+        parts = [*chain(*inner)] if isinstance(node, yaml.MappingNode) else inner
+        counted[id(node)] = 1 + sum(_values_in(part, counted) for part in parts)
+    elif not counted[id(node)]:
+        raise ConstructorError(None, None, "a value that is inside itself", node.start_mark)
+    return counted[id(node)]
 
 
 class _Dumper(yaml.SafeDumper):

@@ -21,7 +21,7 @@ from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import kind_of_config
 from heedful.run.folder import METRICS, load_weights, parameters
 from heedful.run.job import Job
-from heedful.run.recipe import R, Recipe, from_format_1, read_yaml, to_yaml, validated
+from heedful.run.recipe import LARGEST, R, Recipe, from_format_1, read_yaml, to_yaml, validated
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
 from heedful.store.migrations import FORMAT, migrated, renamed
@@ -96,7 +96,7 @@ def recipe_text(out: Path) -> str:
     path = out / "recipe.yaml"
     if not path.is_file():
         raise MissingError("there is no run to continue", where=str(out), fix="check --out")
-    return files.read_bytes(path, limit=files.JSON_LIMIT).decode(errors="replace")
+    return files.read_bytes(path, limit=LARGEST).decode(errors="replace")
 
 
 def plain_recipe(out: Path) -> dict[str, Any]:

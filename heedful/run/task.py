@@ -252,6 +252,8 @@ class Task:
     languages: Lazy[Callable[[Mapping[str, Any]], tuple[str, str] | None]] | None = None
     # From task.json: all directions of a model that has several; empty where it has one.
     directions: Lazy[Callable[[Mapping[str, Any]], list[tuple[str, str]]]] | None = None
+    # Gets a run's folder and two languages; returns the files that name its languages, with these. None: no file does.
+    renamed: "Lazy[Callable[[Path, str, str], dict[str, bytes]]] | None" = None
     # Has `load(run, device=...)`, which returns an Embedder, and `of(served)`, unless the Served is an Embedder itself.
     embedder: Lazy[type[Any]] | None = None
     # Other libraries.

@@ -23,6 +23,7 @@ import torch
 
 from heedful.errors import HeedError, MissingError, StorageError
 from heedful.store import files
+from heedful.store.memory import memory_limit
 from heedful.store.refusals import MANIFEST, UPGRADE, check_name, damaged, refused
 from heedful.store.tensors import Tensors, pack, unpack
 
@@ -42,7 +43,7 @@ class Checkpoint:
         entry = self.manifest["files"].get(name)
         if entry is None:
             raise MissingError("not in this checkpoint", where=str(self.path / name), fix="start a new run")
-        data = files.read_bytes(self.path / name, limit=files.memory_limit())
+        data = files.read_bytes(self.path / name, limit=memory_limit())
         if len(data) != entry["size"] or hashlib.sha256(data).hexdigest() != entry["sha256"]:
             raise damaged(self.path / name, "changed since it was verified", fix="run `heed check`")
         return data

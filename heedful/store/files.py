@@ -1,11 +1,15 @@
 """The one door to the disk: every file that the project writes is written by these functions.
 
-They stand on `Disk`, nine primitive operations, and look it up at each call. A test puts another `Disk` in
+They stand on `Disk`, ten primitive operations, and look it up at each call. A test puts another `Disk` in
 the place of `files.disk`, and so makes the N-th operation fail, whoever asked for it.
 
-Two promises. A file at its final name is always whole: the bytes go to a temporary file beside it, which is
-flushed to the disk and then renamed. And an `OSError` becomes a `StorageError` of one line that says what to
-do. Temporary names begin with TEMPORARY; what a crash leaves under such a name is garbage.
+Three promises. A file at its final name is always whole: the bytes go to a temporary file beside it, which is
+flushed to the disk and then renamed. It keeps the mode and the owner of the file that it replaces. And an `OSError`
+becomes a `StorageError` of one line that says what to do. Temporary names begin with TEMPORARY; what a crash leaves
+under such a name is garbage.
+
+A file or folder that the user names is checked before the work that it is for (`need_output`, `need_access`), and a
+file is then written by `write_output`.
 """
 
 import difflib
@@ -14,18 +18,22 @@ import hashlib
 import json
 import math
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from heedful.errors import MissingError, StorageError
+from heedful.errors import InputError, MissingError, StorageError
+from heedful.store.memory import memory_limit
 from heedful.store.refusals import PICKLES
 
 TEMPORARY = ".tmp-"
 DEVICES = Path("/dev")  # nothing there is ever replaced by a file
 CHUNK = 1 << 24
+SHORT = 140  # bytes of a name that every file system can hold
+SURROGATES = "[\ud800-\udfff]"  # what Python reads bytes of a name as that are not UTF-8
 JSON_LIMIT = 1 << 25  # 32 MiB of hostile JSON already parse into 0.8 GB of Python objects
 
 Bytes = bytes | memoryview
@@ -34,8 +42,15 @@ Bytes = bytes | memoryview
 class Disk:
     """The operations that change what is on disk, one system call each."""
 
-    def open(self, path: Path, flags: int) -> int:
-        return os.open(path, flags | os.O_CLOEXEC, 0o666)
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+
+    def inherit(self, descriptor: int, replaced: os.stat_result) -> None:
+        """Gives a file the owner, the group (each where this user may) and the mode of another."""
+        for user, group in ((-1, replaced.st_gid), (replaced.st_uid, -1)):
+            with suppress(PermissionError):
+                os.fchown(descriptor, user, group)
+        os.fchmod(descriptor, stat.S_IMODE(replaced.st_mode))
 
     def write(self, descriptor: int, data: Bytes) -> int:
         return os.write(descriptor, data)
@@ -78,20 +93,26 @@ def storage_errors(path: Path, size: int = 0) -> Iterator[None]:
             fix = f"free {megabytes} MB and run the same command again"
         elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             what, fix = reason, f"give this user access to {path.parent}, or choose another folder"
+        elif error.errno in (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP):
+            what, fix = reason, "choose another name"
         else:
             what, fix = reason, "check the disk and run the same command again"
         raise StorageError(what, where=str(path), fix=fix) from error
 
 
-def write_new(path: Path, *chunks: Bytes, needed: int = 0) -> str:
+def write_new(path: Path, *chunks: Bytes, needed: int = 0, replaced: os.stat_result | None = None) -> str:
     """Write `chunks` one after the other to `path` in place and flush them to the disk; returns their sha256.
 
     Only for a file that is not read before it is renamed; anywhere else, `write_bytes`. `needed` is how many
-    bytes a full disk should be asked for, where this file is but one of many.
+    bytes a full disk should be asked for, where this file is but one of many. `replaced`: the file that it will
+    replace, whose mode and owner it gets.
     """
     digest = hashlib.sha256()
     total, flags = sum(len(chunk) for chunk in chunks), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    with storage_errors(path, max(needed, total)), _opened(path, flags) as descriptor:
+    mode = 0o666 if replaced is None else 0o600
+    with storage_errors(path, max(needed, total)), _opened(path, flags, mode) as descriptor:
+        if replaced is not None:
+            disk.inherit(descriptor, replaced)
         for chunk in chunks:
             for start in range(0, len(chunk), CHUNK):
                 piece = memoryview(chunk)[start : start + CHUNK]
@@ -102,12 +123,12 @@ def write_new(path: Path, *chunks: Bytes, needed: int = 0) -> str:
 
 
 def write_bytes(path: Path, *chunks: Bytes) -> str:
-    """Replace `path` by `chunks`, durably and in one instant; returns their sha256. Raises StorageError."""
-    if path.absolute().parent == DEVICES or (path.exists() and not path.is_file() and not path.is_dir()):
-        raise StorageError("is a device or a pipe, and no file", where=str(path), fix="name a file")
-    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
+    """Replace `path`, which may be a link, by `chunks`, durably and in one instant; returns their sha256. Raises
+    StorageError."""
+    _refuse_devices(path)
+    temporary = temporary_name(path, f"{os.getpid()}-")
     try:
-        digest = write_new(temporary, *chunks)
+        digest = write_new(temporary, *chunks, replaced=_file_at(path))
         with storage_errors(path):
             disk.rename(temporary, path)
         fsync_folder(path.parent)
@@ -116,6 +137,12 @@ def write_bytes(path: Path, *chunks: Bytes) -> str:
             disk.unlink(temporary)
         raise
     return digest
+
+
+def write_output(path: Path, *chunks: Bytes) -> str:
+    """`write_bytes` for a file that the user has named: where that is a link, the file behind it is replaced."""
+    _refuse_devices(path)
+    return write_bytes(Path(os.path.realpath(path)) if path.is_symlink() else path, *chunks)
 
 
 def write_text(path: Path, text: str) -> str:
@@ -164,6 +191,12 @@ def make_folder(path: Path) -> None:
     fsync_folder(path.parent)
 
 
+def inherit_folder(path: Path, replaced: Path) -> None:
+    """Give a folder the owner and the mode of the one that it will replace."""
+    with storage_errors(path), _opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+        disk.inherit(descriptor, replaced.stat())
+
+
 def rename_folder(source: Path, target: Path) -> None:
     """Rename `source` to `target` beside it, durably; `target` must not be there."""
     with storage_errors(target):
@@ -201,8 +234,8 @@ def fsync_file(path: Path) -> None:
 
 
 def with_proper_name(path: Path) -> Path:
-    """`path`, and the whole of it where it ends in no name, but in "." or ".."."""
-    return path if path.name not in ("", "..") else path.resolve()
+    """`path`, and the whole of it where it is "." or has a "..", which may lead out of a folder that is not there."""
+    return path if path.name and ".." not in path.parts else path.resolve()
 
 
 def is_folder(path: Path) -> bool:
@@ -215,7 +248,9 @@ def is_folder(path: Path) -> bool:
 
 
 def need_folder(path: Path, *, fix: str = "") -> None:
-    """Raises MissingError where there is no such folder, naming the nearest one beside it."""
+    """Raises MissingError where there is no such folder, naming the nearest one beside it; InputError for a name that
+    none can have."""
+    _refuse_name(path)
     if not is_folder(path):
         beside: list[str] = []
         with suppress(OSError):
@@ -228,18 +263,73 @@ def need_folder(path: Path, *, fix: str = "") -> None:
         raise MissingError("a file, and no folder" if path.is_file() else "no such folder", where=str(path), fix=fix)
 
 
-def need_folder_for(file: Path) -> None:
-    """The same for the folder of a file that will be written. Raises StorageError where it cannot be written."""
-    need_folder(file.parent, fix="make it first, or change --out")
-    need_access(file.parent)
+def need_output(file: Path, *, makes_folder: bool = False) -> None:
+    """Checks a file that the user has named, and that will be written later, after the work. Raises MissingError where
+    its folder is not there, and will not be made then; InputError or StorageError where no such file can be written."""
+    _refuse_name(file)
+    _refuse_devices(file)
+    if not makes_folder:
+        need_folder(file.parent, fix="make it first, or change --out")
+    need_access(Path(os.path.realpath(file)).parent)
+    _refuse_long(file.parent, file.name)
+    if os.path.isdir(file):
+        raise StorageError("is a folder", where=str(file), fix="name a file")
+    if os.path.exists(file) and not os.access(file, os.W_OK):
+        raise StorageError("is there already, and write-protected", where=str(file), fix="choose another name")
 
 
 def need_access(folder: Path) -> None:
-    """Raises StorageError where the folder, or the one in which it would be made, is not writable."""
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if there.is_dir() and not os.access(there, os.W_OK):
+    """Checks a folder that is there or will be made, and that will be written into. Raises InputError or
+    StorageError."""
+    _refuse_name(folder)
+    there = next(path for path in (folder, *folder.absolute().parents) if os.path.lexists(path))
+    if not os.path.isdir(there):
+        raise StorageError("is not a folder", where=str(there), fix="choose another one")
+    _refuse_long(there, *folder.parts)
+    if not os.access(there, os.W_OK):
         fix = "give this user access to it, or choose another folder"
         raise StorageError("cannot be written into", where=str(there), fix=fix)
+
+
+def temporary_name(path: Path, mark: str = "") -> Path:
+    """The name beside `path` of what is to be renamed to it, as short as names must be."""
+    name = f"{TEMPORARY}{mark}{path.name}"
+    if len(os.fsencode(name)) > SHORT:
+        name = f"{TEMPORARY}{mark}{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}"
+    return path.with_name(name)
+
+
+def _refuse_name(path: Path) -> None:
+    """Raises InputError for a name that no file can have, or that cannot be told to others."""
+    for wrong, what in (("\0", "a NUL in a name"), (SURROGATES, "a name that is not UTF-8")):
+        if re.search(wrong, str(path)):
+            shown = str(path).encode("ascii", "backslashreplace").decode()
+            raise InputError(what, where=shown.replace("\0", "\\0"), fix="choose another name")
+
+
+def _refuse_long(folder: Path, *names: str) -> None:
+    """Raises StorageError for names that are too long for the disk on which the folder is, or will be made."""
+    there = next(path for path in (folder, *folder.absolute().parents) if os.path.isdir(path))
+    longest = os.pathconf(there, "PC_NAME_MAX")
+    for name in names:
+        if (size := len(os.fsencode(name))) > longest:
+            what = f"a name of {size} bytes, at most {longest} can be written here"
+            raise StorageError(what, where=name, fix="choose a shorter one")
+
+
+def _refuse_devices(path: Path) -> None:
+    if path.absolute().parent == DEVICES or (
+        os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    ):
+        raise StorageError("is a device or a pipe, and no file", where=str(path), fix="name a file")
+
+
+def _file_at(path: Path) -> os.stat_result | None:
+    """The plain file at `path`, no link, where there is one."""
+    with storage_errors(path), suppress(FileNotFoundError):
+        found = path.lstat()
+        return found if stat.S_ISREG(found.st_mode) else None
+    return None
 
 
 def read_bytes(path: Path, *, limit: int) -> bytes:
@@ -253,7 +343,7 @@ def read_bytes(path: Path, *, limit: int) -> bytes:
                 fix="check that it is the right file",
             )
         with open(descriptor, "rb", closefd=False) as file:
-            return file.read(limit)
+            return file.read(size)
 
 
 def size_and_sha256(path: Path) -> tuple[int, str]:
@@ -310,16 +400,6 @@ def parse_json(data: bytes, *, where: Path | str) -> Any:
     return value
 
 
-def memory_limit() -> int:
-    """The largest size of a file, in bytes, that fits twice into this machine's memory."""
-    return memory_size() // 2
-
-
-def memory_size() -> int:
-    """The size of this machine's memory, in bytes."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
 def refuse_other_than_files(path: Path) -> None:
     """Raises MissingError or StorageError where `path` is not a readable regular file."""
     with _plain_file(path):
@@ -328,6 +408,7 @@ def refuse_other_than_files(path: Path) -> None:
 
 @contextmanager
 def _plain_file(path: Path) -> Iterator[int]:
+    _refuse_name(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a pipe must not wait
     except FileNotFoundError as error:
@@ -344,8 +425,8 @@ def _plain_file(path: Path) -> Iterator[int]:
 
 
 @contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    descriptor = disk.open(path, flags)
+def _opened(path: Path, flags: int, mode: int = 0o666) -> Iterator[int]:
+    descriptor = disk.open(path, flags, mode)
     try:
         yield descriptor
     finally:

@@ -4,7 +4,8 @@ A model's folder holds config.json, model.safetensors, and more small files, suc
 task.json. Several files cannot be replaced in one instant, so only one ever is: the small files are written
 first and never change afterwards, and `model.safetensors`, replaced by one rename, is the last. Its header
 carries the sha256 of each small file and of its own content, so that it is the folder's manifest too, and
-cannot be out of step with one.
+cannot be out of step with one. `replace_small` changes a small file all the same: in between, the header has the
+sha256 of both.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from typing import Any
 from heedful.errors import MissingError, StorageError
 from heedful.store import files, migrations
 from heedful.store.checkpoint import steps_of
+from heedful.store.memory import memory_limit
 from heedful.store.refusals import PICKLES, UPGRADE, check_name, damaged, refused
 from heedful.store.tensors import Tensors, pack, unpack
 
@@ -50,6 +52,20 @@ def save_model(folder: Path, config: dict[str, Any], tensors: Tensors, extra: Ma
         files.write_bytes(folder / name, data)
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in small.items()}
     files.write_bytes(folder / MODEL, *pack(tensors, {"files": json.dumps(digests, sort_keys=True)}))
+
+
+def replace_small(folder: Path, name: str, data: bytes) -> None:
+    """Replace a small file that a model was saved with. A crash leaves the old or the new one, and a model that can be
+    read. Raises what `read_model` does, and StorageError when writing fails."""
+    path = folder / MODEL
+    tensors, notes = unpack(_read_inside(folder, MODEL, limit=files.memory_limit()), where=path)
+    digests = _digests(notes, path)
+    before, after = (hashlib.sha256(each).hexdigest() for each in (_checked(folder, name, digests), data))
+    if digests[name] != after:
+        for known in ([before, after], after):
+            own = json.dumps(digests | {name: known}, sort_keys=True)
+            files.write_bytes(path, *pack(tensors, notes | {"files": own}))
+            files.write_bytes(folder / name, data)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -102,22 +118,35 @@ def read_model(folder: Path) -> tuple[dict[str, Any], Tensors]:
         fix = f"{RESTORE.format(folder)}, or train on" if steps_of(folder) else "train it first"
         raise MissingError("no model has been saved here yet", where=str(path), fix=fix)
     try:
-        tensors, notes = unpack(_read_inside(folder, MODEL, limit=files.memory_limit()), where=path)
+        tensors, notes = unpack(_read_inside(folder, MODEL, limit=memory_limit()), where=path)
     except StorageError as error:
         if not steps_of(folder):
             raise
         raise damaged(path, error.what, fix=RESTORE.format(folder)) from error
-    digests = files.parse_json(notes.get("files", "{}").encode(), where=path)
-    if not isinstance(digests, dict) or CONFIG not in digests:
-        raise damaged(path, "does not say which config it belongs to")
-    for name, digest in digests.items():
-        check_name(name)
-        if hashlib.sha256(_read_inside(folder, name, limit=SMALL_LIMIT)).hexdigest() != digest:
-            raise damaged(folder / name, f"not the file that was saved with {MODEL}")
+    digests = _digests(notes, path)
+    for name in digests:
+        _checked(folder, name, digests)
     number = config.pop("format")
     if number < min(migrations.MIGRATIONS):
         raise damaged(folder / CONFIG, f"format {number} is not known")
     return migrations.migrated(config, number), migrations.renamed(tensors, number)
+
+
+def _digests(notes: Mapping[str, str], path: Path) -> dict[str, Any]:
+    """The sha256 of each small file, by its name; a list of two where one is being replaced."""
+    digests = files.parse_json(notes.get("files", "{}").encode(), where=path)
+    if not isinstance(digests, dict) or CONFIG not in digests:
+        raise damaged(path, "does not say which config it belongs to")
+    return digests
+
+
+def _checked(folder: Path, name: str, digests: Mapping[str, Any]) -> bytes:
+    """Read a small file. Raises StorageError where it is not the one that was saved with the model."""
+    check_name(name)
+    data, known = _read_inside(folder, name, limit=SMALL_LIMIT), digests.get(name)
+    if hashlib.sha256(data).hexdigest() not in (known if isinstance(known, list) else [known]):
+        raise damaged(folder / name, f"not the file that was saved with {MODEL}")
+    return data
 
 
 def _holds(path: Path, data: bytes) -> bool:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from heedful.store import files
+from heedful.store.memory import memory_limit
 from heedful.store.refusals import damaged
 
 HEADER_LIMIT = 1 << 24
@@ -26,7 +27,7 @@ def save_tensors(path: Path, tensors: Tensors, notes: dict[str, str]) -> None:
 
 def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
     """Read what `save_tensors` wrote. Raises StorageError for anything else."""
-    return unpack(files.read_bytes(path, limit=files.memory_limit()), where=path)
+    return unpack(files.read_bytes(path, limit=memory_limit()), where=path)
 
 
 def pack(tensors: Tensors, notes: dict[str, str]) -> list[files.Bytes]:

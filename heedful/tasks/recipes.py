@@ -7,8 +7,9 @@ from typing import TypedDict, Unpack
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
-from heedful.run.recipe import Recipe, Section, from_format_1, read_yaml, validated
+from heedful.run.recipe import LARGEST, Recipe, Section, from_format_1, read_yaml, validated
 from heedful.run.resume import recipe_text
+from heedful.store import files
 from heedful.tasks import DEFAULT, TASKS, trained
 
 # Top-level keys in the configurations of other programs, which no recipe has.
@@ -85,6 +86,6 @@ def read_recipe(name: str) -> Recipe:
             raise InputError('defines no `recipe = heedful.recipe("translate", ...)`', where=name)
         return found
     try:
-        return from_yaml(path.read_text(encoding="utf-8-sig"), where=name)
+        return from_yaml(files.read_bytes(path, limit=LARGEST).decode("utf-8-sig"), where=name)
     except UnicodeDecodeError:
         raise InputError("not UTF-8", where=name, fix="save the file again, as UTF-8") from None

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +51,19 @@ def check_data(
     keep: Collection[str] = (),
     drop: Collection[str] = (),
     along: Callable[[range], Iterable[int]] = iter,
+    out: Path | None = None,
 ) -> Checked:
     """Checks all training pairs, also against the test and validation sets of the same data. `along` iterates over
-    their numbers, and may show the progress. Raises InputError or MissingError."""
+    their numbers, and may show the progress. `out`: where the cleaned data will be written, which is checked first.
+    Raises InputError, MissingError or StorageError."""
     for name in (*keep, *drop):
         if name not in CHECKS:
             raise InputError(f"no check is called {name!r}", fix=f"there are {', '.join(CHECKS)}")
+    if out is not None:
+        refuse_out(out)
     read = read_whole(paths, source=source, target=target)
+    if out is not None:
+        refuse_out(out, read.files)
     tests = [part for part in (read.valid, *read.tests.values()) if part]
     report = examine(read.train, tests, source=read.taken.source, target=read.taken.target, along=along)
     if read.train.empty and len(report.examples.setdefault("empty", [])) < 1:
@@ -68,36 +73,41 @@ def check_data(
     return Checked(read, report, report.left_out(leaving(keep, drop)))
 
 
-def refuse_out(out: Path) -> None:
-    """Raises InputError or MissingError where cleaned data cannot be written to `out`."""
-    files.need_folder_for(out)
+def beside(out: Path) -> Path:
+    """The table of what is left out, beside that of the cleaned data."""
+    return out.with_name(out.name.removesuffix(".tsv") + LEFT_OUT)
+
+
+def refuse_out(out: Path, read: Iterable[Path] = ()) -> None:
+    """Raises InputError, MissingError or StorageError where cleaned data cannot be written to `out`, also because it
+    would replace one of the files that were read."""
     if out.suffix != ".tsv":
         raise InputError("the cleaned data is a .tsv file", where=str(out), fix="--out clean.tsv")
+    for place in (out, beside(out)):
+        files.need_output(place)
+        if place.exists() and any(file.exists() and place.samefile(file) for file in read):
+            what = "is data that was read, and would be written over"
+            raise InputError(what, where=str(place), fix="name another --out")
 
 
 def write_cleaned(checked: Checked, out: Path) -> Path:
     """Writes the pairs that are kept into a table with a header, and the others into a second one, with the place and
     the faults of each; returns the path of the second. Rows also have the languages, if there are several directions,
     and the tag, if there are tags; each reference has a row. Raises InputError, MissingError or StorageError."""
-    refuse_out(out)
-    beside = out.with_name(out.name.removesuffix(".tsv") + LEFT_OUT)
-    for made, read in product((out, beside), checked.read.files):
-        if made.exists() and read.exists() and made.samefile(read):
-            what = "is data that was read, and would be written over"
-            raise InputError(what, where=str(made), fix="name another --out")
+    refuse_out(out, checked.read.files)
     pairs, names = checked.read.train, _names(checked.read)
     kept = (i for i in range(len(pairs)) if i not in checked.left_out)
     references = pairs.references
     told = [*([own[0] for own in SIDES] if pairs.directions else []), *([TAG] if pairs.tags else [])]
     rows = [tsv_row(pairs.source[i], one, *_kind(pairs, i)) for i in kept for one in references[i]]
-    files.write_bytes(out, "\n".join([tsv_row(*names, *told), *rows, ""]).encode())
+    files.write_output(out, "\n".join([tsv_row(*names, *told), *rows, ""]).encode())
     gone = [(place, one, other, "empty") for place, one, other in pairs.empty]
     for i, faults in checked.left_out.items():
         gone.append((pairs.place_of(i), pairs.source[i], pairs.target[i], ", ".join(faults)))
     lines = [tsv_row(one, other, pairs.line_of(place), why) for place, one, other, why in sorted(gone)]
     header = tsv_row(*names, "where", "why")
-    files.write_bytes(beside, "\n".join([header, *lines, ""]).encode())
-    return beside
+    files.write_output(beside(out), "\n".join([header, *lines, ""]).encode())
+    return beside(out)
 
 
 def _names(read: Read) -> tuple[str, str]:

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from heedful.apply.lora import merged
 from heedful.core.config import unknown_key
-from heedful.core.init import uninitialised
 from heedful.errors import InputError, StorageError
 from heedful.exchange.ctranslate2 import unserved
 from heedful.exchange.families import ALL, FAMILIES, family_of
@@ -20,8 +18,8 @@ from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.exchange.hf.peft import adapters_to_peft, config_to_peft
 from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
-from heedful.exchange.hub import read_chat, search_said, write_chat
-from heedful.models import config_of, kind_of_config, make_model
+from heedful.exchange.hub import read_chat, refuse_harmful_chat, search_said, write_chat
+from heedful.models import config_of, kind_of_config, outline
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.run.card import CARD, card_with
 from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_adapters
@@ -84,7 +82,7 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     Everything in the files is accounted for: an unknown key or tensor is an error that names it. Raises InputError,
     MissingError or StorageError; `out` is then as it was.
     """
-    folder, out = Path(folder), Path(out)
+    folder, out = Path(folder), files.with_proper_name(Path(out))
     need_empty(out)
     if not folder.is_dir() and is_name(str(folder)):
         folder = fetched(str(folder))
@@ -96,16 +94,18 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     theirs = read_object(folder / CONFIG)
     if "model_type" not in theirs:
         raise InputError("no model_type: not a model of the Hub", where=where, fix="give the folder of such a model")
-    if theirs["model_type"] not in FAMILIES:
-        raise unknown_key(str(theirs["model_type"]), [*FAMILIES], where=f"{where}: model_type")
+    kind = theirs["model_type"]
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        raise unknown_key(str(kind)[:80], [*FAMILIES], where=f"{where}: model_type")
     found = read_weights(folder)
     family = family_of(theirs, found)
     tensors = family.whole(found)
     config = family.config_from_hf(theirs, tensors.keys(), where=where)
-    with uninitialised(), torch.device("meta"):
-        model = make_model(config)
+    model = outline(config, most=1000 * len(tensors) + 1000, where=where)  # one tensor may be all experts of a layer
     ours = to_ours(family.rules(config), tensors, dict(model.named_parameters()), where=str(folder))
-    beside = _hub_of(folder, config, family).read(folder, {**family.tokens, **theirs}, config) | read_chat(folder)
+    chat = read_chat(folder)
+    refuse_harmful_chat(chat)
+    beside = _hub_of(folder, config, family).read(folder, {**family.tokens, **theirs}, config) | chat
     if family.alias:
         beside["task.json"]["family"] = family.alias
     with filled_then_renamed(out) as growing:
@@ -126,7 +126,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     `quantize`: the type of the weights for CTranslate2; None: float32. Raises InputError for a model that the target
     cannot hold, which names the obstacle; MissingError or StorageError; `out` is then as it was.
     """
-    run, out = Path(run), Path(out)
+    run, out = Path(run), files.with_proper_name(Path(out))
     if to not in TARGETS:
         raise unknown_key(to, list(TARGETS), where="--to")
     if to in ("hf", "peft") and quantize is not None:

@@ -10,6 +10,7 @@ from heedful.exchange.hub import chat_files
 from heedful.models import class_of_config
 from heedful.run.folder import (
     filled_then_renamed,
+    need_empty,
     parameters,
     read_saved,
     read_tokenizers,
@@ -18,6 +19,7 @@ from heedful.run.folder import (
 )
 from heedful.run.learnt import LEARNT
 from heedful.store import files
+from heedful.store.memory import memory_limit
 
 TOLD = ("data.json", LEARNT)  # the original training data were still trained on
 
@@ -31,6 +33,8 @@ def beside_weights(run: Path) -> dict[str, Any]:
 
 def save_trained(run: Path, model: nn.Module, out: Path) -> None:
     """Makes the run `out` of `run`, with the weights of `model`; see `Opened.save`."""
+    out = files.with_proper_name(out)
+    need_empty(out)
     config = read_saved(run).config
     if not isinstance(model, class_of_config(config)) or model.config != config:
         what = f"a {type(model).__name__} of another configuration than {run}"
@@ -44,4 +48,4 @@ def save_trained(run: Path, model: nn.Module, out: Path) -> None:
         write_model(growing, model, own, beside_weights(run))
         for name in TOLD:
             if (run / name).is_file():
-                files.write_bytes(growing / name, files.read_bytes(run / name, limit=files.memory_limit()))
+                files.write_bytes(growing / name, files.read_bytes(run / name, limit=memory_limit()))

@@ -13,6 +13,7 @@ from heedful.run.events import Event
 from heedful.run.recipe import AUTO, Recipe, override
 from heedful.run.resume import flat
 from heedful.run.train import train as run_training
+from heedful.store import files
 from heedful.tasks import DEFAULT, TASKS
 from heedful.tasks.recipes import read_recipe, saved_recipe
 
@@ -39,8 +40,10 @@ def planned(
     "train.minutes" (None: not given), by the task's own `options`, by name, and finally by `settings` (key=value). If
     there is a budget of minutes and no size is given, the size is chosen here or (by "preset=auto") when the training
     begins, for tasks that can do so. A training that starts from an imported model gets the usual rates for tuning, and
-    a new model the settings that suit its data. `corpus` replaces the recipe's data. Raises InputError or MissingError.
+    a new model the settings that suit its data. `corpus` replaces the recipe's data. Raises InputError, MissingError or
+    StorageError.
     """
+    files.need_access(out)
     given = {key: str(value) if isinstance(value, Path) else value for key, value in given.items() if value is not None}
     named, data = _named(recipe, out, resume=resume and "data.path" not in given)
     chosen_device(device)  # raises for a missing device before data are read

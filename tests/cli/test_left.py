@@ -61,6 +61,24 @@ def test_a_terminal_of_another_encoding_is_told_how_to_take_all(monkeypatch, cap
     ]
 
 
+def test_what_is_not_utf_8_is_told_before_the_work(monkeypatch, capsys):
+    monkeypatch.setattr(cli.heed.commands["info"], "callback", lambda **words: 1 / 0)
+    assert heed("info", "caf\udce9") == 2
+    assert capsys.readouterr().err.splitlines() == [
+        r"error: byte 4 of 'caf\udce9' (0xe9) is not UTF-8",
+        "fix: rename the file, or give the text in UTF-8",
+    ]
+
+
+def test_a_name_that_is_not_utf_8_and_that_a_folder_has_is_told(monkeypatch, capsys):
+    monkeypatch.setattr(cli.heed.commands["info"], "callback", lambda **words: "caf\udce9".encode())
+    assert heed("info", "run") == 2
+    assert capsys.readouterr().err.splitlines() == [
+        r"error: a name that is not UTF-8, 'caf\udce9'",
+        "fix: rename the file",
+    ]
+
+
 def test_a_current_folder_that_is_gone(tmp_path):
     """Libraries end the process without saying what it is."""
     code = "import os, sys; os.rmdir(os.getcwd()); from heedful.cli import main; sys.argv[1:] = ['info', 'run']; main()"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from heedful.data.lines import composed
 from heedful.data.tokenizer import BOS, EOS, MASK, Kind, Tokenizer, train_tokenizer
 from heedful.errors import InputError, StorageError
 from vocabularies import CORPUS, NASTY
@@ -126,7 +127,7 @@ def test_a_text_that_spells_an_extra_token_is_only_text(kind: Kind) -> None:
     clean = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in SPELLED]
     assert tokenizer.encode_placed(clean) == without.encode_placed(clean)
     if kind in ("bpe", "bytes"):
-        assert tokenizer.decode_batch(tokenizer.encode(clean)) == clean
+        assert tokenizer.decode_batch(tokenizer.encode(clean)) == [*map(composed, clean)]
 
 
 @KINDS

@@ -115,3 +115,9 @@ def test_a_long_stop_string_costs_what_the_text_has() -> None:
     made = "".join(map(reader.read, ids_of(KINDS["bytes"], ["ba" * 4])))
     assert made + reader.rest() == "ba" * 4
     assert Counted.cut < 1000
+
+
+def test_a_stop_string_may_be_of_either_form() -> None:
+    tokenizer = train_tokenizer(["weiße Männer"], kind="bpe", size=400)
+    ids = tokenizer.encode(["zwei Männer hier"])[0]
+    assert "".join(read(tokenizer, ids, ["Ma\u0308nn"])) == " zwei "

@@ -1,6 +1,7 @@
 """The tokenizer: every text comes back, none yields a control id, the same texts train the same tokenizer."""
 
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,9 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers.normalizers import NFC, NFD
 
+from heedful.data.bpe_dropout import BPEDropout
 from heedful.data.lines import sanitise
 from heedful.data.tokenizer import BOS, EOS, PAD, SMALLEST, SPECIALS, UNK, Tokenizer, train_tokenizer
 from heedful.errors import InputError, StorageError
@@ -41,7 +44,7 @@ def test_every_text_comes_back(tokenizer: Tokenizer, count: int, tally: Callable
 
 
 def check_round_trip(tokenizer: Tokenizer, text: str) -> None:
-    clean = sanitise(text)
+    clean = NFC().normalize_str(" " + sanitise(text))[1:]
     expected = clean if tokenizer is BPE else clean.replace("▁", " ")
     (ids,) = tokenizer.encode([text])
     assert all(len(SPECIALS) <= index < tokenizer.size for index in ids)
@@ -108,6 +111,74 @@ def test_bytes_that_are_no_utf_8_are_read_as_the_replacement() -> None:
     (ids,) = BPE.encode(["é"])
     assert BPE.decode(ids[:-1]) == "\ufffd"
     assert UNIGRAM.decode([len(SPECIALS) + 0xFF]) == "\ufffd"
+
+
+# Forms of Unicode
+
+# Of each kind of letter that Unicode has in two forms: accents of Latin, Greek and Cyrillic, several marks on one
+# letter, signs that stand for letters, jamo of Korean, marks of Japanese, Hindi and Hebrew.
+FORMS = ["Büsche", "Việt Nam", "καλή", "йёї", "Å \u212b \u2126 K", "한국어", "がぎぐ", "\u0958लम", "\ufb2aל"]
+# What looks alike and means something else, or is meant: full width, blanks, joiners, presentation forms, ligatures.
+KEPT = ["\uff21\uff22", "10\u00a0km\u202f!", "می\u200cکنم", "क्\u200dष", "\ufefb", "\ufb01", "\ufeffa\u200bb\xadc"]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "chars", "bytes"])
+def test_texts_in_either_form_are_the_same_tokens(kind: Literal["bpe", "unigram", "chars", "bytes"]) -> None:
+    composed = [NFC().normalize_str(text) for text in FORMS]
+    apart = [NFD().normalize_str(text) if text == one else text for text, one in zip(FORMS, composed, strict=True)]
+    assert all(one != other for one, other in zip(composed, apart, strict=True))
+    tokenizer = train_tokenizer(composed * 2, kind=kind, size=600, mask=True)
+    assert train_tokenizer(apart * 2, kind=kind, size=600, mask=True).json() == tokenizer.json()
+    for encode in (tokenizer.encode, tokenizer.encode_whole, tokenizer.encode_marked, tokenizer.encode_masked):
+        assert encode(apart) == encode(composed)
+    assert [ids for ids, _ in tokenizer.encode_placed(apart)] == tokenizer.encode(composed)
+    assert tokenizer.decode_batch(tokenizer.encode(apart)) == composed == [*map(tokenizer.composed, apart)]
+    assert tokenizer.decode_batch(tokenizer.encode(KEPT)) == KEPT
+
+
+def test_merges_are_left_out_of_words_in_either_form() -> None:
+    tokenizer = train_tokenizer(FORMS * 2, kind="bpe", size=600)
+    dropout = BPEDropout(tokenizer, 0.0)
+    for text in FORMS:
+        apart = NFD().normalize_str(text)
+        assert dropout.encode(apart, random.Random(1)) == tokenizer.encode([text])[0]
+
+
+@given(
+    st.lists(
+        st.sampled_from([*"aäzñ 한が", "\u0301", "\u0323", "\u0338", "<", "\u0958", "\u05bc"]), min_size=1, max_size=8
+    )
+)
+@BOTH
+def test_spans_are_of_the_text_that_was_given(tokenizer: Tokenizer, letters: list[str]) -> None:
+    text = NFD().normalize_str("".join(letters))
+    ((ids, spans),) = tokenizer.encode_placed([text])
+    assert ids == tokenizer.encode([text])[0]
+    assert spans == sorted(spans)
+    borders = [0, *(end for _, end in spans)]
+    assert all(begin <= end for begin, end in spans)
+    assert all(begin <= reached for (begin, _), reached in zip(spans, borders, strict=False))  # nothing is left out
+    assert borders[-1] == len(text)
+
+
+def test_spans_of_letters_have_their_marks() -> None:
+    text = "z\u0301e\u0323\u0302n"
+    tokenizer = train_tokenizer([text], kind="chars", size=400)
+    ((ids, spans),) = tokenizer.encode_placed([text], whole=True)
+    assert {text[begin:end] for begin, end in spans} == {"z\u0301", "e\u0323\u0302", "n"}
+    assert len(ids) == len(spans)
+
+
+@BOTH
+def test_a_vocabulary_that_did_not_compose_texts_still_does_not(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(tokenizer.json()) | {"normalizer": None}))
+    older = Tokenizer.load(path)
+    composed, apart = "Büsche", "Bu\u0308sche"
+    assert older.encode([composed])[0] == tokenizer.encode([composed])[0] != older.encode([apart])[0]
+    assert older.decode(older.encode([apart])[0]) == apart == older.composed(apart)
+    for made in (older, older.with_extra(["<|user|>"]), older.literal(), older.begun_by(5)):
+        assert (made.composes, tokenizer.composes) == (False, True)
 
 
 # Training

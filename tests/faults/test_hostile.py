@@ -98,6 +98,8 @@ def large_values(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tu
             yield from large_values(inner, (*path, key))
     elif type(value) is int:
         yield path, 10**9
+        yield path, 1 << 24  # the most that a configuration may say
+        yield path, 0
 
 
 def replaced(value: object, path: tuple[str, ...], new: object) -> object:

@@ -46,7 +46,7 @@ HOUSE = {
     "data.documents": Room("errors data data.text", never="torch.nn"),
     "data.made": Room("errors", never="torch.nn"),
     "data.images": Room("errors core.seeds data data.made", never="torch.nn"),
-    "metrics": Room("errors data.text data.images", never="torch.nn"),
+    "metrics": Room("errors data data.text data.images", never="torch.nn"),
     # floor 3
     "store": Room("errors"),
     "training": Room("errors core core.seeds"),
@@ -54,13 +54,13 @@ HOUSE = {
     "figures": Room("core models look"),
     # floor 4: what every run is, and every exchange, without the word "translate"
     "run": Room("errors core models data look store training apply"),
-    "exchange": Room("errors core models data data.images store apply run"),
+    "exchange": Room("errors core models data data.text data.images store apply run"),
     # floor 5: the tasks, which know each other only where their rows say so
     "tasks.shared": Room(
         "errors core core.seeds core.arguments models decode look data data.text data.images metrics store apply run"
     ),
     **{folder(name): Room(TASK) for name in TASKS},
-    "tasks": Room(" ".join(["errors core run tasks.shared", *map(folder, TASKS)])),
+    "tasks": Room(" ".join(["errors core run store tasks.shared", *map(folder, TASKS)])),
     # floor 6: what a terminal, a server and Python all call
     "verbs": Room("errors core models look figures data data.text metrics store apply run exchange tasks"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them

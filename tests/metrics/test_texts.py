@@ -1,12 +1,14 @@
 """Which of sacreBLEU's tokenizers finds the words of a text, and that the signature says so."""
 
 import importlib.util
+import unicodedata
 
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from heedful.metrics import texts
-from heedful.metrics.texts import bleu_tokenizer, score_bleu
+from heedful.metrics.paired import compare
+from heedful.metrics.texts import bleu_tokenizer, chrf_of_each, score_bleu, score_rouge
 
 CHINESE, JAPANESE = "他买了三个红苹果。", "彼は赤いリンゴを三つ買いました。"
 KOREAN, THAI = "그는 빨간 사과 세 개를 샀다.", "เขาซื้อแอปเปิ้ลสีแดงสามผล"
@@ -54,3 +56,16 @@ def test_scores_and_signature_are_of_that_tokenizer(said: str, reference: str, t
     made = score_bleu([said], [[reference]])
     assert f"|tok:{tokenizer}|" in made.signature
     assert made.bleu == BLEU(tokenize=tokenizer).corpus_score([said], [[reference]]).score
+
+
+@pytest.mark.parametrize("apart", [0, 1])
+def test_texts_and_references_may_be_of_either_form(apart: int) -> None:
+    texts = ["Zwei Äpfel und schöne Bäume stehen da.", "Việt Nam đẹp lắm, tôi nghĩ."]
+    rows = [texts, [unicodedata.normalize("NFD", text) for text in texts]]
+    made, references = rows[apart], [[text] for text in rows[1 - apart]]
+    alike = score_bleu(made, references, ter=True)
+    assert (alike.bleu, alike.chrf, alike.exact, alike.ter) == pytest.approx((100, 100, 1, 0))
+    assert chrf_of_each(made, references) == pytest.approx([100, 100])
+    found = compare(made, [texts[0], "Ganz anders."], references, samples=10)
+    assert (found.one.chrf, found.one.exact, found.other.exact) == pytest.approx((100, 1, 0.5))
+    assert score_rouge(made, references).rouge2 == pytest.approx(100)

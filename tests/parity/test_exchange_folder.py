@@ -13,7 +13,6 @@ from heedful.errors import MissingError, StorageError
 from heedful.exchange.hf import folder
 from heedful.exchange.hf.folder import read_weights
 from heedful.exchange.hub import HubTokens
-from heedful.store import files
 from heedful.store import tensors as tensors_file
 from hostile import TENSOR_FILES
 
@@ -85,10 +84,10 @@ def test_what_is_packed_is_what_safetensors_writes() -> None:
 
 def test_more_than_the_memory_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sharded(tmp_path, {"a": torch.zeros(100), "b": torch.zeros(100)}, 2)
-    monkeypatch.setattr(files, "memory_size", lambda: 799)
-    with pytest.raises(StorageError, match=r"GB in float32, and this machine has"):
+    monkeypatch.setattr(folder, "memory_size", lambda: 799)
+    with pytest.raises(StorageError, match=r"GB in float32, and this process may have"):
         read_weights(tmp_path)
-    monkeypatch.setattr(files, "memory_size", lambda: 800)
+    monkeypatch.setattr(folder, "memory_size", lambda: 800)
     assert read_weights(tmp_path).keys() == {"a", "b"}
 
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 import heedful
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.models.presets import LANGUAGE_MODELS
-from heedful.run.recipe import Recipe, Section, override, row_of, to_yaml
+from heedful.run.recipe import Recipe, Section, override, read_yaml, row_of, to_yaml
 from heedful.tasks import trained
 from heedful.tasks.recipes import build, from_yaml, read_recipe
 from heedful.verbs.train import planned
@@ -126,6 +127,42 @@ def test_recipe_files(tmp_path):
         yaml.write_bytes(text.encode("latin-1"))
         with pytest.raises(InputError, match=rf"mine\.yaml: .*{says}"):
             read_recipe(str(yaml))
+
+
+def lines_of_aliases(first: str, line: str) -> str:
+    """Twenty lines, each of nine of the line before."""
+    names = [f"a{number}" for number in range(20)]
+    rest = (line.format(name=own, nine=", ".join([f"*{before}"] * 9)) for before, own in pairwise(names))
+    return "\n".join(["task: translate", f"a0: &a0 {first}", *rest])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (lines_of_aliases("[x, x]", "{name}: &{name} [{nine}]"), "more than 100,000 values"),
+        (lines_of_aliases("{x: 1}", "{name}: &{name} {{<<: [{nine}]}}"), "more than 100,000 values"),
+        ("task: translate\nmodel: &own {x: *own}", "a value that is inside itself"),
+        ("task: translate\ndata: &own [*own]", "a value that is inside itself"),
+        ('task: translate\ndata: {path: "a\\0b"}', "input should be text without a null character"),
+        ('task: translate\ndata: {path: "\\udce9"}', "input should be text without a null character"),
+        ('task: translate\ndata: {path: ["b", "a\\0b"]}', "input should be text without a null character"),
+        ("#" * (1 << 20), "more than the 1 MB"),
+    ],
+)
+def test_a_recipe_that_does_harm_is_told_in_one_line(text, says, tmp_path):
+    """Of a few lines, which would be billions of values, or which name no file."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"{text}\n")
+    with pytest.raises(HeedError, match=rf"mine\.yaml: .*{says}") as caught:
+        read_recipe(str(path))
+    assert len(str(caught.value)) < 300 + len(str(path))
+    assert str(caught.value).isprintable()
+
+
+def test_aliases_that_do_not_multiply_are_read():
+    lines = ["task: translate", "train: &own {lr: 0.1}", "data: {vocab_size: 300}", "decode: {beam: 2}"]
+    assert from_yaml("\n".join(lines), where="x").train.lr == 0.1
+    assert read_yaml("a: &own [1, 2]\nb: [*own, *own]", where="x") == {"a": [1, 2], "b": [[1, 2], [1, 2]]}
 
 
 @pytest.mark.parametrize("data", [[], 3, {"train": 5}, {"data": {"vocab_size": True}}, {"task": None}])

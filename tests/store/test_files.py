@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.errors import MissingError, StorageError
+from heedful.errors import InputError, MissingError, StorageError
 from heedful.run.folder import need_empty
 from heedful.store import files
 
@@ -24,9 +24,9 @@ class Recorder(files.Disk):
         if name == self.failing:
             raise OSError(self.number, os.strerror(self.number))
 
-    def open(self, path: Path, flags: int) -> int:
+    def open(self, path: Path, flags: int, mode: int = 0o666) -> int:
         self._note("open")
-        return super().open(path, flags)
+        return super().open(path, flags, mode)
 
     def write(self, descriptor: int, data: files.Bytes) -> int:
         if self.half or self.failing == "write":
@@ -180,6 +180,7 @@ def test_only_plain_files_of_the_expected_length_are_read(tmp_path: Path) -> Non
         files.read_bytes(tmp_path / "loop", limit=9)
     (tmp_path / "ten").write_bytes(b"0123456789")
     assert files.read_bytes(tmp_path / "ten", limit=10) == b"0123456789"
+    assert files.read_bytes(tmp_path / "ten", limit=1 << 60) == b"0123456789"  # what is there is read, not the limit
     with pytest.raises(StorageError, match="more than"):
         files.read_bytes(tmp_path / "ten", limit=9)
 
@@ -245,7 +246,7 @@ def test_a_pipe_and_a_device_are_not_replaced(tmp_path: Path, monkeypatch: pytes
 def test_a_folder_that_cannot_be_written_into_is_told_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = [lambda: files.need_folder_for(tmp_path / "a.png"), lambda: need_empty(tmp_path / "new" / "run")]
+    calls = [lambda: files.need_output(tmp_path / "a.png"), lambda: need_empty(tmp_path / "new" / "run")]
     for call in calls:
         call()
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
@@ -253,3 +254,52 @@ def test_a_folder_that_cannot_be_written_into_is_told_before_the_work(
         with pytest.raises(StorageError, match="cannot be written into") as caught:
             call()
         assert caught.value.where == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("a\0b", "a NUL in a name"), ("\udce9", "a name that is not UTF-8"), ("x" * 256, "a name of 256 bytes")],
+)
+def test_a_name_that_no_file_can_have_is_told_in_one_line(name: str, what: str, tmp_path: Path) -> None:
+    for call in (
+        lambda: files.need_output(tmp_path / name),
+        lambda: files.need_output(tmp_path / "none" / name, makes_folder=True),
+        lambda: files.need_access(tmp_path / "none" / name),
+        lambda: need_empty(tmp_path / name),
+        *([] if "x" in name else [lambda: files.need_folder(tmp_path / name)]),
+        *([] if "x" in name else [lambda: files.read_bytes(tmp_path / name, limit=9)]),
+    ):
+        with pytest.raises((InputError, StorageError), match=what) as caught:
+            call()
+        assert str(caught.value).isprintable()
+
+
+def test_what_is_replaced_keeps_its_mode_also_while_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+
+    class Watching(files.Disk):
+        def write(self, descriptor: int, data: files.Bytes) -> int:
+            modes.append(os.fstat(descriptor).st_mode & 0o777)
+            return super().write(descriptor, data)
+
+    monkeypatch.setattr(files, "disk", Watching())
+    path = tmp_path / "a"
+    path.write_text("before")
+    for mode in (0o600, 0o640, 0o755):
+        path.chmod(mode)
+        files.write_bytes(path, b"after")
+        assert path.stat().st_mode & 0o777 == mode
+    assert modes == [0o600, 0o640, 0o755]
+
+
+def test_a_link_is_followed_to_an_output_and_replaced_in_a_run(tmp_path: Path) -> None:
+    for write in (files.write_output, files.write_bytes):
+        (tmp_path / "outside").write_text("before")
+        (tmp_path / "link").symlink_to("outside")
+        write(tmp_path / "link", b"after")
+        followed = write is files.write_output
+        assert (tmp_path / "link").is_symlink() == followed
+        assert (tmp_path / "outside").read_bytes() == (b"after" if followed else b"before")
+        (tmp_path / "link").unlink()

@@ -17,7 +17,7 @@ from torch import Tensor
 from disks import FAULTS, Faulty, Killed, PowerCut, damages, same
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.store import files, migrations
-from heedful.store.model import read_config, read_model, save_model
+from heedful.store.model import read_config, read_model, replace_small, save_model
 from hostile import CONFIGS, TENSOR_FILES
 
 Tally = Callable[[str, int], None]
@@ -122,6 +122,81 @@ def test_whenever_the_power_goes_the_old_or_the_new_model_is_read(
         seed = int(read_model(left)[1]["scale"].item())
         assert same(read_model(left)[1], weights(seed))
         assert seed == 2 or not done
+    assert at > 5
+
+
+NEW = b"another text"
+
+
+def test_a_small_file_is_replaced(tmp_path: Path) -> None:
+    save_model(tmp_path, CONFIG, weights(1), SMALL)
+    replace_small(tmp_path, "notes.txt", NEW)
+    assert (tmp_path / "notes.txt").read_bytes() == NEW
+    assert same(read_model(tmp_path)[1], weights(1))
+    whole = (tmp_path / "model.safetensors").read_bytes()
+    replace_small(tmp_path, "notes.txt", NEW)
+    assert (tmp_path / "model.safetensors").read_bytes() == whole
+    save_model(tmp_path, CONFIG, weights(2), SMALL | {"notes.txt": NEW})
+    assert same(read_model(tmp_path)[1], weights(2))
+    (tmp_path / "notes.txt").write_bytes(b"somebody's")
+    with pytest.raises(StorageError, match=r"notes\.txt: not the file that was saved"):
+        replace_small(tmp_path, "notes.txt", NEW)
+
+
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.full)])
+def test_whichever_operation_fails_the_old_or_the_new_small_file_is_read(
+    every: int, tmp_path: Path, disk: Callable[[files.Disk], None], tally: Tally
+) -> None:
+    disk(Faulty())
+    save_model(tmp_path / "template", CONFIG, weights(1), SMALL)
+    counting = Faulty()
+    disk(counting)
+    replace_small(shutil.copytree(tmp_path / "template", tmp_path / "counting"), "notes.txt", NEW)
+    faults = 0
+    for start, (kind, for_good) in enumerate(FAULTS):
+        for at in range(1 + start % every, counting.count + 1, every):
+            folder = shutil.copytree(tmp_path / "template", tmp_path / f"{kind}-{for_good}-{at}")
+            disk(Faulty(kind, at, for_good=for_good))
+            done = False
+            try:
+                replace_small(folder, "notes.txt", NEW)
+                done = True
+            except (StorageError, Killed):
+                pass
+            disk(Faulty())
+            assert same(read_model(folder)[1], weights(1))
+            assert (folder / "notes.txt").read_bytes() in ([NEW] if done else [NEW, SMALL["notes.txt"]])
+            replace_small(folder, "notes.txt", NEW)
+            assert (folder / "notes.txt").read_bytes() == NEW
+            (folder / "notes.txt").write_bytes(SMALL["notes.txt"])
+            with pytest.raises(StorageError, match="not the file that was saved"):
+                read_model(folder)
+            faults += 1
+    tally("R2 the N-th file operation fails, model folders", faults)
+
+
+@pytest.mark.parametrize("names_survive", [False, True])
+def test_whenever_the_power_goes_the_old_or_the_new_small_file_is_read(
+    names_survive: bool, tmp_path: Path, disk: Callable[[files.Disk], None]
+) -> None:
+    disk(Faulty())
+    save_model(tmp_path / "template", CONFIG, weights(1), SMALL)
+    at, done = 0, False
+    while not done:
+        at += 1
+        folder, grave, left = (tmp_path / f"{at}-{part}" for part in ("run", "grave", "left"))
+        shutil.copytree(tmp_path / "template", folder)
+        grave.mkdir()
+        trial = PowerCut(folder, grave, at)
+        disk(trial)
+        try:
+            replace_small(folder, "notes.txt", NEW)
+            done = True
+        except Killed:
+            pass
+        trial.remains(left, names_survive=names_survive)
+        assert same(read_model(left)[1], weights(1))
+        assert (left / "notes.txt").read_bytes() in ([NEW] if done else [NEW, SMALL["notes.txt"]])
     assert at > 5
 
 

@@ -43,6 +43,7 @@ from saved import save_run
         ("İSTANBUL IŞIK", "tr-TR", "İstanbul {0}ş{0}k".format("\N{LATIN SMALL LETTER DOTLESS I}")),
         ("IŞIK AÇ", "Turkish", "Iş\N{LATIN SMALL LETTER DOTLESS I}k aç"),
         ("İKİ IŞIK", "en", "İki işik"),  # of "İ" two letters would become one
+        ("SCHO\u0308NE STRASSE", "de", "Scho\u0308ne strasse"),
     ],
 )
 def test_a_text_in_capitals_is_a_sentence_of_as_many_letters(text: str, language: str, read: str) -> None:

@@ -117,6 +117,7 @@ def test_a_word_is_right_as_often_as_the_reference_has_it() -> None:
     assert found_in(["Ein", "Hund", "Hund,", "ein"], ["Ein Hund."]) == [True, True, False, False]
     assert found_in(["Hund", "!"], ["Katze", "Ein Hund !"]) == [True, True], "of several references the best"
     assert found_in(["日", "犬"], ["日本"]) == [True, False]
+    assert found_in(["schön."], ["scho\u0308n."]) == found_in(["scho\u0308n"], ["schön"]) == [True]
 
 
 def test_what_comes_true_is_what_it_says(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

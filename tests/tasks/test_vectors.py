@@ -230,6 +230,17 @@ def test_neighbours_and_analogies() -> None:
     assert raised.value.fix == "did you mean king?"
 
 
+def test_words_are_of_either_form(tmp_path: Path) -> None:
+    words, apart = ["çé", "ñò"], ["c\u0327e\u0301", "n\u0303o\u0300"]
+    split = Splitting("letters", lower=True)
+    assert [*count_words([" ".join(apart)], split, least=1)] == words
+    vectors = of({"çé": [1.0, 0.0], "ñò": [0.0, 1.0]})
+    assert [vectors.number(word) for word in apart] == [0, 1]
+    assert torch.equal(vectors.embed(apart[0]), vectors.embed(words[0]))
+    older = of({apart[0]: [1.0, 0.0], words[1]: [0.0, 1.0]})
+    assert [older.row_of(word) for word in (*apart, *words)] == [0, None, None, 1]
+
+
 def test_what_is_measured_is_spread_over_a_long_text() -> None:
     stream = torch.arange(20_000, dtype=torch.int32)
     assert some_of_stream(stream, 20_000, gap=3) is stream

@@ -28,6 +28,10 @@ MEMORY = 512 << 20  # bytes
 LONGEST = 1 << 24  # characters of a rendered text
 
 
+class TooLongError(Exception):
+    """A template writes more than LONGEST characters."""
+
+
 class Generation(Extension):
     """Implements `{% generation %} ... {% endgeneration %}`, which encloses what the assistant said."""
 
@@ -105,12 +109,14 @@ def compiled(source: str) -> tuple[Template, Generation]:
 
 
 def render(source: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Returns the text, and the spans (start, end) that `generation` blocks wrote; or the error, in one line. `lost`
-    counts blocks inside a macro or the like, whose position in the text is unknown."""
+    """Returns the text, and the spans (start, end) that `generation` blocks wrote; or the error, in one line, and
+    whether it is `harmful`. `lost` counts blocks inside a macro or the like, whose position in the text is unknown."""
     try:
         template, marks = compiled(source)
         marks.written = 0
         text, answers = _joined(template.generate(values))
+    except TooLongError:
+        return {"error": f"it writes more than {LONGEST:,} characters", "harmful": True}
     except TemplateSyntaxError as error:
         return {"error": f"line {error.lineno}: {error.message}"}
     except RecursionError:
@@ -131,7 +137,7 @@ def _joined(pieces: Iterator[str]) -> tuple[str, list[tuple[int, int]]]:
             answers.append((length, length + len(piece)))
         length += len(piece)
         if length > LONGEST:
-            raise TemplateError(f"it writes more than {LONGEST:,} characters")
+            raise TooLongError
         found.append(piece)
     return "".join(found), answers
 

@@ -91,11 +91,17 @@ class ChatTemplate:
             raise _refused("a generation block inside a macro or a filter, whose place in the text cannot be told")
         return Rendered(answer["text"], tuple((start, end) for start, end in answer["answers"]))
 
+    def refuse_harmful(self) -> None:
+        """Raises InputError for a template that takes too much time, memory or text for a word."""
+        self._answer([{"role": "user", "content": "a"}], True, None, harm_only=True)
+
     def _answer(
         self,
         messages: Sequence[Mapping[str, Any]],
         add_generation_prompt: bool,
         tools: Sequence[Mapping[str, Any]] | None,
+        *,
+        harm_only: bool = False,
     ) -> dict[str, Any]:
         if len(self.source) > LONGEST_SOURCE:
             raise _refused(f"{len(self.source):,} characters, more than the {LONGEST_SOURCE:,} that are read")
@@ -107,7 +113,7 @@ class ChatTemplate:
             "add_generation_prompt": add_generation_prompt,
         }
         answer = _renderer(os.getpid()).ask({"source": self.source, "values": values})
-        if "error" in answer:
+        if "error" in answer and (answer.get("harmful") or not harm_only):
             raise _refused(" ".join(sanitise(answer["error"]).split()))
         return answer
 
@@ -159,7 +165,7 @@ class Renderer:
         if answer is not None:
             return answer
         limit = f"more than {SECONDS} s for one conversation" if late else "more memory than it may have"
-        return {"error": f"it takes {limit}"}
+        return {"error": f"it takes {limit}", "harmful": True}
 
     def _started(self) -> "subprocess.Popen[str]":
         process = subprocess.Popen(

@@ -9,10 +9,12 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 
+from heedful.data.lines import composed
 from heedful.data.parts import Parts, hold_out, stems
 from heedful.data.text.directions import ARROW, Direction, in_words
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import Origin, Pairs, joined
+from heedful.data.text.quality.languages import another, common_language, expected
 from heedful.data.text.reading import Read, of_way, read_whole, two_sides
 from heedful.errors import InputError, counted
 
@@ -126,9 +128,9 @@ def _corpus(read: Read) -> Corpus:
     if read.directions:
         train, turned = _without_turned(train, [valid, *tests.values()])
         lines += [f"{train.name}: {counted(turned, 'pair')} left out, held out the other way round"] if turned else []
-    known = set(map(_key, train.source))
+    known = set(map(_alike, train.source))
     for part in (valid, *tests.values()):
-        if seen := sum(_key(text) in known for text in part.source):
+        if seen := sum(_alike(text) in known for text in part.source):
             lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
     told = [_with_weight(line, read.weights) for line in read.told]
     more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
@@ -147,6 +149,29 @@ def _corpus(read: Read) -> Corpus:
         directions=tuple(read.directions),
         weights=read.weights,
     )
+
+
+def with_languages(corpus: Corpus, like: tuple[str, str] | None = None) -> Corpus:
+    """Names sides that are only called source or target by the languages of their texts, if both are sure; or as in
+    `like`, the languages of the model that is tuned, if nothing speaks against them. Adds a line that says so."""
+    sides = ((corpus.source, corpus.train.source), (corpus.target, corpus.train.target))
+    if corpus.directions or not {meaning(name) for name, _ in sides} & {*SIDES}:
+        return corpus
+    found: list[str | None] = [common_language(texts) if meaning(name) in SIDES else name for name, texts in sides]
+    how = "as the texts are in these"
+    if like and None in found:
+        others = [another(expected(*side), meaning(name)) for side, name in zip(sides, like, strict=True)]
+        if not any(others):
+            found = [*like]
+            how = "taken as the model's"
+    source, target = found
+    if source is None or target is None or meaning(source) == meaning(target):
+        told = (
+            f"languages unknown, so named {corpus.source} and {corpus.target}: --source NAME --target NAME names them"
+        )
+        return replace(corpus, taken=(*corpus.taken, told))
+    told = f"languages {source} and {target}, {how}: --source NAME --target NAME names others"
+    return replace(corpus, source=source, target=target, taken=(*corpus.taken, told))
 
 
 def languages_said(corpus: Corpus) -> tuple[str | None, str | None]:
@@ -220,12 +245,12 @@ def without_held(corpus: Corpus, like: Corpus) -> Corpus:
 def _not_held(pairs: Pairs, corpus: Corpus) -> list[int]:
     """Returns the indices of the pairs of which no side is held out in a corpus. Raises InputError if there is none."""
     held = [corpus.valid, *corpus.tests.values()]
-    sources = {_key(text) for part in held for text in part.source}
-    targets = {_key(text) for part in held for own in part.references for text in own}
+    sources = {_alike(text) for part in held for text in part.source}
+    targets = {_alike(text) for part in held for own in part.references for text in own}
     if corpus.directions:  # a held-out side may be the source or the target here
         sources = targets = sources | targets
     both = enumerate(zip(pairs.source, pairs.references, strict=True))
-    kept = [i for i, (one, others) in both if _key(one) not in sources and targets.isdisjoint(map(_key, others))]
+    kept = [i for i, (one, others) in both if _alike(one) not in sources and targets.isdisjoint(map(_alike, others))]
     if not kept:
         raise InputError("every pair is held out already", where=pairs.name, fix="give other pairs")
     return kept
@@ -250,14 +275,20 @@ def by_direction(tests: Mapping[str, Pairs]) -> Iterator[tuple[str, Pairs]]:
 
 def _without_turned(train: Pairs, held: Sequence[Pairs]) -> tuple[Pairs, int]:
     """Returns the pairs without those that are held out the other way round, and the number that was removed."""
-    known = {(_key(two), _key(one)) for part in held for one, two in zip(part.source, part.target, strict=True)}
+    known = {(_alike(two), _alike(one)) for part in held for one, two in zip(part.source, part.target, strict=True)}
     both = enumerate(zip(train.source, train.target, strict=True))
-    kept = [i for i, (one, two) in both if (_key(one), _key(two)) not in known]
+    kept = [i for i, (one, two) in both if (_alike(one), _alike(two)) not in known]
     return (train.rows(kept), len(train) - len(kept)) if len(kept) < len(train) else (train, 0)
 
 
 def _key(text: str) -> str:
+    """What a text is held out by. Not composed: a run that is continued holds out the same as when it was begun."""
     return text.strip().lower()
+
+
+def _alike(text: str) -> str:
+    """What two texts have in common that are the same to a model, but for capitals."""
+    return composed(_key(text))
 
 
 def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:

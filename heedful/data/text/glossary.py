@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from heedful.data.lines import read_beginning, read_bytes
+from heedful.data.lines import COMBINING, composed, read_beginning, read_bytes
 from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.formats import first_element
@@ -30,7 +30,7 @@ from heedful.errors import InputError, counted
 OR = "|"  # separates the forms of a target
 LOOKED_AT = 4096  # bytes
 ENDING = 4  # letters that inflection may add or remove
-WORD = re.compile(r"\w+")
+WORD = re.compile(rf"\w[\w{COMBINING}]*")
 BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # allowed between the words of a term
 STEMMERS = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
@@ -75,7 +75,7 @@ class Glossary:
     left_out: int = 0  # rows of a table without a usable term, or without a usable translation
 
     def find(self, text: str) -> list[FoundTerm]:
-        """Returns the terms in a text, in order."""
+        """Returns the terms in a composed text, in order."""
         words = [*_words(text)]
         keys = [self.stem(text[begin:end]) for begin, end in words]
         found, taken = list[FoundTerm](), set[int]()
@@ -145,8 +145,8 @@ def glossary_of(
     forms: dict[str, list[str]] = {}
     for source, target in terms:
         texts = [target] if isinstance(target, str) else target
-        each = [" ".join(form.split()) for text in texts for form in text.split(OR) if form.strip()]
-        source = " ".join(source.split())
+        each = [" ".join(composed(form).split()) for text in texts for form in text.split(OR) if form.strip()]
+        source = " ".join(composed(source).split())
         if not source and not each:
             continue
         if not WORD.search(source) or not each:

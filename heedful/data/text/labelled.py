@@ -24,6 +24,8 @@ ANSWERS = {"label", "score"}  # an example has one of them, or "labels"; with "c
 FASTTEXT = "__label__"
 LONGEST_NAME = 3  # words in the name of a column
 MOST_LABELS, REPEATED = 200, 3  # lines begin with a label if there are at most so many, each repeated so often
+MANY = 20  # examples; where most of as many have labels of their own, these are hardly labels
+OF_PAIRS = "pairs of texts, heed train translate learns them"
 EXAMPLE = 'write {"text": "...", "label": "..."} on each line'
 
 
@@ -83,6 +85,12 @@ def read_labelled(path: str | Path) -> Labelled:
     notes.extend(parts.notes)
     given = Path(path).is_dir() and any(part_of(file) == "valid" for file in parts.files)
     train, valid = (parts.train, parts.valid) if given else _with_all_labels(parts.train, parts.valid)
+    different = len({one.label for one in (*train, *valid)}) if answer == "label" else 0
+    if len(train) >= MANY and different > len(train) / 2:
+        what = f"{different:,} different labels of {len(train) + len(valid):,} examples"
+        if {one.label for one in valid}.isdisjoint(one.label for one in train):
+            raise InputError(f"{what}, none of which can be measured", where=str(path), fix=f"if these are {OF_PAIRS}")
+        notes.append(f"{path}: {what}: most cannot be learnt; if these are {OF_PAIRS}")
     if back := len(parts.valid) - len(valid):
         notes.append(f"{path}: {back:,} of them are learnt after all: nothing else has their labels")
     return Labelled(train, valid, parts.tests, parts.name, parts.files, tuple(notes), answer=answer)

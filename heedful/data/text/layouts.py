@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heedful.data.lines import listed
+from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.headers import SIDES, column_of, filled, meaning
 from heedful.data.text.rows import TABLES
 from heedful.errors import InputError, MissingError
@@ -73,14 +74,15 @@ def layout_of(
 def chosen(
     where: Path, found: list[str], source: str | None, target: str | None, *, stem: str, holds: Sequence[Path] = ()
 ) -> tuple[str, str]:
-    """Returns the two languages: those given, or those that are left if `found` leaves no choice. Raises InputError or
-    MissingError."""
+    """Returns the two languages: those given, or those that are left if `found` leaves no choice. Files that are called
+    source and target may be in any. Raises InputError or MissingError."""
     if not found:
         raise _nothing(where, holds)
     there = f"the training files there are {', '.join(f'{stem}.{name}' for name in found)}"
     sides = []
-    for name in (source, target):
+    for name, side in ((source, SOURCE), (target, TARGET)):
         at = None if name is None else column_of(name, found)
+        at = column_of(side, found) if name is not None and at is None and is_language(name) else at
         if name is not None and at is None:
             raise MissingError(f"no {stem}.{name}; {there}", where=str(where), fix="name two of these")
         sides.append(None if at is None else found[at])

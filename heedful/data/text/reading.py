@@ -25,6 +25,7 @@ from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, exac
 from heedful.data.text.object_rows import object_rows
 from heedful.data.text.pairs import Origin, Pairs, joined, pairs_of, read_pairs
 from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, read_rows
+from heedful.data.text.table_rows import LOOKED_INTO, columns_by_language
 from heedful.errors import InputError, MissingError, counted, pip_install
 
 
@@ -359,6 +360,7 @@ def _of_sides(paths: tuple[Path, Path], taken: Columns) -> Read:
 
 def _read_files(where: Path, layout: Layout, wanted: WantedColumns) -> Read:
     """Reads the files of a folder, or of a zip file."""
+    layout = _turned(layout, wanted)
     read: dict[Files, Pairs] = {}
     told: list[str] = []
     first: Columns | None = None
@@ -375,6 +377,20 @@ def _read_files(where: Path, layout: Layout, wanted: WantedColumns) -> Read:
     used = [path for files in read for path in files] if where.is_dir() else [where]
     apart = [path for files in (*layout.valid, *layout.tests.values()) for path in files] if where.is_dir() else []
     return Read(train, valid, tests, first, used, layout.notes, told, apart=apart)
+
+
+def _turned(layout: Layout, wanted: WantedColumns) -> Layout:
+    """Returns a layout whose files are called source and target with the languages that are asked for, and the other
+    way round if the texts are in these so."""
+    if layout.languages is None or not {*map(meaning, layout.languages)} <= {*SIDES} or None in wanted:
+        return layout
+    every = [*layout.train, *layout.valid, *layout.tests.values()]
+    first = read_pairs(*every[0])
+    rows = [[*row] for row in zip(first.source[:LOOKED_INTO], first.target[:LOOKED_INTO], strict=True)]
+    turn = -1 if columns_by_language(rows, *wanted.names) else 1
+    train, valid = ([files[::turn] for files in own] for own in (layout.train, layout.valid))
+    tests = {name: files[::turn] for name, files in layout.tests.items()}
+    return Layout(train, valid, tests, wanted.names, layout.notes)
 
 
 def _read_one(files: Files, names: tuple[str, str] | None, wanted: WantedColumns) -> tuple[Pairs, Columns]:

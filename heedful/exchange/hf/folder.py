@@ -19,6 +19,7 @@ from torch import Tensor
 
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.store import files
+from heedful.store.memory import memory_size
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -75,8 +76,8 @@ def _read(paths: Sequence[Path]) -> dict[str, Tensor]:
     for path in paths:
         with _opened(path) as file:
             needed += sum(4 * math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
-    if needed > files.memory_size():
-        what = f"{needed / 1e9:.1f} GB in float32, and this machine has {files.memory_size() / 1e9:.1f} GB"
+    if needed > memory_size():
+        what = f"{needed / 1e9:.1f} GB in float32, and this process may have {memory_size() / 1e9:.1f} GB"
         raise StorageError(what, where=str(paths[0]), fix="take a smaller model, or a larger machine")
     found: dict[str, Tensor] = {}
     for path in paths:

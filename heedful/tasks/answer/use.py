@@ -13,7 +13,7 @@ from torch import Tensor
 from heedful.core.arguments import checks_arguments
 from heedful.data.documents.sentences import trimmed
 from heedful.data.frame import Frame
-from heedful.data.lines import sanitise
+from heedful.data.lines import composed, sanitise
 from heedful.data.parts import read_tests
 from heedful.data.text.questions import KINDS, Question, read_answered
 from heedful.data.tokenizer import Tokenizer
@@ -136,8 +136,8 @@ class Answerer(TextModel[TokenClassifier]):
 
 
 def normalised(text: str) -> str:
-    """The text in lower case, without punctuation, articles and extra spaces, as compared by SQuAD."""
-    return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
+    """The text in lower case, without punctuation, articles and extra spaces, as compared by SQuAD; composed."""
+    return " ".join(ARTICLES.sub(" ", composed(text).lower().translate(PUNCTUATION)).split())
 
 
 def word_f1(found: str, right: str) -> float:

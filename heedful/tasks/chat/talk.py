@@ -96,9 +96,11 @@ class Talk:
             return "give a name: /save talk.jsonl"
         path = Path(name)
         try:
+            files.need_output(path)
             if path.exists():
                 raise InputError("is there already", where=name, fix="choose another name")
-            files.write_text(path, json.dumps({"messages": self.messages}, ensure_ascii=False) + "\n")
+            line = json.dumps({"messages": self.messages}, ensure_ascii=False) + "\n"
+            files.write_output(path, line.encode())
         except HeedError as error:
             return f"not saved: {error}"
         return f"{path}: {counted(len(self.turns), 'turn')}"

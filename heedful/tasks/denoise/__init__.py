@@ -20,6 +20,7 @@ DENOISE = replace(
     evaluate=Lazy("heedful.tasks.denoise.use:score_denoiser"),
     commands=None,
     languages=None,
+    renamed=None,
     saved_as="translate",
     marked="noise",
     uses=("translate",),

@@ -172,7 +172,7 @@ def _by_match(
     made = model.generate(prompts, tokens=tokens, temperature=0.0, stop=stop)
     texts = [one.text.lstrip(" ") for (one,) in made]
     said = [(text.partition(separator)[0] if separator else text).strip() for text in texts]
-    answers = [example.answer.strip() for example in examples]
+    answers = [model.tokenizer.composed(example.answer.strip()) for example in examples]
     known = all(example.choices for example in examples)
     chance = fmean(1 / len(example.choices) for example in examples) if known else None
     return Answers(said, {"match": _accuracy(said, answers)}, chance, asking, notes)

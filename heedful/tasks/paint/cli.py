@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from heedful.store import files
 from heedful.tasks.shared.cli import (
     Command,
     Device,
@@ -48,20 +49,22 @@ def paint(
     from heedful.run.device import chosen_device
     from heedful.tasks.paint.use import Painter
 
-    painter = Painter.load(run, device=chosen_device(device))
     whole, samples = out.suffix == ".png", samples or (1 if pictures else 16)
     names = pictures or ["new"]
     if whole:
+        files.need_output(out, makes_folder=True)
         for name in pictures or ():
             keep_picture(name, out)
-    files = [out] * len(names) if whole else list(map(OutputFiles(names, out, folder=True), names))
+    ending = f"-{samples}.png"
+    outputs = [out] * len(names) if whole else list(map(OutputFiles(names, out, folder=True, ending=ending), names))
+    painter = Painter.load(run, device=chosen_device(device))
     begun = painter.begin(pictures, keep=keep) if pictures else None
     made = painter.paint(
         begun, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, batch=batch
     )
     if whole:
         write_png(out, contact_sheet(made.flatten(0, 1), columns=samples if pictures else 4))
-    for name, file, own in zip(names, files, made, strict=True):
+    for name, file, own in zip(names, outputs, made, strict=True):
         for number, picture in enumerate(own, 1):
             place = file if whole else file.with_stem(f"{file.stem}-{number}")
             if not whole:

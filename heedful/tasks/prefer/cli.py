@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.errors import InputError, counted
+from heedful.store import files
 from heedful.tasks.shared.cli import PEOPLE, Command, Device, Json, Run, Seed, Settings, say, user_name
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def loop(
     plan = Plan(
         start=str(run),
         prompts=prompts,
-        out=out,
+        out=files.with_proper_name(out),
         ranker=ranker,
         rounds=rounds,
         answers=answers,

@@ -105,6 +105,7 @@ def loop(plan: Plan, follow: Follow, device: torch.device) -> Iterator[Round]:
 
 def begin(plan: Plan) -> None:
     """Writes the loop's settings, or checks that they are those of the loop in `out`."""
+    files.need_access(plan.out)
     path = plan.out / "loop.json"
     if not path.is_file():
         _refuse_early(plan)

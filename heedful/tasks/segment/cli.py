@@ -34,7 +34,7 @@ def segment(
 
     model = Segmenter.load(run, device=chosen_device(device))
     values = torch.tensor(model.spec.classes.values, dtype=torch.uint8)
-    outputs = OutputFiles(pictures, out, folder=True)
+    outputs = OutputFiles(pictures, out, folder=True, ending=".overlay.png" if overlay else ".png")
     for file, found in answers_to_pictures(pictures, model.segment, as_json=as_json, together=1):
         path = outputs(file)
         write_png(path, mask_image(values[found.long()].numpy()))

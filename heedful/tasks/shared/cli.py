@@ -167,28 +167,40 @@ class LineCount:
 
 
 class OutputFiles:
-    """Where drawn pictures are written: one file, or a folder with a file for each."""
+    """Where drawn pictures are written: one file, or a folder with a file for each. All are checked at once, if the
+    pictures are known; `ending` is that of the longest name which is made of a picture's."""
 
-    def __init__(self, pictures: Sequence[str] | None, out: Path | None, *, folder: bool = False) -> None:
-        self.out, self.taken = out, set[Path]()
-        self.folder = out is not None and (folder or out.is_dir() or pictures is None or len(pictures) > 1)
+    def __init__(
+        self, pictures: Sequence[str] | None, out: Path | None, *, folder: bool = False, ending: str = ".png"
+    ) -> None:
+        self.out, self.ending, self.files = out, ending, dict[str, Path]()
+        self.folder = out is not None and (folder or os.path.isdir(out) or pictures is None or len(pictures) > 1)
         if out is None:
             return
-        if self.folder and out.suffix and not out.is_dir():
+        if self.folder and out.suffix and not os.path.isdir(out):
             raise InputError("not a folder's name", where=str(out), fix="name a folder")
         if not self.folder and out.suffix != ".png":
             raise InputError(f"{out.suffix or 'no suffix'} is not .png", where=str(out), fix="--out found.png")
-        if not self.folder:
-            files.need_folder_for(out)
+        if self.folder:
+            files.need_access(out)
+        self.known = pictures is not None
+        for picture in pictures or ():
+            self._take(picture)
 
     def __call__(self, file: str) -> Path:
-        """Raises InputError where a picture would be overwritten, and for a second picture of the same name."""
+        """Raises InputError where a picture would be overwritten, and for a second picture of the same name;
+        StorageError where nothing can be written."""
+        return self.files[file] if self.known else self._take(file)
+
+    def _take(self, file: str) -> Path:
         assert self.out is not None
         place = self.out / f"{Path(file).stem}.png" if self.folder else self.out
         keep_picture(file, place)
-        if self.folder and place in self.taken:
+        if self.folder and place in self.files.values():
             raise InputError("two pictures of one name", where=file, fix="do them one by one")
-        self.taken.add(place)
+        longest = place.with_name(f"{place.stem}{self.ending}") if self.folder else place
+        files.need_output(longest, makes_folder=self.folder)
+        self.files[file] = place
         return place
 
 
@@ -202,5 +214,5 @@ def write_png(place: Path, image: "Image") -> None:
     from heedful.look.sheet import png
 
     files.make_folder(place.parent)
-    files.write_bytes(place, png(image))
+    files.write_output(place, png(image))
     say(str(place))

@@ -72,9 +72,9 @@ def answer_groups(
     place of an input by its number, from 0; `name` is their common source."""
     progress, refused, number = progress or LineCount(False), 0, 0
     for group in groups:
-        unread = isinstance(group, TextError)
-        inputs: list[Any] = [""] if unread else group
-        for one, found in zip(inputs, [group] if unread else _answered(answers, inputs, number), strict=True):
+        inputs: list[Any] = [""] if isinstance(group, TextError) else group
+        answered = iter([group]) if isinstance(group, TextError) else _answered(answers, inputs, number)
+        for one, found in zip(inputs, answered, strict=True):
             where = named(number)
             number += 1
             progress.clear()

@@ -71,7 +71,7 @@ class Ranking:
                 return False
             del self.judgements[last]
             rows = (json.dumps(one.record(), ensure_ascii=False) for one in self.judgements)
-            files.write_text(self.out, "".join(f"{row}\n" for row in rows))
+            files.write_output(self.out, "".join(f"{row}\n" for row in rows).encode())
             return True
 
     def agreement(self) -> dict[str, float | int]:

@@ -60,6 +60,7 @@ TRANSLATE = Task(
     ),
     languages=Lazy("heedful.tasks.translate.languages:languages_of"),
     directions=Lazy("heedful.tasks.translate.languages:directions_of"),
+    renamed=Lazy("heedful.tasks.translate.training.card:renamed"),
     embedder=Lazy("heedful.tasks.shared.embed:TextEncoder"),
     hub=Lazy("heedful.tasks.translate.exchange.hub:HUB"),
     hub_kind="seq2seq",

@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from heedful.core.seeds import random_stream
+from heedful.data.lines import composed
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Ids
 from heedful.metrics.texts import chrf_of_each
@@ -106,8 +107,8 @@ def found_in(words: Sequence[str], references: Sequence[str]) -> list[bool]:
     around a word is ignored."""
     told = []
     for reference in references:
-        left, own = Counter(map(_bare, _words(reference))), []
-        for word in map(_bare, words):
+        left, own = Counter(map(_bare, _words(composed(reference)))), []
+        for word in map(_bare, map(composed, words)):
             own.append(left[word] > 0)
             left[word] -= 1
         told.append(own)
@@ -134,8 +135,9 @@ def _mapped(found: Sequence[Judged], noised: Sequence[Judged]) -> Sigmoid:
     odds, came = _columns(found)
     slope, sentence, intercept = _fitted(*_columns([*found, *noised])).tolist()
     error, before = calibration_error(torch.cat(chances), right), calibration_error(odds[:, 0].sigmoid(), came)
-    counted = {"error": error, "uncalibrated_error": before, "count": len(odds)}
-    return Sigmoid(slope=slope, sentence=sentence, intercept=intercept, **counted)
+    return Sigmoid(
+        slope=slope, intercept=intercept, error=error, uncalibrated_error=before, count=len(odds), sentence=sentence
+    )
 
 
 def _columns(found: Sequence[Judged]) -> tuple[Float[Tensor, "N 3"], Bool[Tensor, "N"]]:

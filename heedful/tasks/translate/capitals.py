@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from heedful.data.documents.protected import PLACEHOLDER
+from heedful.data.lines import COMBINING
 from heedful.data.text.headers import meaning
 
 Tokens = Callable[[Sequence[str]], Sequence[Sequence[int]]]
@@ -17,7 +18,7 @@ READS_CAPITALS = "reads_capitals"  # of task.json
 WORDS = 2  # that a text in capitals has at least, of two letters or more; fewer are names, such as NATO
 # The lower case of these letters in Turkish and Azerbaijani.
 DOTTED = str.maketrans({"I": "\N{LATIN SMALL LETTER DOTLESS I}", "İ": "i"})
-_WORD, _BEGIN = re.compile(r"[^\W\d_]{2,}"), re.compile(r"(?:^|[.!?]\s)\W*\w")
+_WORD, _BEGIN = re.compile(rf"(?:[^\W\d_][{COMBINING}]*){{2,}}"), re.compile(r"(?:^|[.!?]\s)\W*\w")
 _KEPT = re.compile(rf"{PLACEHOLDER.pattern} | \b[^\W\d_]\w*\d\w*", re.VERBOSE)  # and names with digits, such as MP3
 _ENGLISH_I = re.compile(r"\bI\b")
 

@@ -14,6 +14,7 @@ import typer
 
 from heedful.data.lines import quoted
 from heedful.errors import InputError, counted
+from heedful.store import files
 from heedful.tasks.shared.cli import (
     Beam,
     Command,
@@ -370,7 +371,8 @@ def demo(
     from heedful.tasks.shared.progress import ProgressLine
     from heedful.tasks.translate import demo as own
 
-    shown = ProgressLine()
+    shown, out = ProgressLine(), files.with_proper_name(out)
+    files.need_access(out)
     budget = [] if minutes is None else [f"train.minutes={minutes}"]
     shown.say("a phrasebook, English to French: 60,000 pairs to learn from, 1,000 unseen ones to be tested on")
     finished = shown.follow(own.train_demo(out, own.demo_recipe([*budget, *settings]), device))

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from heedful.core.config import from_json, to_json
@@ -19,6 +20,7 @@ from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
 from heedful.run.start import Start
+from heedful.store import files
 
 KEY = "languages"
 TAGS = "tags"  # the ids of the tokens that ask for a kind of translation, by name
@@ -161,6 +163,31 @@ def languages_in(about: Mapping[str, Any]) -> Languages | None:
 def as_told(languages: Languages) -> dict[str, Any]:
     """The form in task.json."""
     return {key: value for key, value in to_json(languages).items() if value}
+
+
+def languages_of_begun(begun: Path | None) -> tuple[str, str] | None:
+    """The languages of a run that is continued, as its files name them; None for a new one."""
+    paths = () if begun is None else (begun / "task.json", begun / "data.json")
+    facts = next((files.read_json(path) for path in paths if path.is_file()), None)
+    return None if facts is None else (str(facts[SOURCE]), str(facts[TARGET]))
+
+
+def languages_of_start(start_from: str) -> tuple[str, str] | None:
+    """The languages of the run that a training begins with; None where it has not just two that are known."""
+    path = Path(start_from) / "task.json"
+    about = files.read_json(path) if start_from and path.is_file() else {}
+    found = languages_of(about)
+    unknown = found is None or KEY in about or {*map(meaning, found)} & {None, *SIDES}
+    return None if unknown else found
+
+
+def another_direction(start_from: str, source: str, target: str) -> str:
+    """A line where a training begins with a model of one direction, and its pairs are of another; "" otherwise."""
+    known, own = languages_of_start(start_from), [meaning(source), meaning(target)]
+    if known is None or own == [*map(meaning, known)] or {None, *SIDES} & {*own}:
+        return ""
+    ways = f"the model translates {known[0]} to {known[1]}, and these pairs are from {source} to {target}"
+    return f"{ways}: it learns this, and unlearns that"
 
 
 def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:

@@ -78,7 +78,9 @@ def _with_marks(translator: "Translator", found: Sequence[Translation], asking: 
     languages = translator.languages
     marked = [marked_numbers(one.source, changed_numbers(one.source, one.text, languages), languages) for one in found]
     again = search_texts(translator, [text for text, _ in marked], asking)
-    made = [unmasked_translation(*each, stands) for *each, (_, stands) in zip(found, again, marked, strict=True)]
+    made = [
+        unmasked_translation(one, other, stands) for one, other, (_, stands) in zip(found, again, marked, strict=True)
+    ]
     return [_better(one, other, languages) for one, other in zip(found, made, strict=True)]
 
 

@@ -62,20 +62,20 @@ def translate_texts(
         if prefix is not None:
             segments[number] = _merged(translator, segments[number], prefix[number])
         own = segments[number]
-        asked = [Question(segment.text) for segment in own]
-        if prefix is not None and asked:
-            asked[0] = asked[0]._replace(prefix=prefix[number])
-        if len(asked) == 1:
-            asked[0] = asked[0]._replace(require=wishes.require)
+        asks = [Question(segment.text) for segment in own]
+        if prefix is not None and asks:
+            asks[0] = asks[0]._replace(prefix=prefix[number])
+        if len(asks) == 1:
+            asks[0] = asks[0]._replace(require=wishes.require)
         if asking.decoding.samples:
-            asked = [one._replace(number=(first + number, n) if n else first + number) for n, one in enumerate(asked)]
-        questions.append(asked)
-    found = iter(translate_segments(translator, [one for asked in questions for one in asked], asking, choose))
+            asks = [one._replace(number=(first + number, n) if n else first + number) for n, one in enumerate(asks)]
+        questions.append(asks)
+    answers = iter(translate_segments(translator, [one for asks in questions for one in asks], asking, choose))
     made = []
-    for text, own, asked in zip(texts, segments, questions, strict=True):
-        each = [next(found) for _ in asked]
-        if len(asked) > 1 and wishes.require:
-            each = _with_required(translator, text, own, asked, each, asking)
+    for text, own, asks in zip(texts, segments, questions, strict=True):
+        each = [next(answers) for _ in asks]
+        if len(asks) > 1 and wishes.require:
+            each = _with_required(translator, text, own, asks, each, asking)
         translation = joined(text, own, each)
         required = wishes.required() if text.strip() else []
         unmet = [wanted.warning for wanted in required if not wanted.met(translation.text)]
@@ -145,11 +145,11 @@ def _with_required(
     wishes = asking.wishes
     required = zip(wishes.require, wishes.required(), strict=True)
     lacking = [word for word, wanted in required if not wanted.met(translation)]
-    places = [place for place, question in enumerate(questions) if has_words(question.text)]
+    with_words = [n for n, question in enumerate(questions) if has_words(question.text)]
     where = dict[int, list[str]]()
-    for word in lacking if places else ():
-        tried = translate_segments(translator, [questions[n]._replace(require=(word,)) for n in places], asking)
-        loss = [(bool(one.warnings), found[n].score - one.score, n) for n, one in zip(places, tried, strict=True)]
+    for word in lacking if with_words else ():
+        tried = translate_segments(translator, [questions[n]._replace(require=(word,)) for n in with_words], asking)
+        loss = [(bool(one.warnings), found[n].score - one.score, n) for n, one in zip(with_words, tried, strict=True)]
         where.setdefault(min(loss)[2], []).append(word)
     again = {n: questions[n]._replace(require=tuple(words)) for n, words in where.items()}
     better = dict(zip(again, translate_segments(translator, [*again.values()], asking), strict=True))

@@ -59,7 +59,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             notes = (*told_of_data, *_other_languages(pairs, translator.languages), *_notes(pairs, made))
             told_of_data = ()
             if out := written.get(name):
-                files.write_bytes(out, "".join(f"{on_one_line(text)}\n" for text in pairs.in_place(texts)).encode())
+                files.write_output(out, "".join(f"{on_one_line(text)}\n" for text in pairs.in_place(texts)).encode())
                 blank = f", and {counted(len(pairs.empty), 'empty line')}" if pairs.empty else ""
                 notes = (*notes, f"{out}: {counted(len(texts), 'translation')}, a line each{blank}")
             told = counted(len(pairs), "pair")
@@ -183,16 +183,15 @@ def _device(translator: Translator) -> str:
 
 def _outputs(out: str | None, names: list[str]) -> dict[str, Path]:
     """The output file of each test set: the given one, or, for several sets, "made.NAME.txt" and the like. Raises
-    InputError or MissingError."""
+    InputError, MissingError or StorageError."""
     if out is None:
         return {}
     path = Path(out)
-    files.need_folder_for(path)
-    if path.is_dir():
-        raise InputError("is a folder", where=out, fix="name a file")
-    if len(names) == 1:
-        return {names[0]: path}
-    return {name: path.with_name(f"{path.stem}.{Path(name).name}{path.suffix}") for name in names}
+    several = len(names) > 1
+    made = {name: path.with_name(f"{path.stem}.{Path(name).name}{path.suffix}") if several else path for name in names}
+    for place in made.values():
+        files.need_output(place)
+    return made
 
 
 def _notes(pairs: Pairs, made: list[Translation]) -> Iterator[str]:

@@ -5,8 +5,8 @@ long as it is no longer than the longest of these. A sentence that is longer tha
 halved at the end of a clause, or else of a word, until its parts are short enough.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from heedful.core.seeds import hashed
 from heedful.data.documents.plain import lines_of
@@ -109,7 +109,7 @@ def _tokens(translator: "Translator", text: str) -> int:
     return len(translator.source.encode([translator.as_read(text)])[0])
 
 
-def sentence_facts(sources: Sequence[str], language: str) -> Mapping[str, Any]:
+def sentence_facts(sources: Sequence[str], language: str) -> dict[str, float]:
     """For task.json: the share of training sources that have several sentences, of at most `COUNTED` of them."""
     some = sorted(sources, key=hashed)[:COUNTED] if len(sources) > COUNTED else sources
     several = sum(len(sentences_in(text, language)) > 1 for text in some)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import compress, islice
 from pathlib import Path
@@ -9,8 +10,9 @@ from textwrap import shorten
 from typing import Any, ClassVar
 
 from heedful.apply.inference import for_inference
+from heedful.data.lines import is_composed
 from heedful.data.parts import some_of, spread
-from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_synthetic
+from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_languages, with_synthetic
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
 from heedful.data.text.pairs import Pairs, told_apart
@@ -35,8 +37,11 @@ from heedful.tasks.translate.capitals import capitals_facts
 from heedful.tasks.translate.confidence import FILE, Calibration, write_calibration
 from heedful.tasks.translate.languages import (
     TAGS,
+    another_direction,
     arounds_of,
     directed_start,
+    languages_of_begun,
+    languages_of_start,
     tag_token,
     tagged,
     tags_of,
@@ -91,6 +96,9 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.around = self.framing.around
         self.ends = ends_of(self.target, self.around, where=recipe.start_from)
         texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
+        apart = sum(not (is_composed(one) and is_composed(other)) for one, other in zip(*texts, strict=True))
+        if apart and self.source.composes:
+            self.notes.append(f"{counted(apart, 'pair')} with accents apart from letters: composed (Unicode's NFC)")
         sources, beyond = cut_at(self.source.encode(texts[0]), self.framing.longest_source)
         kinds = self._kinds(parts)
         encoded = self.framing.framed(zip(sources, self.target.encode(texts[1]), strict=True), kinds)
@@ -162,11 +170,11 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         if not recipe.data.path:
             return None, []
         read_start(recipe, begun, *cls.starts)  # what is no model to begin with is refused before the pairs are read
-        corpus = cls.read_pairs(recipe)
+        corpus = _with_languages(cls.read_pairs(recipe), recipe, begun)
         return corpus, [*corpus.taken, *_direction(recipe, corpus)]
 
     def read(self) -> Corpus:
-        return self.read_pairs(self.recipe)
+        return _with_languages(self.read_pairs(self.recipe), self.recipe, self.begun)
 
     @classmethod
     def read_pairs(cls, recipe: TranslateRecipe) -> Corpus:
@@ -375,12 +383,24 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             check_lengths([ids for pair in whole for ids in pair], room, where=pairs.name)
 
 
+def _with_languages(corpus: Corpus, recipe: TranslateRecipe, begun: Path | None) -> Corpus:
+    """The pairs of translations with the languages of the run that is continued, or else as the data names them, or as
+    the texts are in."""
+    if recipe.data.scores != "bleu":
+        return corpus
+    if (known := languages_of_begun(begun)) and not corpus.directions:
+        return replace(corpus, source=known[0], target=known[1])
+    return with_languages(corpus, languages_of_start(recipe.start_from))
+
+
 def _direction(recipe: TranslateRecipe, corpus: Corpus) -> list[str]:
     """Notes on the direction, and the first pair."""
     purpose = recipe.PURPOSE.format(source=corpus.source, target=corpus.target).removesuffix(".")
     other_way = f" (the other way: {corpus.other_way})" if corpus.other_way else ""
     first = (shorten(side[0], 60, placeholder=" ...") for side in (corpus.train.source, corpus.train.target))
-    return [f"{purpose[0].lower()}{purpose[1:]}{other_way}", f"the first pair: {' -> '.join(first)}"]
+    told = f"{purpose[0].lower()}{purpose[1:]}{other_way}"
+    tuned = "" if corpus.directions else another_direction(recipe.start_from, corpus.source, corpus.target)
+    return [told, *([tuned] if tuned else []), f"the first pair: {' -> '.join(first)}"]
 
 
 def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus, tags: Sequence[str]) -> tuple[Tokenizer, Tokenizer]:

@@ -300,7 +300,7 @@ class Translator(Opened):
             begin = None if forced is None else [[*self.begin, *forced[i]] for i in rows]
             held = None if wishes is None else [wishes[i] for i in rows]
             usual = None if plain is None else [plain[i] for i in rows]
-            named = rows if numbers is None else [numbers[i] for i in rows]
+            named: list[Number] = [*rows] if numbers is None else [numbers[i] for i in rows]
             batches.append(Searched([ids[i] for i in rows], decoding, named, begin, held, usual, avoid))
         found = map(partial(search_batch, self), batches) if shared is None or len(batches) < 2 else shared.map(batches)
         for rows, best in zip(groups, found, strict=True):

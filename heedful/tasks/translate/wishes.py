@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from heedful.data.lines import composed
 from heedful.data.text.glossary import OR, Glossary, glossary_of, read_glossary
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.avoid import Avoid, avoiding, is_letter
@@ -43,7 +44,7 @@ class WantedForms(NamedTuple):
 
     def said(self, text: str) -> list[str]:
         """The occurrences of the forms in a text, as whole words."""
-        return _pattern(self.forms).findall(text)
+        return _pattern(self.forms).findall(composed(text))
 
     def met(self, text: str) -> bool:
         return len(self.said(text)) >= self.times
@@ -82,6 +83,7 @@ class Wishes:
     def of(self, source: str) -> list[WantedForms]:
         """The words that the translation of this source must have."""
         terms: dict[str, WantedForms] = {}
+        source = composed(source)
         for found in () if self.glossary is None else self.glossary.find(source):
             term, said = found.term, source[found.begin : found.end]
             forms = [form for form in term.forms if not self._avoids(form)] or [*term.forms]
@@ -97,7 +99,7 @@ class Wishes:
         return [WantedForms(with_capital(forms_of(word))) for word in self.require]
 
     def _avoids(self, form: str) -> bool:
-        return any(re.search(_whole(word), form, re.IGNORECASE) for word in self.avoid)
+        return any(re.search(_whole(word), composed(form), re.IGNORECASE) for word in self.avoid)
 
 
 NO_WISHES = Wishes()
@@ -151,6 +153,7 @@ def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
 
 def _whole(form: str) -> str:
     """A pattern for a form as a whole word."""
+    form = composed(form)
     before, after = r"(?<!\w)" if spaced(form[0]) else "", r"(?!\w)" if spaced(form[-1]) else ""
     return before + re.escape(form) + after
 
@@ -184,7 +187,7 @@ class Phrases:
     def avoiding(self, words: tuple[str, ...]) -> Avoid:
         """The rule that avoids these words."""
         if words not in self._avoiding:
-            self._avoiding = {words: avoiding(words, self._spellings)}
+            self._avoiding = {words: avoiding([*map(self.tokenizer.composed, words)], self._spellings)}
         return self._avoiding[words]
 
     @property

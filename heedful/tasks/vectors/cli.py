@@ -85,7 +85,7 @@ def _refuse(what: VectorQuestion, given: list[str], out: Path | None) -> None:
         return
     if out is None or out.suffix not in PICTURES:
         raise InputError("a plane is a .svg or .png file", where=str(out or "plane"), fix="--out x.svg")
-    files.need_folder_for(out)
+    files.need_output(out)
 
 
 def _tell(record: Mapping[str, Any], as_json: bool) -> None:
@@ -126,7 +126,7 @@ def _plane(known: "WordVectors", given: list[str], by: By, out: Path) -> None:
     at = principal_plane(rows) if by is By.pca else tsne_plane(rows)
     name = "two principal components" if by is By.pca else "t-SNE"
     figure = plane_figure(at, shown, title=f"{len(shown)} words, {name}")
-    files.write_bytes(out, to_bytes(figure, PICTURES[out.suffix]))
+    files.write_output(out, to_bytes(figure, PICTURES[out.suffix]))
 
 
 COMMANDS = (Command("vectors", vectors),)

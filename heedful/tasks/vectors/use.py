@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.core.arguments import checks_arguments
+from heedful.data.lines import composed
 from heedful.errors import InputError
 from heedful.models.vectors import Vectors, VectorsConfig
 from heedful.run.device import Device, known_device
@@ -59,6 +60,8 @@ class WordVectors(Opened):
             what = f"{len(self.spec.words)} words for {model.config.vocab_size} vectors"
             raise InputError(what, where="task.json", fix="config.json and task.json must come from one run")
         self.numbers = {word: number for number, word in enumerate(self.spec.words)}
+        composes = all(word == composed(word) for word in self.spec.words)  # older vocabularies may hold other words
+        self.split = Splitting(self.spec.splitting, self.spec.lower, composes)
         with torch.no_grad():
             rows = torch.arange(model.config.vocab_size, device=model.words.weight.device)
             self.vectors: Float[Tensor, "V D"] = model(rows).float().cpu()
@@ -91,6 +94,7 @@ class WordVectors(Opened):
 
     def row_of(self, word: str) -> int | None:
         """The number of a word's row; None for a word without a vector."""
+        word = composed(word) if self.split.composes else word
         return self.numbers.get(word, self.numbers.get(word.lower()) if self.spec.lower else None)
 
     def number(self, word: str) -> int:
@@ -138,8 +142,7 @@ class WordVectors(Opened):
 
     def vectors_of(self, inputs: Sequence[str]) -> tuple[Float[Tensor, "B D"], list[str]]:
         """The vectors of several texts, and for each without a word that has a vector a warning, otherwise ""."""
-        split = Splitting(self.spec.splitting, self.spec.lower)
-        known = [[self.numbers[word] for word in split(text) if word in self.numbers] for text in inputs]
+        known = [[self.numbers[word] for word in self.split(text) if word in self.numbers] for text in inputs]
         zero = torch.zeros(self.vectors.shape[1])
         rows = [self.vectors[numbers].mean(0) if numbers else zero for numbers in known]
         warnings = ["" if numbers else "no word of it has a vector" for numbers in known]

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.data.lines import composed
 from heedful.data.parts import some_of
 from heedful.errors import InputError
 
@@ -26,12 +27,14 @@ WordsAre = Literal["letters", "blanks"]
 
 @dataclass(frozen=True)
 class Splitting:
-    """How a text is split into words."""
+    """How a text is split into words, and whether it is composed before (Unicode's NFC)."""
 
     words: WordsAre
     lower: bool
+    composes: bool = True
 
     def __call__(self, line: str) -> list[str]:
+        line = composed(line) if self.composes else line
         line = line.lower() if self.lower else line
         return line.split() if self.words == "blanks" else LETTERS.findall(line)
 

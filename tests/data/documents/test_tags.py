@@ -142,3 +142,9 @@ def test_thousands_of_tags_in_a_paragraph(kind: str) -> None:
     made = moved(text, with_pairs(marks, ["b"] * len(marks)), text, alignment)
     assert time.process_time() - begun < 12
     assert plain(made) == plain(split_at(text, marks))
+
+
+def test_marks_belong_to_their_letters() -> None:
+    text = "scho\u0308n, हिन्दी か\u3099き 3.5"
+    words = ["scho\u0308n", ",", "हिन्दी", "か\u3099", "き", "3", ".", "5"]
+    assert [text[begin:end] for begin, end in words_in(text)] == words

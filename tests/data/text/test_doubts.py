@@ -21,6 +21,12 @@ def test_few_pairs(count: int) -> None:
     assert "10,000 are usual" in line
 
 
+def test_labels_are_told_from_translations() -> None:
+    (line,) = doubts(SOURCE, ["yes", "no"] * 1000)
+    assert line.startswith("only 2 different targets in 2,000 training pairs: if these are labels, heed train classify")
+    assert doubts(SOURCE, [f"die Zahl {n % 41}" for n in range(2000)]) == []
+
+
 def test_the_same_text_on_both_sides() -> None:
     (line,) = doubts([f" {text}" for text in TARGET[:500]] + SOURCE[500:], TARGET)
     assert line.startswith("500 of 2,000 training pairs (25 %) have the same text on both sides")

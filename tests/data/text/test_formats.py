@@ -5,6 +5,7 @@ import zipfile
 from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
+from xml.etree.ElementTree import fromstring
 
 import openpyxl
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import written
 from heedful.data.text.corpus import Corpus, read_parallel
+from heedful.data.text.formats.inline import words_of
 from heedful.errors import HeedError, InputError
 
 MANY = [(f"sentence {i} of them", f"Satz {i} davon") for i in range(30)]
@@ -108,6 +110,26 @@ def test_inline_codes_are_left_out_and_their_words_stay(tmp_path: Path):
     text = written.xliff2(MANY).decode().replace("sentence 3 of them", inner)
     (tmp_path / "m2.xlf").write_text(text)
     assert all_pairs(read_parallel(tmp_path / "m2.xlf"))["One two A"] == "Satz 3 davon"
+
+
+@pytest.mark.parametrize(
+    ("segment", "text"),
+    [
+        ("Press <ph/> now", "Press now"),
+        ("Press <ph/> <ph/> now", "Press now"),
+        ("Press <bpt/> Save <ept/> now", "Press Save now"),
+        ("Press<ph/> now", "Press now"),
+        ("Press <ph><sub>alt</sub></ph>\n now", "Press now"),
+        ("<ph/> Press", " Press"),
+        ("Press {1> Save <1} now", "Press Save now"),
+        ("Press <ph>&lt;br/&gt;</ph> now", "Press now"),
+        ("Press<ph>&lt;br/&gt;</ph>now", "Press now"),
+        ("two  blanks <ph/>and <hi> three </hi>", "two  blanks and  three "),
+        ("vraiment\u00a0<ph/> ?", "vraiment\u00a0 ?"),
+    ],
+)
+def test_a_code_between_blanks_leaves_those_before_it(segment: str, text: str):
+    assert words_of(fromstring(f"<seg>{segment}</seg>".replace("{1>", "{1&gt;").replace("<1}", "&lt;1}"))) == text
 
 
 def test_what_is_not_translated_is_left_out_and_said(tmp_path: Path):

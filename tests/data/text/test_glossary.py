@@ -1,6 +1,7 @@
 """Terms are found in texts by whole words, inflected ones too; glossaries come in tables and as TBX."""
 
 import tracemalloc
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,16 @@ def test_other_languages() -> None:
     unknown = glossary_of([("hund", "dog")], language="column 1")
     assert sources(unknown, "Hund Hunde") == ["Hund"]
     assert sources(glossary_of([("犬", "dog"), ("子犬", "puppy")], language="ja"), "小さな子犬と犬") == ["子犬", "犬"]
+
+
+@pytest.mark.parametrize(
+    ("term", "text"), [("हिन्दी", "मैं हिन्दी पढ़ता हूँ"), ("می\u200cکنم", "کار می\u200cکنم."), ("čaj", "čaj")]
+)
+def test_marks_and_joiners_are_parts_of_words(term: str, text: str) -> None:
+    for form in ("NFC", "NFD"):
+        glossary = glossary_of([(unicodedata.normalize(form, term), "X")], language="column 1")
+        assert sources(glossary, text) == [term]
+    assert sources(glossary_of([(term[:2], "X")], language="column 1"), text) == []
 
 
 def test_tables_and_several_forms(tmp_path: Path) -> None:

@@ -299,3 +299,19 @@ def test_a_workbook_is_to_be_saved_as_a_table(tmp_path, content):
     assert ".csv" in told.value.fix
     with pytest.raises(MissingError, match="no such file"):
         read_labelled(tmp_path / "b.xlsx")
+
+
+def test_pairs_of_texts_are_told_from_labels(tmp_path):
+    pairs = [f"the number {n}\tdie Zahl {n}" for n in range(30)]
+    (tmp_path / "p.tsv").write_text("\n".join(pairs) + "\n")
+    with pytest.raises(InputError, match="30 different labels of 30 examples, none of which can be measured") as raised:
+        read_labelled(tmp_path / "p.tsv")
+    assert raised.value.fix == "if these are pairs of texts, heed train translate learns them"
+    (tmp_path / "q.tsv").write_text("\n".join([*pairs, *(f"also {line}" for line in pairs)]) + "\n")
+    found = read_labelled(tmp_path / "q.tsv")
+    assert not any("different labels" in note for note in found.notes), "half of them are no sign"
+    (tmp_path / "r.tsv").write_text("\n".join([*pairs, *(f"also {line}" for line in pairs[:20])]) + "\n")
+    what = (
+        "30 different labels of 50 examples: most cannot be learnt; if these are pairs of texts, heed train translate"
+    )
+    assert any(what in note for note in read_labelled(tmp_path / "r.tsv").notes)

@@ -2,7 +2,9 @@
 
 import json
 import re
+from itertools import permutations
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from commands import heed
 from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality import CHECKS
+from heedful.data.text.quality import report as quality_report
 from heedful.data.text.quality.overlap import Overlap
 from heedful.data.text.quality.report import examine, leaving
 from heedful.data.text.quality.told import in_three_lines
@@ -39,6 +42,10 @@ WRONG = {
     "mojibake": ("The beautiful green door is open today.", "Die schÃ¶ne grÃ¼ne TÃ¼r ist heute geÃ¶ffnet."),
     "pieces": ("The door is now open.", "Die T@@ ür ist jetzt offen."),
     "control": ("The door is open.", "Die Tür ist \x07offen."),
+    "invisible": ("The door is\u200b open.", "Die Tür ist offen."),
+    "decomposed": ("The door is open.", "Die Tu\u0308r ist offen."),
+    "printed_forms": ("The \ufb01rst door is open.", "Die erste Tür ist offen."),
+    "entities": ("The caf&eacute; is open.", "Das Caf&eacute; ist offen."),
     "length_ratio": ("Yes, of course we do.", "Ja. " + "Das ist ein Satz, der hier nicht steht und zu lang ist. " * 4),
     "numbers": ("The bridge was built in 1987.", "Die Brücke wurde 1978 gebaut."),
     "placeholders": ("Delete %s and <i>all</i> of it?", "%d und alles davon löschen?"),
@@ -87,6 +94,87 @@ def test_languages(code: str, right: str, wrong: str):
     pairs = of([("The weather was very good yesterday afternoon, they say.", text) for text in (right, wrong)])
     assert "wrong_language" not in examine(pairs, source="en", target=code).faults.get(0, [])
     assert "wrong_language" in examine(pairs, source="en", target=code).faults[1]
+
+
+WORDS = {
+    "en": ["House", "Lake", "River", "School", "Red book", "He"],
+    "ru": ["Дом", "Озеро", "Река", "Школа", "Красная книга", "Он"],
+    "el": ["Σπίτι", "Λίμνη", "Ποτάμι", "Σχολείο", "Βιβλίο", "Αυτός"],
+    "ar": ["بيت", "بحيرة", "نهر", "مدرسة", "كتاب", "هو"],
+    "he": ["בית", "אגם", "נהר", "בית ספר", "ספר אדום", "הוא"],
+    "hi": ["घर", "झील", "नदी", "विद्यालय", "लाल किताब", "वह"],
+    "th": ["บ้าน", "ทะเลสาบ", "แม่น้ำ", "โรงเรียน", "หนังสือ", "เขา"],
+    "zh": ["房子", "湖泊", "河流", "学校", "红皮书", "他们"],
+    "ja": ["いえ", "みずうみ", "ながれ", "がっこう", "レッドリスト", "かれ"],
+    "ko": ["집은", "호수", "하천", "학교", "빨간 책", "그는"],
+    "ka": ["სახლი", "ტბა", "მდინარე", "სკოლა", "წიგნი", "ის"],
+}
+WAYS = pytest.mark.parametrize(("source", "target"), [*permutations(WORDS, 2)])
+
+
+@WAYS
+def test_short_texts_whose_columns_are_swapped_are_in_another_language(source: str, target: str):
+    swapped = of([*zip(WORDS[target], WORDS[source], strict=True)])
+    assert examine(swapped, source=source, target=target).counts["wrong_language"] == 6
+    right = of([*zip(WORDS[source], WORDS[target], strict=True)])
+    assert examine(right, source=source, target=target).counts["wrong_language"] == 0
+
+
+@WAYS
+def test_short_texts_of_which_some_are_swapped_are_in_another_language(source: str, target: str):
+    rows = [*zip(WORDS[source], WORDS[target], strict=True)]
+    for names in ((source, target), ("source", "target")):
+        faults = examine(of([*rows[:4], *(row[::-1] for row in rows[4:])]), source=names[0], target=names[1]).faults
+        if {source, target} != {"zh", "ja"} or names[0] == source:  # not told apart where no language is named
+            assert {i for i, own in faults.items() if "wrong_language" in own} == {4, 5}
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("ru", "Windows"),
+        ("ru", "угол λ и β"),
+        ("en", "The word «дом» is Russian."),
+        ("en", "5 µm Ω é ﹕ ™ 😀"),
+        ("ja", "東京"),
+        ("ja", "ＮＨＫ１２"),  # noqa: RUF001
+        ("ko", "大韓民國"),
+        ("sr", "Kuća"),
+        ("sr", "Кућа"),
+        ("fa", "می\u200cکنم"),
+        ("hi", "क्\u200dष"),
+        ("th", "สวัสดี\u200bครับ"),
+        ("fr", "Oui\u202f! 10\u00a0km"),
+        ("en", "👩\u200d👧 ❤\ufe0f"),
+        ("ar", "محمد ﷺ"),
+        ("tlh", "Qapla'"),
+    ],
+)
+def test_what_is_meant_is_no_fault(code: str, text: str):
+    rows = [*zip(WORDS["en"], WORDS.get(code, [text] * 6), strict=True), ("something else", text)]
+    assert not {"wrong_language", "invisible", "printed_forms"} & {*examine(of(rows), target=code).counts}
+
+
+@pytest.mark.parametrize("code", ["ru", "el", "ar", "th"])
+def test_a_column_in_latin_that_is_called_by_a_language_of_another_script(code: str):
+    report = examine(
+        of([*zip(WORDS["en"], ["Haus", "See", "Fluss", "Schule", "Buch", "Er"], strict=True)]), target=code
+    )
+    assert report.counts["wrong_language"] == 6
+    assert report.examples["wrong_language"][0].note == "Latin letters"
+
+
+ODD = st.text(
+    [*"ab &;e@▁", "\x07", "\ufeff", "\u200b", "\u200c", "é", "\u0301", "\ufb01", "\uff21", "東", "д", "\n"], max_size=5
+)
+
+
+@given(st.lists(st.tuples(ODD, ODD), max_size=12))
+def test_what_is_not_looked_at_closely_has_no_such_fault(rows: list[tuple[str, str]]):
+    pairs = of([*rows, *[("a house", "ein Haus")] * 3])
+    found = examine(pairs, source="en", target="de").faults
+    with mock.patch.object(quality_report, "_odd", lambda pairs, kinds, numbers: {*range(len(numbers))}):
+        assert examine(pairs, source="en", target="de").faults == found
 
 
 def test_pairs_that_come_again_and_those_of_the_test():

@@ -11,11 +11,14 @@ CODES = ("bpt", "ept", "ph", "it", "ut", "sub", "x", "bx", "ex", "sc", "ec", "sm
 
 PHRASE = r"[biu]{1,3}|[\^_]|\d{1,4}"  # Phrase writes tags as text: {b>bold<b}, {1>code<1}
 PHRASE_TAG = re.compile(rf"{{(?:{PHRASE})>|<(?:{PHRASE})}}")
+DROPPED = "\0"  # stands for a code until all of a segment is read: XML has no such character
+BETWEEN_BLANKS = re.compile(rf"(?<=[ \t\n]){DROPPED}+[ \t\n]+")
 BREAK = re.compile(r"\s*<(?:[\w-]+:)?br\b[^<>]*>\s*|\r?\n", re.IGNORECASE)  # the contents of a code for a line break
 
 
 def words_of(segment: Element | None) -> str:
-    """Returns the text of a segment without its codes; a code that is a line break becomes a space."""
+    """Returns the text of a segment without its codes; of the blanks on both sides of one, those before it stay. A code
+    that is a line break becomes a space."""
     parts, todo = list[str](), [] if segment is None else _inside(segment)
     while todo:
         item = todo.pop()
@@ -25,9 +28,9 @@ def words_of(segment: Element | None) -> str:
             parts.append(_character(item.get("hex", "")))
         elif name_of(item) not in CODES:
             todo += _inside(item)
-        elif breaks_line(item.get, "".join(item.itertext())):
-            parts.append(" ")
-    return PHRASE_TAG.sub("", "".join(parts))
+        else:
+            parts.append(f"{DROPPED} {DROPPED}" if breaks_line(item.get, "".join(item.itertext())) else DROPPED)
+    return BETWEEN_BLANKS.sub("", PHRASE_TAG.sub(DROPPED, "".join(parts))).replace(DROPPED, "")
 
 
 def breaks_line(attribute: Callable[[str], str | None], content: str) -> bool:

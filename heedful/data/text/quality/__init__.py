@@ -19,6 +19,14 @@ CHECKS: dict[str, Check] = {
     "wrong_language": Check("a side in another language", "look whether columns are mixed up", True),
     "mojibake": Check("text that was decoded wrongly", "export it again as UTF-8", True),
     "control": Check("control characters, or characters that were lost", "export it again as UTF-8", True),
+    "invisible": Check(
+        "signs that cannot be seen (U+FEFF, U+200B, soft hyphens)", "a model reads them: delete them", False
+    ),
+    "decomposed": Check("accents apart from their letters", "heed composes them (NFC); other programs may not", False),
+    "printed_forms": Check(
+        "letters in forms of print (ligatures, Arabic's joined forms, full width)", "bring them to NFKC", False
+    ),
+    "entities": Check("entities of HTML that were not decoded", "decode them: they are learnt as text", False),
     "pieces": Check("words in pieces, as other programs cut them", "give the text before it was cut", True),
     "length_ratio": Check("one side is far too long for the other", "look whether lines are shifted", True),
     "numbers": Check("numbers that do not agree", "read them: some are written in words", False),

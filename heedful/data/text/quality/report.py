@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from heedful.data.lines import is_composed
 from heedful.data.text.pairs import Pairs
-from heedful.data.text.quality import CHECKS, languages, texts
+from heedful.data.text.quality import CHECKS, languages, scripts, texts
 from heedful.data.text.quality.overlap import Overlap
 
 EXAMPLES = 5  # of each fault
@@ -79,12 +80,12 @@ def examine(
     seen: set[tuple[int, str, str]] = set()
     targets: dict[tuple[int, str], set[str]] = {}
     numbers = range(0, len(pairs), step)
-    for i, said in zip(along(numbers), _languages(pairs, kinds, numbers), strict=True):
+    for i, (said, odd) in zip(along(numbers), _looked_at(pairs, kinds, numbers), strict=True):
         one, other = pairs.source[i], pairs.target[i]
         both = texts.plain(one), texts.plain(other)
         report.looked_at += 1
         way = pairs.ways[i] if len(pairs.ways) else 0
-        for fault, note in faults_of(one, other, both, kinds[way], said, known, near):
+        for fault, note in faults_of(one, other, both, kinds[way], said, odd, known, near):
             report.add(i, fault, partial(_example, pairs, i, note))
         if (way, *both) in seen:
             report.add(i, "duplicates", partial(_example, pairs, i))
@@ -107,28 +108,31 @@ def faults_of(
     both: tuple[str, str],
     kind: "Kind",
     said: tuple[str | None, str | None],
+    odd: bool,
     known: Collection[str],
     near: Overlap,
 ) -> Iterator[tuple[str, str]]:
-    """The faults of one pair, each with what is wrong in it. `said` are the languages that its sides were found in."""
+    """The faults of one pair, each with what is wrong in it. `said` are the languages that its sides were found in;
+    `odd`: whether it may have one of the faults that few pairs have."""
     if not (texts.has_words(one) and texts.has_words(other)):
         yield "empty", ""
         return
     if both[0] == both[1] and any(character.isalpha() for character in one):
         yield "copies", ""
     else:
-        for language, code in zip(said, kind.codes, strict=True):
+        for text, language, code, expected in zip((one, other), said, kind.codes, kind.scripts, strict=True):
             if found := languages.another(language, code):
                 yield "wrong_language", f"{found}, not {code}"
+                break
+            if odd and (script := scripts.another_script(text, expected)):
+                yield "wrong_language", f"{scripts.in_words(script)} letters"
                 break
     for text in (one, other):
         if mended := texts.undecoded(text):
             yield "mojibake", f"reads {mended}"
             break
-    if texts.CONTROL.search(one) or texts.CONTROL.search(other):
-        yield "control", ""
-    if texts.is_cut(one) or texts.is_cut(other):
-        yield "pieces", ""
+    if odd:
+        yield from _odd_faults((one, other), kind)
     if ratio := kind.usual.too_far(one, other):
         yield "length_ratio", f"{ratio:.1f} times the usual"
     for name, read in (("numbers", texts.numbers), ("placeholders", texts.placeholders)):
@@ -142,10 +146,28 @@ def faults_of(
         yield "near_overlap_test", ""
 
 
+def _odd_faults(pair: tuple[str, str], kind: "Kind") -> Iterator[tuple[str, str]]:
+    if any(map(texts.CONTROL.search, pair)):
+        yield "control", ""
+    printed = [
+        texts.printed_forms(text, wide=not own or bool(own & scripts.WIDE))
+        for text, own in zip(pair, kind.scripts, strict=True)
+    ]
+    signs = {"invisible": map(texts.invisible, pair), "printed_forms": printed, "entities": map(texts.entities, pair)}
+    for name, sides in signs.items():
+        if found := [sign for side in sides for sign in side]:
+            yield name, " ".join(dict.fromkeys(found))
+    if not all(map(is_composed, pair)):
+        yield "decomposed", ""
+    if any(map(texts.is_cut, pair)):
+        yield "pieces", ""
+
+
 class Kind(NamedTuple):
-    """What the pairs of a direction are to be like: the languages of both sides, and their lengths."""
+    """What the pairs of a direction are to be like: the languages and the scripts of both sides, and their lengths."""
 
     codes: tuple[str | None, str | None]
+    scripts: tuple[scripts.Scripts, scripts.Scripts]
     usual: "LengthRatios"
 
 
@@ -154,20 +176,42 @@ def _kinds(pairs: Pairs, source: str, target: str) -> list[Kind]:
     names = pairs.directions or ((source, target),)
     rows = pairs.by_direction()
     parts = [pairs.rows(rows.get(name, ())) for name in names] if pairs.directions else [pairs]
-    return [
-        Kind((languages.expected(one, part.source), languages.expected(other, part.target)), LengthRatios(part))
-        for (one, other), part in zip(names, parts, strict=True)
-    ]
+    return [_kind(part, *way) for way, part in zip(names, parts, strict=True)]
 
 
-def _languages(pairs: Pairs, kinds: Sequence[Kind], numbers: range) -> Iterator[tuple[str | None, str | None]]:
-    """What both sides of each pair are found in, where something is expected of them."""
+def _kind(part: Pairs, source: str, target: str) -> Kind:
+    sides = ((source, part.source), (target, part.target))
+    one, other = (languages.expected(name, own) for name, own in sides)
+    first, second = (scripts.expected_scripts(languages.named(name), own) for name, own in sides)
+    return Kind((one, other), (first, second), LengthRatios(part))
+
+
+def _looked_at(
+    pairs: Pairs, kinds: Sequence[Kind], numbers: range
+) -> Iterator[tuple[tuple[str | None, str | None], bool]]:
+    """The languages that both sides of each pair are found in, where something is expected of them, and whether the
+    pair may have one of the faults that few have. Many pairs are looked at together, which takes far less time."""
     for at in range(0, len(numbers), AT_ONCE):
         own = numbers[at : at + AT_ONCE]
-        codes = [kinds[pairs.ways[i] if len(pairs.ways) else 0].codes for i in own]
+        ways = [pairs.ways[i] if len(pairs.ways) else 0 for i in own]
+        codes = [kinds[way].codes for way in ways]
         source = [pairs.source[i] if code else "" for i, (code, _) in zip(own, codes, strict=True)]
         target = [pairs.target[i] if code else "" for i, (_, code) in zip(own, codes, strict=True)]
-        yield from zip(languages.languages_of(source), languages.languages_of(target), strict=True)
+        both = zip(languages.languages_of(source), languages.languages_of(target), strict=True)
+        odd = _odd(pairs, {kinds[way] for way in ways}, own)
+        yield from ((said, place in odd) for place, said in enumerate(both))
+
+
+def _odd(pairs: Pairs, kinds: Collection[Kind], numbers: Sequence[int]) -> set[int]:
+    """The indices of the pairs with odd characters, letters of another script than is expected, or texts that are not
+    composed."""
+    found = set[int]()
+    for side, each in enumerate((pairs.source, pairs.target)):
+        some = [each[i] for i in numbers]
+        found |= texts.having(texts.ODD, some) | texts.not_composed(some)
+        if expected := [kind.scripts[side] for kind in kinds if kind.scripts[side]]:
+            found |= texts.having(scripts.letters_of_others(frozenset.intersection(*expected)), some)
+    return found
 
 
 class LengthRatios:

@@ -1,5 +1,6 @@
 """`heed translate RUN --file IN --out OUT`: whole documents."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Literal
 from heedful.data.documents.read import read_document
 from heedful.data.text.headers import SIDES, meaning
 from heedful.decode.settings import DecodingOptions
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError
 from heedful.store import files
 from heedful.tasks.translate.confidence import refuse_no_probability
 from heedful.tasks.translate.documents.passages import translate_passages
@@ -35,20 +36,19 @@ class TranslatedDocument:
 def outputs_for(names: Sequence[Path], out: Path) -> list[Path]:
     """Where each document is written: to `out`, or to files of their names in the folder `out`, where there are several
     or it is one. Raises InputError, MissingError or StorageError."""
-    folder = len(names) > 1 or out.is_dir()
+    folder = len(names) > 1 or os.path.isdir(out)
     made = [out / name.name if folder else out for name in names]
     for name, place in zip(names, made, strict=True):
         if made.count(place) > 1:
             raise InputError("two documents of one name", where=str(place), fix="translate them one by one")
-        if place.exists() and name.exists() and place.samefile(name):
+        if os.path.exists(place) and name.exists() and place.samefile(name):
             raise InputError("the document itself", where=str(place), fix="give another --out")
         if place.suffix.lower() != name.suffix.lower():
             raise InputError(f"not the ending of {name}", where=str(place), fix=f"--out {place.stem}{name.suffix}")
-    if folder and out.exists() and not out.is_dir():
+    if folder and os.path.isfile(out):
         raise InputError("a file, expected a folder for several documents", where=str(out), fix="give another --out")
-    if not folder and not out.parent.is_dir():
-        raise MissingError("no such folder", where=str(out.parent), fix="make it first, or change --out")
-    files.need_access(out if folder else out.parent)
+    for place in made:
+        files.need_output(place, makes_folder=folder)
     return made
 
 
@@ -78,7 +78,7 @@ def translate_documents(
         ]
         data = document.written([own.placed for own in said], [own.flagged for own in said])
         files.make_folder(place.parent)
-        files.write_bytes(place, data)
+        files.write_output(place, data)
         marks = sum(len(passage.marks) for passage in passages)
         others = (what for both in document.languages for what in _other_languages(both, translator))
         notes = (*dict.fromkeys(others), *document.notes)

@@ -1,12 +1,12 @@
 """The files beside the weights of a translator on the Hub: its tokenizers, and how it searches."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from heedful.core.config import from_json
-from heedful.data.spm import from_spm, read_spm
+from heedful.data.spm import from_spm
 from heedful.data.tokenizer import SpecialTokens, Tokenizer
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError
@@ -25,7 +25,16 @@ from heedful.exchange.hub import (
     space_before,
     text_decoder,
 )
-from heedful.exchange.lists import FAIRSEQ_PIECES, MERGES, SPM_LIMIT, TOKENIZER_CONFIG, listed_tokens, token_names
+from heedful.exchange.lists import (
+    FAIRSEQ_PIECES,
+    MERGES,
+    SPM_LIMIT,
+    TOKENIZER_CONFIG,
+    listed_tokens,
+    read_pieces,
+    token_names,
+)
+from heedful.exchange.trial import refuse_harmful
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.run.task import Hub, HubFiles
@@ -97,7 +106,7 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
     else:
         before, after = [], [special.eos]
         marks = languages.tokens.values() if languages is not None and spm != SPM else ()
-        source, target = _of_pieces(folder, kept, numbers, special, marks)
+        source, target = _of_pieces(folder, spm, numbers, special, marks)
     own = keys.params_of(said, OWN)
     decode = _decode(tokens, own, eos=special.eos, context_length=config.target.context_length)
     about = {
@@ -144,13 +153,16 @@ def _special(tokens: HubTokens, *, language_begins: bool) -> SpecialTokens:
 
 
 def _of_pieces(
-    folder: Path, models: Files, numbers: dict[str, int], special: SpecialTokens, marks: Iterable[int]
+    folder: Path, names: Sequence[str], numbers: dict[str, int], special: SpecialTokens, marks: Iterable[int]
 ) -> tuple[Tokenizer, Tokenizer]:
     """The tokenizers of SentencePiece's models, one object where one is of both sides; `marks` are no text."""
     never = {special.bos, special.eos, special.pad, special.unk, *marks}
     controls = [name for name, index in numbers.items() if index in never]
-    pieces = [from_spm(read_spm(data, where=folder / name), numbers, controls) for name, data in models.items()]
-    read = [Tokenizer(own, special, numbers) for own in pieces]
+    read = []
+    for name in names:
+        inner = from_spm(read_pieces(folder / name), numbers, controls)
+        refuse_harmful(inner.to_str().encode(), where=folder / name)
+        read.append(Tokenizer(inner, special, numbers))
     return read[0], read[-1]
 
 

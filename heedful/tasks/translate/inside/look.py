@@ -1,6 +1,7 @@
 """The attention inside a translation: which tokens looked at which, in every layer and head."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -23,7 +24,7 @@ from heedful.tasks.translate.use import Translator
 def look_translating(translator: Translator, text: str, kind: str, options: TranslationLook) -> Looked:
     looked = _looked(translator, text, options)
     picture = draw_text(looked, kind, head=options.head, chosen=options.layer is not None)
-    facts = {"source": looked.origin, "text": looked.text, "layers": list(looked.weights)}
+    facts: dict[str, Any] = {"source": looked.origin, "text": looked.text, "layers": list(looked.weights)}
     words = f"{looked.origin}\n  -> {looked.text}{font_note(looked, kind)}"
     count = len(segments_of(translator, text))
     if options.target is None and count > 1:

@@ -70,8 +70,8 @@ def _steps(translator: Translator, text: str, options: TranslationSteps) -> Step
         wide = translator.decoding(beam=options.beam, n_best=options.beam)
         through: Traced[Any] = Traced(translator.searched)
         prefix = None if begun is None else [[*translator.begin, *begun]]
-        (found,) = search_batch(translator, Searched([ids], wide, [0], prefix), through=through)
-        nodes = through.tree(found, eos=translator.target.eos)
+        (beam,) = search_batch(translator, Searched([ids], wide, [0], prefix), through=through)
+        nodes = through.tree(beam, eos=translator.target.eos)
         before = [nodes[node.parent or 0].token for node in nodes]
         pieces = [
             labelled_pieces(translator.target, [parent, node.token])[-1]

@@ -153,8 +153,8 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
             made["words"].append({**word, "source": [*[0.0] * before, *looked, *[0.0] * after]})
         before += len(view.source)
     if options.word is not None:
-        number, word = _place_of(views, options.word)
-        said, made["others"] = [one.text for one in found], _others(translator, views[number], word, options)
+        number, place = _place_of(views, options.word)
+        said, made["others"] = [one.text for one in found], _others(translator, views[number], place, options)
         for other in made["others"]:  # in the whole text
             said[number] = other["translation"]
             other["translation"] = assembled(text, segments, said).text
@@ -172,16 +172,16 @@ class _View(NamedTuple):
     likelihoods: WordLikelihoods
     ids: Sequence[int] = ()
     said: Sequence[int] = ()
-    places: Sequence[range] = ()
+    ranges: Sequence[range] = ()
     chances: Tensor | None = None
 
 
 def _view(translator: Translator, text: str, found: Translation) -> _View:
     if found.text == text and not has_words(text):
-        words = text.split()
-        same: list[SaidWord] = [{"text": word, "confidence": 1.0, "probability": 1.0} for word in words]
-        looked = [[float(row == column) for column in range(len(words))] for row in range(len(words))]
-        return _View(words, same, looked, WordLikelihoods())
+        signs = text.split()
+        same: list[SaidWord] = [{"text": sign, "confidence": 1.0, "probability": 1.0} for sign in signs]
+        identity = [[float(row == column) for column in range(len(signs))] for row in range(len(signs))]
+        return _View(signs, same, identity, WordLikelihoods())
     ((ids,), _) = translator.encode([translator.trimmed(text)])
     translator.refuse_too_long([text], [ids])
     said = [*found.tokens[0]] if found.tokens else [*translator.begin, *translator.target.encode([found.text])[0]]
@@ -198,7 +198,7 @@ def _view(translator: Translator, text: str, found: Translation) -> _View:
     ):
         own = shares[place.start : place.stop].mean(0)
         looked.append([float(own[each.start : each.stop].sum()) for each in heard])
-        words.append({**sure, "probability": math.exp(logprob)})
+        words.append(SaidWord(**sure, probability=math.exp(logprob)))
     names = [translator.source.decode(ids[each.start : each.stop]) for each in heard]
     return _View(names, words, looked, told, ids, said, spoken, logits.softmax(-1))
 
@@ -221,7 +221,7 @@ def _others(translator: Translator, view: _View, word: int, options: AlignOption
         raise InputError(f"{options.top} words in place of one", fix=f"ask for 1 to {MOST}")
     if view.chances is None:  # the sentence stays as it is
         return []
-    start = view.places[word].start
+    start = view.ranges[word].start
     row = view.chances[start].clone()
     row[[*translator.forbidden, translator.target.eos]] = 0
     found = row.topk(min(options.top, len(row)))

@@ -9,8 +9,10 @@ from heedful.data.text.columns import TARGET
 from heedful.data.text.reading import paths_of
 from heedful.errors import counted
 from heedful.metrics.names import BEFORE, LABELS, SPEED, TEACHER
-from heedful.run.card import CardText, Scores
+from heedful.run.card import CARD, CardText, Scores
+from heedful.store import files
 from heedful.tasks.translate.languages import TAGS
+from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.training.synthetic import written_by
 
 if TYPE_CHECKING:
@@ -55,6 +57,24 @@ def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[s
         + " It reads texts in CAPITALS in small letters."
         * bool(job.capitals),
     )
+
+
+def renamed(folder: Path, source: str, target: str) -> dict[str, bytes]:
+    """The files of a run of one direction that name its languages, with these names. The order is such that a change
+    that was interrupted can be made again."""
+    about = files.read_json(folder / "task.json")
+    new = {"source": source, "target": target}
+    old = {side: str(about.get(side, side)) for side in new}
+    made: dict[str, bytes] = {}
+    if (folder / CARD).is_file():
+        card = files.read_bytes(folder / CARD, limit=files.JSON_LIMIT)
+        for text in (TranslateRecipe.PURPOSE, TranslateRecipe.EXAMPLE):
+            card = card.replace(text.format(**old).encode(), text.format(**new).encode())
+        made[CARD] = card
+    for name in ("task.json", "data.json"):
+        if (folder / name).is_file():
+            made[name] = files.json_bytes(files.read_json(folder / name) | new, where=folder / name)
+    return made
 
 
 def _signatures(scores: Scores) -> str:

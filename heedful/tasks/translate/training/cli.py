@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from heedful.store import files
 from heedful.tasks.shared.cli import Beam, Command, Device, Json, LengthPenalty, Run, Seed, Settings, tell
 from heedful.tasks.shared.options import by_groups
 
@@ -108,7 +109,7 @@ def distil(
     from heedful.tasks.translate import TRANSLATE
     from heedful.tasks.translate.training.distil import planned_distillation, write_pairs
 
-    shown, where, out = ProgressLine(), chosen_device(told.device), student.out
+    shown, where, out = ProgressLine(), chosen_device(told.device), files.with_proper_name(student.out)
     decoding = chosen(beam=search.beam, length_penalty=search.length_penalty)
     writing, recipe = planned_distillation(teacher, teaching, student, decoding)
     checked(recipe, out, resume=False)  # where no run can be, nothing is translated for it

@@ -58,6 +58,8 @@ class Synthetic:
     def __post_init__(self) -> None:
         if self.out.suffix != ".tsv":
             raise InputError("pairs are written into a .tsv file", where=str(self.out), fix="name one")
+        for place in (self.out, self.beside, self.part):
+            files.need_output(place, makes_folder=True)
         if self.judges and self.decoding.n_best < 2:
             raise InputError("one translation of each, and nothing to choose among", fix="give --beam 5, or more")
 
@@ -71,6 +73,10 @@ class Synthetic:
     @property
     def part(self) -> Path:
         return self.out.with_suffix(".part")
+
+    @property
+    def beside(self) -> Path:
+        return self.out.with_suffix(".json")
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -100,9 +106,8 @@ class Synthetic:
             if (changed := _changed(known, self.facts)) is not None:
                 raise InputError(f"was written with {changed}", where=str(self.out), fix=fix)
             return None
-        beside = self.out.with_suffix(".json")
-        if beside.is_file() and written_by(self.out) is None:
-            raise InputError("is there already, and would be written over", where=str(beside), fix=OTHER)
+        if self.beside.is_file() and written_by(self.out) is None:
+            raise InputError("is there already, and would be written over", where=str(self.beside), fix=OTHER)
         lines = files.read_whole_lines(self.part) if self.part.is_file() else []
         if not lines:
             return []
@@ -141,8 +146,9 @@ class Synthetic:
                 sum(map(bool, (one.warnings for one in found))),
                 sum(UNJUDGED in one.warning for one in found),
             )
-        files.write_json(self.out.with_suffix(".json"), self.facts)
-        files.write_text(self.out, "\n".join([tsv_row(*self.languages), *rows, ""]))  # last: it says that all is there
+        files.write_output(self.beside, files.json_bytes(self.facts, where=self.beside))
+        whole = "\n".join([tsv_row(*self.languages), *rows, ""])
+        files.write_output(self.out, whole.encode())  # last: it says that all is there
         files.remove_tree(self.part)
 
 
