@@ -150,7 +150,7 @@ async def read_upload(request: Request, kind: type[Body]) -> tuple[Body, FormFil
     form = await form_of(request, files=1)
     file = next((value for key, value in form if key == "file" and isinstance(value, FormFile)), None)
     if file is None:
-        raise Refused(400, "file: send the document here, in multipart/form-data", param="file")
+        raise Refused(400, "file: the document is missing: send it here, in multipart/form-data", param="file")
     return _of_form(kind, _by_name(form)), file
 
 
