@@ -22,7 +22,7 @@ from heedful.serve.own import (
     refuse_long,
     refuse_stream,
     request_model,
-    sent_pictures,
+    sent_files,
     settings_of,
 )
 from heedful.serve.refusals import Refused
@@ -81,7 +81,7 @@ async def _asked(
     """The requested model, and the result of `work`, which is run in the model's thread on the input and options."""
     sent: Sent = []
     if media_type(request.headers) == MULTIPART:
-        given, sent = await sent_pictures(request, shape)
+        given, sent = await sent_files(request, shape, "picture")
     else:
         given = await given_json(request, shape)
     if given["stream"]:

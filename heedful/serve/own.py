@@ -26,7 +26,7 @@ from heedful.run.task import Ask
 from heedful.serve.bodies import MULTIPART, FormFile, form_of, json_of, media_type, strict_json
 from heedful.serve.hosted import Hosted, Models, StreamedPiece, Writing
 from heedful.serve.meters import Meters
-from heedful.serve.public import Direct, EventStream
+from heedful.serve.public import Direct, EventStream, inlined
 from heedful.serve.refusals import Refused, fault_by_its_type, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
@@ -95,16 +95,19 @@ def routes(models: Models, meters: Meters) -> APIRouter:
 
     @router.get("/health")
     async def health() -> JSONResponse:
+        """Whether the server is up; needs no key."""
         return JSONResponse({"status": "ok"})
 
     @router.get("/ready")
     async def ready() -> JSONResponse:
+        """The models that answer; 503 where one does not."""
         if trouble := [model.trouble for model in models.values() if model.trouble]:
             raise Refused(503, "; ".join(trouble), "start the server again")
         return JSONResponse({"status": "ready", "models": sorted(models)})
 
     @router.get("/metrics")
     async def metrics() -> Response:
+        """Requests, latencies and queues, for Prometheus."""
         return Response(meters.page(), media_type=CONTENT_TYPE_LATEST)
 
     return router
@@ -221,6 +224,7 @@ async def given_json(request: Request, shape: type[BaseModel]) -> dict[str, Any]
 
 
 def _validated(shape: type[BaseModel], value: object) -> dict[str, Any]:
+    """The fields of a request; its options are those that were given. Raises Refused."""
     try:
         given = shape.model_validate(value)
     except ValidationError as error:
@@ -376,7 +380,7 @@ async def _answer_pictures(
 ) -> Response:
     if not able:
         raise Refused(415, f"no model reads pictures for {verb}", "send JSON")
-    given, sent = await sent_pictures(request, shape)
+    given, sent = await sent_files(request, shape, "picture")
     if given["stream"]:
         refuse_stream(verb)
     model = model_for(models, verb, able, given["model"])
@@ -391,16 +395,18 @@ async def _answer_pictures(
 Sent = list[FormFile]
 
 
-async def sent_pictures(request: Request, shape: type[BaseModel]) -> tuple[dict[str, Any], Sent]:
-    """The pictures of the field `file`, and the other fields, from `json`. Raises Refused."""
-    form = await form_of(request, files=MOST_PICTURES)
+async def sent_files(
+    request: Request, shape: type[BaseModel], what: str, *, most: int = MOST_PICTURES
+) -> tuple[dict[str, Any], Sent]:
+    """The files of the field `file`, and the other fields, from `json`; `what` is sent in them. Raises Refused."""
+    form = await form_of(request, files=most)
     sent = [value for key, value in form if key == "file" and isinstance(value, FormFile)]
     rest = [value for key, value in form if key == "json" and isinstance(value, str)]
     if not sent or len(rest) > 1 or len(sent) + len(rest) < len(form):
-        raise Refused(422, "pictures are sent in the field file, all else in json", "send json once, as a text")
+        raise Refused(422, f"a {what} is sent in the field file, all else in json", "send json once, as a text")
     given = _validated(shape, strict_json(rest[0].encode()) if rest else {})
     if given["inputs"] is not None or given["text"] is not None:
-        raise Refused(422, "a picture is sent as a file, and not by its name", "leave out inputs and text")
+        raise Refused(422, f"a {what} is sent as a file, and not by its name", "leave out inputs and text")
     return given, sent
 
 
@@ -470,7 +476,7 @@ def _embedding(models: Models) -> Any:
 
 def openapi_body(shape: type[BaseModel], *, texts: bool = True, pictures: bool = False) -> dict[str, Any]:
     """The body of a route for the OpenAPI page."""
-    schema = _inlined(shape.model_json_schema())
+    schema = inlined(shape.model_json_schema())
     content: dict[str, Any] = {"application/json": {"schema": schema}} if texts else {}
     if pictures:
         file = {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}
@@ -494,18 +500,3 @@ STATUSES = {
     503: "no room to keep pictures",
     504: "no answer in time",
 }
-
-
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its definitions inlined."""
-    definitions = schema.pop("$defs", {})
-
-    def put(value: Any) -> Any:
-        if isinstance(value, dict):
-            if "$ref" in value:
-                return put(definitions[value["$ref"].rpartition("/")[2]])
-            return {key: put(each) for key, each in value.items()}
-        return [put(each) for each in value] if isinstance(value, list) else value
-
-    made: dict[str, Any] = put(schema)
-    return made

@@ -12,7 +12,8 @@ from heedful.errors import BusyError, HeedError, InputError, LateError, TooMuchE
 
 KINDS = {401: "auth", 403: "auth", 404: "not_found", 413: "too_large", 431: "too_large", 429: "busy", 503: "busy"}
 OPENAI, DEEPL = "/v1/", "/v2/"
-LIBRETRANSLATE = ("/translate", "/detect", "/languages", "/frontend/settings", "/suggest")
+LIBRETRANSLATE = ("/translate", "/translate_file", "/detect", "/languages", "/frontend/settings", "/suggest")
+DOWNLOAD = "/download_file/"  # of LibreTranslate
 
 
 class Refused(Exception):
@@ -98,13 +99,17 @@ def fault_by_its_type(faults: Sequence[Any]) -> Any:
     return next((fault for fault in alike if not fault["type"].endswith("_type")), deepest)
 
 
+def is_libretranslate(path: str) -> bool:
+    return path in LIBRETRANSLATE or path.startswith(DOWNLOAD)
+
+
 def kind_of(status: int) -> str:
     return KINDS.get(status, "internal" if status >= 500 else "input")
 
 
 def refusal(path: str, error: Refused) -> JSONResponse:
     """The response for a refusal, in the form of the API at this path."""
-    says_forbidden = error.status == 401 and (path.startswith(DEEPL) or path in LIBRETRANSLATE)
+    says_forbidden = error.status == 401 and (path.startswith(DEEPL) or is_libretranslate(path))
     status = 403 if says_forbidden else error.status
     return JSONResponse(shaped(path, error), status_code=status, headers=error.headers)
 
@@ -119,6 +124,6 @@ def shaped(path: str, error: Refused) -> dict[str, Any]:
         return {"error": {"message": said, "type": kind, "param": error.param, "code": code}}
     if path.startswith(DEEPL):
         return {"message": said}
-    if path in LIBRETRANSLATE:
+    if is_libretranslate(path):
         return {"error": said}
     return {"error": {"message": " ".join(error.message.split()), "fix": error.fix, "type": kind_of(error.status)}}

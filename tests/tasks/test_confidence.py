@@ -248,6 +248,8 @@ def test_a_model_that_is_nearly_always_right_is_not_sure_of_nonsense(sure: Trans
     assert sum(one["confidence"] > low for one in records[0]) >= 28
     assert all(one.get("unlike") for one in records[1])
     assert sum(bool(one.get("unlike")) for one in records[0]) <= 1
+    (walked,) = ask(sure, "align", [f"{proper[0]}\n{nonsense[0]}"])
+    assert [one.get("unlike", False) for one in walked["sentences"]] == [records[0][0].get("unlike", False), True]
     (flagged,) = ask(sure, "translate", nonsense[:1], {"flag": 0.0})
     assert flagged["flagged"]
     assert flagged["warning"].endswith(UNLIKE)

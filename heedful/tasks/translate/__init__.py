@@ -43,6 +43,7 @@ TRANSLATE = Task(
     asks={
         "translate": Lazy("heedful.tasks.translate.records:ASK"),
         "fragment": Lazy("heedful.tasks.translate.documents.fragments:ASK"),
+        "passage": Lazy("heedful.tasks.translate.documents.questions:ASK"),
         "align": Lazy("heedful.tasks.translate.inside.words:ASK"),
         "score": Lazy("heedful.tasks.translate.pairs.weigh:ASK"),
         "steps": Lazy("heedful.tasks.translate.inside.steps:ASK"),

@@ -57,7 +57,7 @@ def look_at_translation(
     about, said = type(translator.model).__name__, None
     if target is None:
         found = translator.search(text)
-        target, about = found.text, f"{about}, score {found.score:z.3f}"
+        target, about = found.text, f"{about}, score {found.score:z.3f} nats".replace("-", "\u2212")
         said = [*found.tokens[0]] if found.tokens else None
     said = said or [*translator.begin, *translator.target.encode([target])[0]]
     begin, end = translator.target.bos, translator.target.eos
