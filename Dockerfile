@@ -5,12 +5,12 @@ FROM python:3.12-slim
 # The processor's build of torch; for CUDA: --build-arg TORCH=https://download.pytorch.org/whl/cu130
 ARG TORCH=https://download.pytorch.org/whl/cpu
 
-WORKDIR /tmp/heedful
+WORKDIR /opt/heedful
 COPY constraints.txt ./
 RUN pip install --no-cache-dir --constraint constraints.txt --index-url "$TORCH" --extra-index-url https://pypi.org/simple torch
 COPY pyproject.toml README.md LICENSE ./
 COPY heedful heedful
-RUN pip install --no-cache-dir --constraint constraints.txt . && rm -r /tmp/heedful && useradd --create-home heed
+RUN pip install --no-cache-dir --constraint constraints.txt . && rm -r /opt/heedful && useradd --create-home heed
 
 USER heed
 WORKDIR /srv

@@ -21,8 +21,8 @@ from heedful.data.text.chat_template import QUESTION_ANSWER
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.models import make_model
 from heedful.models.presets import EncoderSize, LMSize, TransformerSize, encoder_config, lm_config, translator_config
-from heedful.serve.engine import open_engine
 from heedful.serve.hosted import Hosted
+from heedful.serve.opening import open_engine
 from made import made_corpus
 from saved import save_run
 from waiting import PATIENCE, becomes

@@ -146,7 +146,7 @@ def found_in(folder: Path) -> dict[str, Path]:
 def opened(folders: dict[str, Path], *, engine: str, device: str, every: bool) -> "dict[str, Engine]":
     """Opens the models. One that cannot be read is left out with a warning, or raises its error if `every` model or an
     engine is asked for."""
-    from heedful.serve.engine import open_engine
+    from heedful.serve.opening import open_engine
 
     models: dict[str, Engine] = {}
     for name, run in folders.items():

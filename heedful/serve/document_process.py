@@ -49,7 +49,7 @@ class OpenDocument:
         }
 
     def take(self, translated: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Keeps the translations of the next passages; returns their warnings, with the places that they are about."""
+        """Keeps the translations of the next passages; returns their warnings, with the passages of each."""
         warnings = list[str]()
         for record in translated:
             passage = self.passages[len(self.placed)]

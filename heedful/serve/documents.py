@@ -73,7 +73,7 @@ class StoredDocument:
 
     @property
     def seconds_left(self) -> int | None:
-        """A guess from what is done so far."""
+        """Estimated from what is done so far."""
         if not self.translated:
             return None
         return 1 + int((time.monotonic() - self.began) / self.translated * (self.passages - self.translated))

@@ -14,11 +14,10 @@ Nothing waits forever: the queue is bounded (BusyError), and so is the time unti
 (LateError). Nothing is larger than the budget: a search asks before it begins (`spend`). A request that was cancelled
 in the queue is never computed; one that is cancelled later is stopped: the model checks before each block whether
 anyone still waits, another library before each short call. Whatever a thread raises is told to those who wait, and the
-thread goes on; if it does not come back, or has ended, `trouble` says so.
+thread continues; if it does not come back, or has ended, `trouble` says so.
 """
 
 import asyncio
-import ctypes
 import functools
 import json
 import logging
@@ -26,128 +25,51 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import aclosing, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
-from torch import nn
-
-from heedful.core.config import from_json, unknown_key
+from heedful.core.config import from_json
 from heedful.core.seeds import counter_seed
-from heedful.data.images.files import ImageFile, image_header
 from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, HeedError, InputError, LateError, TextError, TooMuchError
-from heedful.run.task import Ask, Served, Task
-from heedful.serve.hosted import TOGETHER, Record, StreamedPiece, TextSide, Writing
-from heedful.serve.jobs import QuestionJob, Turns, WorkJob, WritingJob, found_by, given_up, hand_over, tellable
+from heedful.run.task import Served, Task
+from heedful.serve.hosted import TOGETHER, Record, StreamedPiece, TextSide, Writing, record_of
+from heedful.serve.jobs import (
+    DearError,
+    QuestionJob,
+    ThreadState,
+    Turns,
+    WorkJob,
+    WritingJob,
+    found_by,
+    given_up,
+    hand_over,
+    tellable,
+)
+from heedful.serve.limits import (
+    LibraryServed,
+    Limits,
+    Stoppable,
+    Writes,
+    give_back_memory,
+    parts_in_order,
+    reading_size,
+)
 from heedful.serve.meters import Meters
-from heedful.store.model import MODEL
-from heedful.tasks.load import row_of_model
+from heedful.serve.running import RunningTexts
+from heedful.store.model import weights_stamp
 from heedful.tasks.shared.opened import Opened
-from heedful.tasks.shared.served import by_library
 from heedful.verbs.info import headlines
-from heedful.verbs.opened import open_model
 from heedful.verbs.use import ask_each, embedder_in, options_of, question_of
 
 Made = TypeVar("Made")
-ENGINES = ("auto", "own", "ctranslate2")
 KNOWN = 1024  # parsed settings that are cached
 LONG = 4096  # characters of settings above which they are not cached
-PIXELS = 512  # of a picture, which take about as long as a letter
 STUCK = 2.0  # times the seconds until an answer, after which a thread that has not come back is stuck
 
 log = logging.getLogger("heedful.serve")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """The limits of one model. `tokens` are counted times the beam, or the samples, that they are searched with."""
-
-    waiting: int = 256  # requests in the queue
-    inputs: int = 64  # inputs that are answered together
-    rows: int = 32  # texts that are continued at the same time
-    seconds: float = 60.0  # until an answer, or the next piece of a text
-    gather: float = 0.004  # seconds that a batch waits to become as large as the one before
-    tokens: int = 1 << 19  # of one request
-    at_once: int = 1 << 14  # tokens that are kept at the same time
-    quick: int = 1 << 12  # tokens of a request, and
-    letters: int = 2000  # letters of its texts, from which on it is dear
-    short: int = 256  # new tokens of a text, up to which rows are kept free for it
-    read: int = 2048  # tokens of prompts that are read before the next step of the others
-
-
-@runtime_checkable
-class AddedText(Protocol):
-    """What a step adds to the text with this number."""
-
-    @property
-    def text(self) -> int: ...
-    @property
-    def piece(self) -> str: ...
-    @property
-    def token(self) -> int | None: ...
-    @property
-    def logprob(self) -> float: ...
-    @property
-    def finish(self) -> str | None: ...
-    @property
-    def top(self) -> tuple[tuple[int, float], ...]: ...
-
-
-@runtime_checkable
-class TextWriter(Protocol):
-    """Continues texts, which may be added and cancelled at any time."""
-
-    def __len__(self) -> int: ...
-    def add(
-        self, ids: Sequence[int], sampling: Sampling, *, tokens: int, stop: Sequence[str] = (), top: int = 0
-    ) -> int: ...
-    def cancel(self, number: int) -> None: ...
-    def step(self) -> Sequence[AddedText]: ...
-
-
-@runtime_checkable
-class Writes(Protocol):
-    """A model that continues texts."""
-
-    @property
-    def context(self) -> int: ...
-    def begun(self, prompt: str | Sequence[int]) -> list[int]: ...
-    def writer(self, *, rows: int) -> TextWriter: ...
-
-
-@runtime_checkable
-class LibraryServed(Protocol):
-    """A model that another library computes."""
-
-    engine: Any
-
-
-@runtime_checkable
-class Stoppable(Protocol):
-    """A library that can be stopped between two calls: `between` is called before each, and may raise. `own` is the
-    same model by our own code."""
-
-    def serve(self, own: Any, between: Callable[[], None]) -> None: ...
-
-
-class _DearError(Exception):
-    """A question that was taken for a quick one."""
-
-    def __init__(self, tokens: int) -> None:
-        super().__init__(f"{tokens:,} tokens")
-        self.tokens = tokens
-
-
-class _Thread(threading.local):
-    """What a thread is doing: `taken` are the jobs that it has, `asking` those that the model computes for now, which
-    have `spent` so many tokens of their budget."""
-
-    dear = False
-    taken: Sequence[QuestionJob | WorkJob] = ()
-    asking: Sequence[QuestionJob | WorkJob] = ()
-    spent = 0
 
 
 class Engine:
@@ -169,7 +91,7 @@ class Engine:
         self.name, self.run, self.row, self.served, self.engine, self.why = name, run, row, served, engine, why
         self.limits = limits or Limits()
         self.scores: Mapping[str, float] = headlines(run)
-        self._weights = _stamp(run)
+        self._weights = weights_stamp(run)
         self._fast = fast
         self._changed = threading.Condition()  # guards what follows
         self._jobs: list[QuestionJob | WorkJob] = []
@@ -177,16 +99,11 @@ class Engine:
         self._before = 1  # questions in the last batch
         self._idle = 0  # threads
         self._closed = False
-        self._turns, self._this = Turns(), _Thread()
+        self._turns, self._this = Turns(), ThreadState()
         self._busy: dict[int, float] = {}  # threads that are at work, and since when
         self._known: dict[str, tuple[Any, bool]] = {}  # parsed options, and whether such questions are gathered
         self.count_in(Meters())
-        self._rows = self.limits.rows
-        if isinstance(served, Writes):
-            self._rows = max(1, min(self._rows, self.limits.at_once // 2 // served.context))
-        # Used only by the first thread.
-        self._writing: dict[int, WritingJob] = {}
-        self._writer: TextWriter | None = None
+        self._running = RunningTexts(served, self.limits)  # used only by the first thread
         self._limit_costs()
         rounds = [self._answer_dear, self._answer] + [self._gather] * (fast is not None)
         self._threads = [
@@ -196,7 +113,7 @@ class Engine:
             thread.start()
 
     def _limit_costs(self) -> None:
-        for part in _parts(self.served.model):
+        for part in parts_in_order(self.served.model):
             part.register_forward_pre_hook(self._go_on)
         for one in (self.served, self._fast):
             if isinstance(one, Opened):
@@ -206,7 +123,7 @@ class Engine:
 
     @property
     def outdated(self) -> bool:
-        return _stamp(self.run) != self._weights
+        return weights_stamp(self.run) != self._weights
 
     @property
     def trouble(self) -> str:
@@ -234,7 +151,7 @@ class Engine:
             what = f"{this.spent:,} tokens (times beams or samples), at most {most.tokens:,} in one request"
             raise TooMuchError(what, fix="send less at once, or take a narrower beam")
         if not this.dear and this.spent > most.quick * len(this.asking):
-            raise _DearError(this.spent)
+            raise DearError(this.spent)
 
     def count_in(self, meters: Meters) -> None:
         """Counts in these meters from now on; they read the length of the queue themselves."""
@@ -259,7 +176,7 @@ class Engine:
         if verb == self.row.streams and not options.compares:
             found = await self._write_whole(inputs, options)
         else:
-            size = len(key) + _size(question_of(self.row, verb), inputs)
+            size = len(key) + reading_size(question_of(self.row, verb), inputs)
             asked = QuestionJob(
                 verb=verb,
                 inputs=inputs,
@@ -294,14 +211,11 @@ class Engine:
         """Stops answering; the threads end before the next block of the model, or with the process."""
         with self._changed:
             self._closed = True
-            self._fail(self._no_longer(), self._jobs, self._texts, [*self._writing.values()])
+            self._fail(BusyError(f"{self.name} is no longer served"), self._jobs, self._texts, self._running.texts)
             self._changed.notify_all()
         until = time.monotonic() + 1
         for thread in self._threads:
             thread.join(timeout=max(0.0, until - time.monotonic()))
-
-    def _no_longer(self) -> BusyError:
-        return BusyError(f"{self.name} is no longer served")
 
     @property
     def waiting(self) -> int:
@@ -313,7 +227,7 @@ class Engine:
         """Adds a job to the queue. Raises BusyError."""
         with self._changed:
             if self._closed:
-                raise self._no_longer()
+                raise BusyError(f"{self.name} is no longer served")
             if self.waiting >= self.limits.waiting:
                 raise BusyError(f"{self.name} has {self.waiting} requests waiting", fix="ask again in a second")
             if isinstance(job, WritingJob):
@@ -335,7 +249,7 @@ class Engine:
 
     async def _write_whole(self, prompts: Sequence[str], options: Any) -> list[list[Record]]:
         """The records of a verb that generates texts: those of each sample of each prompt."""
-        how, gate = Sampling(**options.sampling), asyncio.Semaphore(self._rows)  # more would only wait
+        how, gate = Sampling(**options.sampling), asyncio.Semaphore(self._running.rows)  # more would only wait
         writing = Writing(tokens=options.tokens, stop=options.stop, sampling=options.sampling, at_once=TOGETHER)
         if writing.tokens < 1 or options.samples < 1:
             raise InputError(f"{options.samples} texts of {writing.tokens} tokens", fix="ask for 1 or more")
@@ -348,13 +262,7 @@ class Engine:
             async with gate, aclosing(self._write(prompt, writing, own)) as pieces:
                 async for piece in pieces:
                     made.append(piece)
-            said = [piece for piece in made if piece.token is not None]
-            return {
-                "prompt": prompt,
-                "text": "".join(piece.text for piece in made),
-                "tokens": [piece.token for piece in said],
-                "logprobs": [piece.logprob for piece in said],
-            }
+            return record_of(prompt, made)
 
         count = options.samples
         tasks = [asyncio.ensure_future(whole(prompt, i, j)) for i, prompt in enumerate(prompts) for j in range(count)]
@@ -393,12 +301,12 @@ class Engine:
     # These run in the model's own threads.
 
     def _run(self, work: Callable[[], None]) -> None:
-        """A thread. What it raises is told to those who wait for it, and it goes on."""
+        """A thread. What it raises is told to those who wait for it, and it continues."""
         while not self._closed:
             try:
                 work()
             except BaseException as error:
-                log.exception("a thread of %s failed, and goes on", self.name)
+                log.exception("a thread of %s failed, and continues", self.name)
                 self._turns.leave()
                 with self._changed:
                     jobs = self._this.taken or self._jobs  # where it has none, taking one has failed
@@ -409,25 +317,25 @@ class Engine:
     def _answer(self) -> None:
         """The first thread: all jobs that are not dear, and texts."""
         with self._changed:
-            self._rest_until(lambda: bool(self._texts or self._writing or self._of(dear=False)))
+            self._rest_until(lambda: bool(self._texts or self._running.texts or self._of(dear=False)))
             jobs = self._taken(self._of(dear=False))
         self._do(jobs)
-        if self._texts or self._writing:
+        if self._texts or self._running.texts:
             with self._at_work():
                 self._turns.take()
                 self._write_on()
 
     def _write_on(self) -> None:
         try:
-            self._enter()
-            self._step()
+            self._running.enter(self._next_text)
+            self.meters.tokens.labels(self.name).inc(self._running.step())
         except BaseException as error:  # it cannot be attributed to one text
             if not isinstance(error, Exception):
                 log.exception("a step of %s failed", self.name)
             with self._changed:
-                self._fail(tellable(error), self._writing.values() or self._texts)
-                self._texts = self._texts if self._writing else deque()
-                self._writing, self._writer = {}, None
+                texts = self._running.abandoned()
+                self._fail(tellable(error), texts or self._texts)
+                self._texts = self._texts if texts else deque()
         finally:
             self._turns.leave()
 
@@ -453,7 +361,7 @@ class Engine:
             self._jobs = [job for job in self._jobs if job not in jobs and not job.future.done()]
         self._do(jobs)
         if jobs:
-            _give_back_memory()
+            give_back_memory()
 
     def _of(self, *, dear: bool) -> "list[QuestionJob | WorkJob]":
         return [job for job in self._jobs if job.dear == dear]
@@ -486,7 +394,7 @@ class Engine:
             return []
         alike = [first]
         if first.key is not None:
-            if self._before > 1 and not self._writing:  # clients that were answered together ask again together
+            if self._before > 1 and not self._running.texts:  # clients that were answered together ask again together
                 self._changed.wait_for(lambda: self._closed or len(self._jobs) >= self._before, self.limits.gather)
             alike = [job for job in self._of(dear=False) if job.key == first.key and not job.future.done()]
             alike = alike[: -(-len(alike) // (1 + self._idle))]
@@ -518,7 +426,7 @@ class Engine:
         if job.future.done():
             return
         found = found_by(functools.partial(self._found, job))
-        if isinstance(found, _DearError):
+        if isinstance(found, DearError):
             with self._changed:
                 job.dear, job.moved, job.size = True, True, found.tokens
                 self._jobs = [*self._jobs, job]
@@ -529,10 +437,8 @@ class Engine:
         hand_over([(job, found)])
 
     def _found(self, job: QuestionJob | WorkJob) -> Any:
-        if isinstance(job, QuestionJob):
-            return self._records([job])
-        with self._computing([job]):
-            return job.work()
+        with nullcontext() if isinstance(job, QuestionJob) else self._computing([job]):
+            return self._records([job]) if isinstance(job, QuestionJob) else job.work()
 
     def _records(self, questions: Sequence[QuestionJob]) -> list[list[Record]]:
         """Of all their inputs."""
@@ -559,7 +465,7 @@ class Engine:
 
     def _go_on(self, *_: object) -> None:
         """Before each block of the model: takes the turn, which a dear job gives to others that wait. Raises LateError
-        where nobody waits for the result any more."""
+        where no client waits for the result any more."""
         this = self._this
         if this.asking:
             self._refuse_given_up()
@@ -573,112 +479,21 @@ class Engine:
 
     def _refuse_given_up(self) -> None:
         if self._closed:
-            raise self._no_longer()
+            raise BusyError(f"{self.name} is no longer served")
         if all(one.future.done() for one in self._this.asking):
             raise self._late()
 
-    def _enter(self) -> None:
-        """Adds waiting texts to the running batch, while there are free rows; some are kept for short texts."""
-        read = 0
-        while len(self._writing) < self._rows and read < self.limits.read and (text := self._next_text()) is not None:
-            assert isinstance(self.served, Writes)
-            self._writer = self._writer or self.served.writer(rows=self._rows)
-            try:
-                how, prompt = text.writing, text.prompt
-                ids = [int(token) for token in prompt] if how.exact else self.served.begun(prompt)
-                number = self._writer.add(ids, text.sampling, tokens=how.tokens, stop=how.stop, top=how.top)
-                self._writing[number] = text
-                read += len(ids)
-            except BaseException as error:
-                hand_over([(text, tellable(error))])
-
     def _next_text(self) -> WritingJob | None:
         """The first of the waiting texts that may enter, which leaves the queue."""
-        short = self.limits.short
-        room = sum(text.writing.tokens > short for text in self._writing.values()) < self._rows - self._rows // 4
         with self._changed:
             self._texts = deque(text for text in self._texts if not text.over)
-            found = next((text for text in self._texts if room or text.writing.tokens <= short), None)
+            found = next((text for text in self._texts if self._running.has_room_for(text)), None)
             if found is not None:
                 self._texts.remove(found)
             return found
-
-    def _step(self) -> None:
-        """The next token of each text that is being continued."""
-        writer = self._writer
-        for number in [number for number, text in self._writing.items() if text.over]:
-            del self._writing[number]
-            if writer is not None:
-                writer.cancel(number)
-        if writer is None or not self._writing:
-            return
-        tokens, ready = 0, []
-        for one in writer.step():
-            text = self._writing[one.text]
-            text.made.append(StreamedPiece(one.piece, one.token, one.logprob, one.finish, one.top))
-            tokens += one.token is not None
-            if one.finish is not None:
-                del self._writing[one.text]
-            if one.finish is not None or len(text.made) >= text.writing.at_once:
-                ready.append((text, text.made))
-                text.made = []
-        hand_over(ready)
-        self.meters.tokens.labels(self.name).inc(tokens)
 
     def _vectors(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
         embedder = embedder_in(self.row, self.served)
         read = embedder.text_vectors if isinstance(embedder, TextSide) else embedder.vectors_of
         vectors, warned = read(inputs)
         return vectors.tolist(), warned
-
-
-def _parts(model: nn.Module) -> Iterator[nn.Module]:
-    """What a model computes one after another: its parts, and the blocks of each."""
-    for part in model.children():
-        yield part
-        yield from (block for listed in part.modules() if isinstance(listed, nn.ModuleList) for block in listed)
-
-
-def _size(question: Ask, inputs: Sequence[str]) -> int:
-    """About how long a model takes to read the inputs, in letters."""
-    if question.reads != "pictures":
-        return sum(map(len, inputs))
-    headers = [image_header(ImageFile(Path(name))) for name in inputs if name]
-    return sum(rows * columns for _, rows, columns in headers) // PIXELS
-
-
-def _give_back_memory() -> None:
-    """To the system, what was freed: glibc keeps gigabytes of it."""
-    with suppress(AttributeError, OSError):  # of another C library
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def _stamp(run: Path) -> tuple[int, ...]:
-    """Identifies the version of the weights in a run's folder; () where there are none."""
-    with suppress(OSError):
-        found = (run / MODEL).stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
-    return ()
-
-
-def open_engine(
-    run: Path,
-    *,
-    engine: str = "auto",
-    device: str = "cpu",
-    name: str | None = None,
-    limits: Limits | None = None,
-) -> Engine:
-    """Loads the model in a run's folder. With "auto", CTranslate2 is used for a model on a CPU if it supports it.
-    Raises MissingError, InputError or StorageError."""
-    if engine not in ENGINES:
-        raise unknown_key(engine, [*ENGINES], where="engine")
-    served = open_model(run, device=device)
-    row, fast, why = row_of_model(served), None, ""
-    if engine == "ctranslate2":
-        fast = open_model(run, device=device, engine=engine)
-    elif engine == "auto" and device == "cpu":
-        fast, why = by_library(row, run)
-    used = "own" if fast is None else "ctranslate2"
-    name = name or run.resolve().name
-    return Engine(name, run, row, served, used, fast=fast, why=why, limits=limits)

@@ -93,3 +93,14 @@ Models = Mapping[str, Hosted]  # by their names
 
 def reads_pictures(model: Hosted) -> bool:
     return any(part().reads == "pictures" for part in model.row.asks.values())
+
+
+def record_of(prompt: str, pieces: Sequence[StreamedPiece]) -> Record:
+    """The record of a text that was written whole."""
+    tokens = [piece for piece in pieces if piece.token is not None]
+    return {
+        "prompt": prompt,
+        "text": "".join(piece.text for piece in pieces),
+        "tokens": [piece.token for piece in tokens],
+        "logprobs": [piece.logprob for piece in tokens],
+    }

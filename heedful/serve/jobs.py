@@ -132,3 +132,21 @@ def hand_over(found: Sequence[tuple[ModelJob | WritingJob, Any]]) -> None:
 def _tell(found: Sequence[tuple[ModelJob | WritingJob, Any]]) -> None:
     for who, what in found:
         who.tell(what)
+
+
+class DearError(Exception):
+    """A question that was taken for a quick one."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(f"{tokens:,} tokens")
+        self.tokens = tokens
+
+
+class ThreadState(threading.local):
+    """What a thread is doing: `taken` are the jobs that it has, `asking` those that the model computes for now, which
+    have `spent` so many tokens of their budget."""
+
+    dear = False
+    taken: Sequence[QuestionJob | WorkJob] = ()
+    asking: Sequence[QuestionJob | WorkJob] = ()
+    spent = 0

@@ -27,7 +27,7 @@ from heedful.serve.bodies import MULTIPART, FormFile, form_of, json_of, media_ty
 from heedful.serve.hosted import Hosted, Models, StreamedPiece, Writing
 from heedful.serve.meters import Meters
 from heedful.serve.public import Direct, EventStream, inlined
-from heedful.serve.refusals import Refused, fault_by_its_type, first_fault, refused
+from heedful.serve.refusals import STATUSES, Refused, fault_by_its_type, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
 
@@ -485,18 +485,3 @@ def openapi_body(shape: type[BaseModel], *, texts: bool = True, pictures: bool =
         content["multipart/form-data"] = {"schema": form}
     said = {str(status): {"description": what} for status, what in STATUSES.items()}
     return {"requestBody": {"required": True, "content": content}, "responses": said}
-
-
-STATUSES = {
-    400: "what is asked cannot be answered",
-    401: "the key is missing or wrong",
-    403: "of another host or origin",
-    404: "no such model",
-    408: "the body was late",
-    413: "too large",
-    415: "of another content type",
-    422: "a field is not what it must be",
-    429: "busy: ask again later",
-    503: "no room to keep pictures",
-    504: "no answer in time",
-}

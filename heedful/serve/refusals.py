@@ -127,3 +127,18 @@ def shaped(path: str, error: Refused) -> dict[str, Any]:
     if is_libretranslate(path):
         return {"error": said}
     return {"error": {"message": " ".join(error.message.split()), "fix": error.fix, "type": kind_of(error.status)}}
+
+
+STATUSES = {
+    400: "what is asked cannot be answered",
+    401: "the key is missing or wrong",
+    403: "of another host or origin",
+    404: "no such model",
+    408: "the body was late",
+    413: "too large",
+    415: "of another content type",
+    422: "a field is not what it must be",
+    429: "busy: ask again later",
+    503: "no room to keep pictures",
+    504: "no answer in time",
+}

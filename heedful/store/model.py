@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +167,11 @@ def _read_inside(folder: Path, name: str, *, limit: int) -> bytes:
     if not Path(real).is_relative_to(os.path.realpath(folder)):
         raise damaged(folder / name, "a link out of its folder", fix="put the file itself in its place")
     return files.read_bytes(folder / name, limit=limit)
+
+
+def weights_stamp(run: Path) -> tuple[int, ...]:
+    """Identifies the version of the weights in a run's folder; () where there are none."""
+    with suppress(OSError):
+        found = (run / MODEL).stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return ()

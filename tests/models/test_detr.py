@@ -123,7 +123,7 @@ def test_places_must_be_added(part: str) -> None:
     block = replace(stack.block, **{"cross" if part == "cross" else "attention": attention})
     with pytest.raises(InputError, match=f"{part}: object queries need added positions"):
         DETR(replace(config, **{side: replace(stack, block=block)}))
-    with pytest.raises(InputError, match="cross: a query is told"):
+    with pytest.raises(InputError, match="cross: object queries need"):
         DETR(replace(config, decoder=replace(config.decoder, block=replace(config.decoder.block, cross=None))))
 
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Route, expect
 from aligning import aligned
 from documents import DOCUMENTS
 from heedful.serve.app import make_app
-from heedful.serve.engine import open_engine
+from heedful.serve.opening import open_engine
 from heedful.verbs.use import ask
 from serving import opened, running, translator
 from waiting import becomes

@@ -16,7 +16,9 @@ from heedful.data.tokenizer import train_tokenizer
 from heedful.models.lm import LM
 from heedful.models.presets import LMSize, lm_config
 from heedful.serve.app import make_app
-from heedful.serve.engine import Engine, Limits, open_engine
+from heedful.serve.engine import Engine
+from heedful.serve.limits import Limits
+from heedful.serve.opening import open_engine
 from loud import make_loud
 from made import made_corpus
 from saved import save_run

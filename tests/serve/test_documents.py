@@ -18,8 +18,9 @@ from heedful.data.documents.read import READERS
 from heedful.errors import BusyError, LateError
 from heedful.serve import documents
 from heedful.serve.app import make_app
-from heedful.serve.engine import Engine, open_engine
+from heedful.serve.engine import Engine
 from heedful.serve.gate import Rules
+from heedful.serve.opening import open_engine
 from serving import hosted, opened, running, translator
 from waiting import PATIENCE, becomes
 

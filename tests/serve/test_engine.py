@@ -19,9 +19,11 @@ import torch
 
 from heedful.errors import BusyError, HeedError, InputError, LateError, NonFiniteError, TextError
 from heedful.serve import engine as engine_module
-from heedful.serve.engine import LONG, Engine, Limits, open_engine
+from heedful.serve.engine import LONG, Engine
 from heedful.serve.hosted import Hosted, Writing
 from heedful.serve.jobs import given_up
+from heedful.serve.limits import Limits
+from heedful.serve.opening import open_engine
 from heedful.tasks.translate.exchange import ctranslate2
 from heedful.tasks.translate.exchange.ctranslate2 import CTranslate2
 from heedful.verbs.use import ask, ask_each
@@ -194,7 +196,7 @@ def test_a_cancelled_text_leaves_within_two_steps(opened: Open, full: bool) -> N
         for _ in range(2):
             await engine.alone(int)  # between which there is a step, if there is any
         assert len(steps) - before <= 2
-        assert not engine._writing
+        assert not engine._running.texts
 
     for _ in range(500 if full else 10):
         asyncio.run(cut_short())

@@ -24,8 +24,10 @@ from answering import answering
 from disks import Faulty
 from heedful.serve import own
 from heedful.serve.app import make_app
-from heedful.serve.engine import Engine, Limits, open_engine
+from heedful.serve.engine import Engine
 from heedful.serve.gate import Rules
+from heedful.serve.limits import Limits
+from heedful.serve.opening import open_engine
 from heedful.store import files
 from heedful.verbs.use import ask_each
 from nearly import like

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from heedful.run.folder import read_saved
 from heedful.serve.app import make_app
-from heedful.serve.engine import open_engine
+from heedful.serve.opening import open_engine
 from heedful.store.lock import is_held, run_lock
 from heedful.verbs import runs as runs_verb
 from heedful.verbs.runs import MOST_POINTS, thinned, timed

@@ -23,9 +23,10 @@ from answering import Answering, answering
 from heedful.errors import InputError
 from heedful.serve import server as serving
 from heedful.serve.app import behind_gate, make_app, open_routes, rules_for
-from heedful.serve.engine import Engine, open_engine
+from heedful.serve.engine import Engine
 from heedful.serve.gate import Rules
 from heedful.serve.meters import Meters
+from heedful.serve.opening import open_engine
 from heedful.serve.server import SECONDS
 from made import SYLLABLES
 from waiting import PATIENCE, becomes
@@ -207,11 +208,11 @@ def test_streams_that_are_left_stop(port: int, engines: dict[str, Engine], full:
                 for _, line in zip(range(2 * dice.randrange(1, 12) - 1), answer.iter_lines(), strict=False):
                     if line.startswith("data: {"):
                         ahead[-1].release()
-            assert becomes(lambda: all(text.over for text in [*engine._writing.values()]))  # the server knows
+            assert becomes(lambda: all(text.over for text in engine._running.texts))  # the server knows
             before, left = steps[0], left + ("finish" not in line)
             ahead.append(threading.Semaphore(10))
             ahead[-2].release(10)
-            assert becomes(lambda: not engine._writing)
+            assert becomes(lambda: not engine._running.texts)
             assert steps[0] <= before + 1
     before = steps[0]
     assert asyncio.run(engine.alone(lambda: steps[0])) == before

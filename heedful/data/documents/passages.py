@@ -69,7 +69,7 @@ def refuse_large(passages: Iterable[Passage], file: str | Path) -> None:
 
 
 def passage_json(passage: Passage) -> str:
-    """The text of a passage and the places of its marks, for another process, which does without the rest."""
+    """The text of a passage and the positions of its marks, for another process, which does without the rest."""
     return json.dumps([passage.text, [[mark.at, mark.role, mark.pair] for mark in passage.marks]])
 
 

@@ -86,8 +86,9 @@ def read_labelled(path: str | Path) -> Labelled:
     given = Path(path).is_dir() and any(part_of(file) == "valid" for file in parts.files)
     train, valid = (parts.train, parts.valid) if given else _with_all_labels(parts.train, parts.valid)
     different = len({one.label for one in (*train, *valid)}) if answer == "label" else 0
-    if len(train) >= MANY and different > len(train) / 2:
-        what = f"{different:,} different labels of {len(train) + len(valid):,} examples"
+    every = len(train) + len(valid)
+    if len(train) >= MANY and different > every / 2:
+        what = f"{different:,} different labels of {every:,} examples"
         if {one.label for one in valid}.isdisjoint(one.label for one in train):
             raise InputError(f"{what}, none of which can be measured", where=str(path), fix=f"if these are {OF_PAIRS}")
         notes.append(f"{path}: {what}: most cannot be learnt; if these are {OF_PAIRS}")

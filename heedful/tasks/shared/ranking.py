@@ -50,7 +50,7 @@ class Ranking:
             if not self.out.exists():
                 return []
             if self._stamp() != self._version:
-                with one_after_another(self.out):  # nobody is writing a line
+                with one_after_another(self.out):  # no other process is writing a line
                     self._reread()
             return self._read
 

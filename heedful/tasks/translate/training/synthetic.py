@@ -127,7 +127,7 @@ class Synthetic:
             yield from self._write(translator, judges)
 
     def _write(self, translator: Translator, judges: Sequence[Judge]) -> Iterator[tuple[int, int, int]]:
-        rows = self.written()  # nobody else writes by now
+        rows = self.written()  # no other process writes by now
         if rows is None:
             files.remove_tree(self.part)
             return
