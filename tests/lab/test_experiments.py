@@ -193,6 +193,17 @@ def test_a_temperature_that_is_set_is_shown() -> None:
         show("A1", {"temperature": -1})
 
 
+def answers_of(query: str) -> tuple[object, object]:
+    lines = {line.claim: line.computed for line in show("A1", {"query": query}).lines}
+    return lines[query], lines[f"nearest to {query}"]
+
+
+def test_a_name_that_is_not_in_the_database_has_no_value() -> None:
+    assert answers_of("Smith") == ("null", "null")
+    assert answers_of("Barro") == ("null", "Barros: Luis")
+    assert answers_of("Chen") == ("Li", "Chen: Li")
+
+
 def test_an_apostrophe_within_a_name_is_no_clitic() -> None:
     lines = {line.claim: line.computed for line in show("T2", {"words": "O'Neill aren't dog's"}).lines}
     assert lines["clitics apart"] == "O'Neill | are | n't | dog | 's"

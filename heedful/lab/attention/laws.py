@@ -86,13 +86,15 @@ def heads(says: Says, *, preset: str = "transformer-base") -> Shown:
 
 
 def sums(says: Says, *, tokens: Rows = 6, width: Width = 4) -> Shown:
-    """With tokens as columns, the weights of each query sum to one over the keys."""
+    """With tokens as columns, the weights of each query sum to one over the keys: each column is a softmax."""
     torch.manual_seed(0)
     q, k = torch.randn(2, 1, 1, tokens, width, dtype=torch.float64)
     weights = attention_weights(q, k, mask=EVERYONE, scale=width**-0.5)[0, 0].T  # a[x_m, x_n]: key m, query n
+    columns = torch.allclose(weights, (k[0, 0] @ q[0, 0].T / width**0.5).softmax(0))
     computed = {
         "sum of a[x_m, x_n] over n and m": round(float(weights.sum()), 9),
         "sum of a[x_m, x_n] over m, for each n": weights.sum(0).round(decimals=9),
+        "the softmax of K'Q is taken over each": "column" if columns else "row",
     }
     names = [f"x{i + 1}" for i in range(tokens)]
     return Shown(beside(says, computed), weights_of(weights, names, names, "Keys down, queries across"))

@@ -116,8 +116,9 @@ def bert_large(says: Says) -> Shown:
         "width of a head": row.d_model // row.n_heads,
         "d_ff": row.d_ff or 4 * row.d_model,
     }
-    claim = "parameters, millions"
-    lines = beside(says.but("vocabulary", claim), computed)
+    claim, units = "parameters, millions", "4096 is a number of"
+    lines = beside(says.but("vocabulary", claim, units), computed)
+    lines.append(holds(says, units, "units of a hidden layer", right=False))
     return Shown([*lines, near(says, "vocabulary", row.vocab_size), near(says, claim, millions("bert-large"))])
 
 
