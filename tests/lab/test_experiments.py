@@ -219,17 +219,22 @@ def test_gradients_vanish_along_a_sentence() -> None:
     assert thought[-1] < 1e-3 < 0.5 < min(looking)
 
 
-def test_the_shorter_form_does_not_say_solved_of_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    net, many = Net(attention=True), pictures(1, "side", torch.Generator().manual_seed(0))
-    left = {True: 0.24, False: 0.5}  # with positions, and without
-    monkeypatch.setattr(
-        evened, "toy", lambda pairs, attention, positions, *_: TrainedNet(net, [1.0] * 40, left[positions], many)
-    )
-    (line,) = (line for line in show("D3", short=True).lines if line.claim == "with positions it is solved")
-    assert line.computed == "not in so few steps, but better than without"
-    assert line.verdict == "agrees"
-    (line,) = (line for line in show("D3").lines if line.claim == "with positions it is solved")
-    assert (line.computed, line.verdict) == (False, "wrong")
+@pytest.mark.parametrize("left", [0.1, 0.24])
+@pytest.mark.parametrize("name", ["D1", "D2", "D3"])
+def test_only_the_full_form_says_that_a_toy_is_not_solved(
+    name: str, left: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = TrainedNet(Net(attention=True), [1.0] * 40, left, pictures(1, "side", torch.Generator().manual_seed(0)))
+    monkeypatch.setattr(evened, "toy", lambda *_: trained)
+    for short in (True, False):
+        lines = [line for line in show(name, short=short).lines if "solved" in line.claim]
+        assert lines
+        for line in lines:
+            if left > 0.15 and short:
+                assert (line.computed, line.verdict) == (evened.NOT_YET, "open")
+            else:
+                assert line.computed == (left <= 0.15)
+                assert line.verdict == ("agrees" if line.computed == line.deck else "wrong")
 
 
 def test_vectors_of_all_signs_are_in_the_picture() -> None:

@@ -86,8 +86,8 @@ RULES: dict[str, Callable[[str], list[str]]] = {
 
 
 def awkward(says: Says, *, words: str = "O'Neill aren't") -> Shown:
-    """The same words by seven tokenizers, what these make of O'Neill and of aren't (Manning et al. 2008, section 2.2.1),
-    and Mark Antony's line without punctuation."""
+    """The same words by seven tokenizers; what these make of O'Neill and of aren't (Manning et al. 2008, section
+    2.2.1); and Mark Antony's line without punctuation."""
 
     def cut(text: str) -> dict[str, str]:
         return {name: " | ".join(rule(text)) for name, rule in RULES.items()}
