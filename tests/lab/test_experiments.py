@@ -21,6 +21,7 @@ from heedful.lab.paper import picture
 from heedful.lab.recurrent.lists import things
 from heedful.lab.toys import evened
 from heedful.lab.toys.evened import on_pair
+from heedful.lab.toys.pronouns import shares_of
 from heedful.lab.toys.reader import about_it
 from heedful.lab.toys.shapes_1d import LENGTH, NOISE, Net, Pairs, TrainedNet, pictures
 from heedful.lab.toys.street import crossing, feeling
@@ -153,7 +154,7 @@ def test_scores_of_an_exam() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["D9", "T5", "C1", "C3", "C6", "E2", "E3", "E8", "E9", "E13", "E14", "E15", "I1", "J5", "O2"]
+    "name", ["A9", "D9", "T5", "C1", "C6", "E2", "E3", "E8", "E9", "E13", "E14", "E15", "I1", "J5", "O2"]
 )
 def test_what_is_learnt_in_a_second_agrees(name: str) -> None:
     assert show(name, short=True).verdict == "agrees"
@@ -191,6 +192,18 @@ def test_a_temperature_that_is_set_is_shown() -> None:
     assert sum(lines["weights at temperature 0.5"]) == pytest.approx(1)
     with pytest.raises(InputError, match="nothing can be computed with temperature=-1"):
         show("A1", {"temperature": -1})
+
+
+def test_all_words_that_are_looked_at_are_told() -> None:
+    words = "the cat saw the dog".split()
+    found = shares_of(torch.tensor([0.30, 0.411, 0.02, 0.05, 0.219]), words)
+    assert found == "cat 0.411, the (1) 0.300, dog 0.219, the (4) 0.050"
+
+
+def test_small_maps_have_their_numbers() -> None:
+    drawn = picture(show("N2"), "svg")
+    assert b">0.89<" in drawn  # a weight of q2
+    assert drawn.count(b">0.00<") == 1  # of q4; what a mask hides has none
 
 
 def answers_of(query: str) -> tuple[object, object]:

@@ -13,8 +13,8 @@ from heedful.training.loop import Budget, fit
 from heedful.verbs.train import train
 from line import Line, state, weights
 
-# At so small a rate no step moves a weight by as much as a rounding: all four are computed at the same weights, and differ
-# by how their own sums were rounded, on every processor. That steps from halves move weights alike is tested on a line.
+# At so small a rate hardly any weight moves by as much as a rounding. So all steps are computed at the same weights,
+# and differ by how their own sums are rounded, on every processor. That halves move weights alike is shown on a line.
 FEW = {"steps": 4, "eval_every": 4, "lr": 1e-9}
 NEAR = 1e-5  # some eighty roundings of float32, of sums that are rounded in two orders; at most four were seen
 PLAN = {**FEW, "tokens": 768, "precision": "fp32"}

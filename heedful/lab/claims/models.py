@@ -5,13 +5,12 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import Dataset
 
 from heedful.core.norm import make_norm
-from heedful.lab.decoding.student import STUDENT, learnt
+from heedful.lab.decoding.student import STEPS, STUDENT, learnt
 from heedful.lab.drawn import bars
 from heedful.lab.exhibit import Rows, Says, Shown, Width, holds, unsaid
 from heedful.models.presets import TransformerSize, transformer_config
 from heedful.models.seq2seq import Seq2Seq
 
-GENERATES = 150  # steps, a second
 WORDS = ("<end>", "I", "am", "a", "student", "you", "are", "the")
 
 
@@ -71,7 +70,7 @@ def widths_and_norms(says: Says, *, tokens: Rows = 7, width: Width = 512) -> Sho
 
 def who_generates(says: Says, *, sentence: str = STUDENT[0]) -> Shown:
     """An encoder-decoder that learnt some French generates a sentence, one word after another."""
-    (said,) = learnt(GENERATES).translate([sentence])
+    (said,) = learnt(STEPS).translate([sentence])
     claim = "only decoders are generative"
     return Shown([holds(says, claim, f"an encoder-decoder makes {said!r} of {sentence!r}", right=not said)])
 

@@ -23,7 +23,12 @@ def loop(
         str, typer.Option(help="person, in the terminal; or a rule: module:function, file.py:function, command:WORDS.")
     ] = "person",
     rounds: Annotated[int, typer.Option(min=1, help="How many in all; more than before continues.")] = 2,
-    answers: Annotated[int, typer.Option(min=2, max=9, help="How many answers to a prompt are put in order.")] = 4,
+    answers: Annotated[
+        int | None,
+        typer.Option(
+            min=2, max=9, help="How many answers to a prompt are put in order.", show_default="4; for a rule 9"
+        ),
+    ] = None,
     tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 64,
     noise: Annotated[
         float,
@@ -71,6 +76,8 @@ def loop(
     )
     for each in rounds_of_loop(plan, ProgressLine().follow, torch.device(chosen_device(device))):
         say(told(each))
+        if not each.kept:
+            say(f"warning: round {each.number} made the answers worse: it is not kept")
         if as_json:
             print(json.dumps(asdict(each)), flush=True)
 
