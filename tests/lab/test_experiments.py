@@ -195,7 +195,7 @@ def test_a_temperature_that_is_set_is_shown() -> None:
 
 
 def test_all_words_that_are_looked_at_are_told() -> None:
-    words = "the cat saw the dog".split()
+    words = ["the", "cat", "saw", "the", "dog"]
     found = shares_of(torch.tensor([0.30, 0.411, 0.02, 0.05, 0.219]), words)
     assert found == "cat 0.411, the (1) 0.300, dog 0.219, the (4) 0.050"
 

@@ -138,8 +138,8 @@ def interest(says: Says, *, steps: Steps = READS) -> Shown:
 
 
 def cross_attention(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """Cross-attention of a translator with one block on each side, the mean of its heads: most nouns and adjectives look
-    at the English words that they come from, and their lines cross, as French adjectives follow their nouns."""
+    """Cross-attention of a translator with one block on each side, the mean of its heads: nouns and adjectives look at
+    the English words that they come from, and their lines cross, as French adjectives follow their nouns."""
     found, (source, target) = lists.learnt("one block", steps), lists.tests(20, 2)[-1]
     mean = found.cross_attention(source, target)[0].mean(0)
     rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
