@@ -46,7 +46,7 @@ PERSON = "person"
 ANSWERS = {PERSON: 4}  # to a prompt; to a rule, which does not tire, as many as a judgement can have
 MOST_ANSWERS = 9
 # What both learn by, unless the settings say otherwise: as the rankers of benchmarks/prefer.py.
-REWARD_TRAIN = {"steps": 800, "tokens": 512, "lr": 5e-4, "precision": "fp32"}
+REWARD_TRAIN = {"steps": 400, "tokens": 512, "lr": 1e-3, "weight_decay": 0.1, "precision": "fp32"}
 POLICY_TRAIN = {"epochs": 25, "lr": 5e-4}
 POLICY = {"rollouts": 128, "batch": 32, "kl": 0.1}
 ROUNDS = "rounds.jsonl"
