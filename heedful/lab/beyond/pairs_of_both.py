@@ -42,7 +42,7 @@ def zero_shot(says: Says, *, steps: Steps = STEPS, seed: int = 0) -> Shown:
         text_width=32, text_layers=1, text_heads=2, context_length=8,
     )  # fmt: skip
     config = clip_config(size, vocab_size=len(words), end=END)
-    # A token before the picture begins as the same for all, and how long training takes to part them depends on the seed.
+    # A token before the picture begins as the same for all, and how long they take to part depends on the seed.
     model = CLIP(replace(config, image=replace(config.image, readout="mean")))
     texts, _ = words.rows(TEXTS, begin=True, end=True)
     is_new = torch.tensor([text in NEW for text in TEXTS])

@@ -52,7 +52,7 @@ def loop(
     import torch
 
     from heedful.run.device import chosen_device
-    from heedful.tasks.prefer.loop import PERSON, Plan
+    from heedful.tasks.prefer.loop import PERSON, Plan, Round, newest_kept
     from heedful.tasks.prefer.loop import loop as rounds_of_loop
     from heedful.tasks.shared.progress import ProgressLine
 
@@ -74,12 +74,17 @@ def loop(
         settings=tuple(settings),
         reward_settings=tuple(reward_settings),
     )
+    done: list[Round] = []
     for each in rounds_of_loop(plan, ProgressLine().follow, torch.device(chosen_device(device))):
+        done.append(each)
         say(told(each))
         if not each.kept:
             say(f"warning: round {each.number} made the answers worse: it is not kept")
         if as_json:
             print(json.dumps(asdict(each)), flush=True)
+
+
+    say(f"the policy to use: {newest_kept(plan, done)}")
 
 
 def told(one: "Round") -> str:
