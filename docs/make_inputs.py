@@ -99,9 +99,9 @@ def table(separator: str, header: str = "", count: int = COUNT) -> str:
     return "\n".join([*([header] if header else []), *rows]) + "\n"
 
 
-def packed(files: Files) -> bytes:
+def packed(files: Files, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(data, "w", method) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
     return data.getvalue()
@@ -124,6 +124,12 @@ LINES = "\n".join(map(json.dumps, OBJECTS)) + "\n"
 TRANSLATIONS = "\n".join(json.dumps({"id": str(n), "translation": each}) for n, each in enumerate(OBJECTS))
 TABLES = {"a.csv": table(";", "en;de"), "b.tsv": "de\ten\nja\tyes\n", "c.dev.tsv": "en\tde\nx\ty\n"}
 OPUS = {"Europarl.de-en.de": DE, "Europarl.de-en.en": EN, "README": "x\n", "LICENSE": "x\n"}
+FUZZY = "source,target,fuzzy\n" + "".join(f"number {n},Zahl {n},{n < 9}\n" for n in range(COUNT))
+ODS = "application/vnd.oasis.opendocument.spreadsheet"
+CUES = "1\n00:00:01,000 --> 00:00:02,000\nYes.\n\n"
+VARIANT = '<tuv xml:lang="{}"><seg>{} {{0}}</seg></tuv>'
+UNIT = f"<tu>{VARIANT.format('en', 'number')}{VARIANT.format('de', 'Zahl')}{VARIANT.format('de', 'Nummer')}</tu>"
+MEMORY = f'<tmx><header srclang="en"/><body>{"".join(map(UNIT.format, range(COUNT)))}</body></tmx>'
 NUMBERS = [json.dumps({"dialogue": f"long {n}", "summary1": f"a {n}", "summary2": f"b {n}"}) for n in range(COUNT)]
 NEWS = [{"id": str(n), "article": f"long {n}", "highlights": f"short {n}"} for n in range(COUNT)]
 NEWS_TABLE = "id,article,highlights\n" + "".join(f"{n},long {n},short {n}\n" for n in range(COUNT))
@@ -156,6 +162,9 @@ PAIRS = (
     ),
     Case("a zip file of OPUS", {"de-en.zip": packed(OPUS)}, "de-en.zip"),
     Case("a zip file of a table", {"z.zip": packed({"mine/p.csv": table(";")})}, "z.zip"),
+    one("texts with line breaks", "p.csv", "en,de\n" + "".join(f'"one\n{n}","eins\n{n}"\n' for n in range(COUNT))),
+    one("a column that marks what is not confirmed", "p.csv", FUZZY),
+    one("several translations of a text in a memory", "m.tmx", MEMORY),
     one("the third column of Tatoeba", "p.tsv", TSV.replace("\n", "\tCC-BY 2.0\n")),
     one("a byte order mark", "p.tsv", b"\xef\xbb\xbf" + TSV.encode()),
     one("CRLF", "p.tsv", TSV.replace("\n", "\r\n")),
@@ -174,6 +183,12 @@ PAIRS = (
     one("a row too short", "p.csv", table(";", "en;de") + "alone\n"),
     Case("sides of unequal length", {"a.en": EN + "more\n", "b.de": DE}, ("a.en", "b.de")),
     Case("one side", {"a.en": EN, "a.de": DE}, "a.en"),
+    one("commas of texts without quotes", "p.csv", "Well, yes,Nun, ja\n" * COUNT),
+    Case("subtitles, line by line", {"a.en": CUES, "a.de": CUES}, ("a.en", "a.de")),
+    Case("pages, line by line", {"a.en": "<p>Yes.</p>\n", "a.de": "<p>Ja.</p>\n"}, ("a.en", "a.de")),
+    Case("logs, line by line", {"a.en": "INFO: yes\n", "a.de": "INFO: ja\n"}, ("a.en", "a.de")),
+    one("a sheet of OpenDocument", "p.ods", packed({"mimetype": ODS}, zipfile.ZIP_STORED)),
+    one("far more than a file is worth", "p.tsv.gz", gzip.compress(b"yes\tja\n" * (1 << 24), mtime=0)),
     one("a quote that is not closed", "p.csv", table(",") + '"open,offen\nmore,mehr\n'),
     one("a NUL byte", "p.tsv", TSV + "a\0\tb\n"),
     one("packed by anything but gzip and zip", "p.tsv.xz", lzma.compress(TSV.encode())),

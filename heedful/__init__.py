@@ -4,16 +4,16 @@ model = heedful.load("runs/demo")
 model.translate(["The small cat is sleeping."])
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from heedful.core.arguments import checks_arguments, refuse_other
+from heedful.core.arguments import as_arguments, checks_arguments, names_arguments, refuse_other
 
 if TYPE_CHECKING:
     from heedful.run.device import Device
-    from heedful.run.events import Finished
+    from heedful.run.events import Event, Finished
     from heedful.run.recipe import Recipe
     from heedful.tasks.load import (
         Answerer,
@@ -62,6 +62,12 @@ __all__ = [
 M = TypeVar("M")
 
 
+def _keys() -> Mapping[str, str]:
+    from heedful.tasks import keys_of_options
+
+    return keys_of_options()
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
@@ -85,6 +91,7 @@ def load(
 def load(
     run: str | Path, kind: type[M], *, device: "Device" = "cpu", engine: str | None = None, weights: str = "float32"
 ) -> M: ...
+@names_arguments(_keys)
 @checks_arguments
 def load(
     run: str | Path,
@@ -108,6 +115,7 @@ def load(
     return open_model(Path(run), kind, device=device, engine=engine, weights=weights)
 
 
+@names_arguments(_keys)
 @checks_arguments
 def recipe(task: str | None = None, **sections: "Unpack[Sections]") -> "Recipe":
     """What a training needs to know: `recipe("tag", preset="encoder-tiny", data={"path": "tags.tsv"}, train={"minutes":
@@ -117,6 +125,7 @@ def recipe(task: str | None = None, **sections: "Unpack[Sections]") -> "Recipe":
     return made(task, **sections)
 
 
+@names_arguments(_keys)
 @checks_arguments
 def train(
     recipe: "Recipe | str",
@@ -128,13 +137,18 @@ def train(
     preset: str | None = None,
     start_from: str | Path | None = None,
     minutes: float | None = None,
-    settings: Sequence[str] = (),
+    settings: Sequence[str] | Mapping[str, object] = (),
     resume: bool = False,
     device: "Device" = "auto",
+    progress: bool = True,
+    callback: Callable[["Event"], object] | None = None,
 ) -> "Finished | None":
     """Trains into the folder `out`, or continues there, as `heed train` does. `recipe` is one, or the name of a task or
-    of a recipe file; all else overrides it. `device` is "auto", "cpu", "cuda" or "cuda:1". For the steps on the way,
-    see `heedful.run.train.train`.
+    of a recipe file; all else overrides it, `settings` last: {"train.steps": 300}, or ["train.steps=300"]. `device` is
+    "auto", "cpu", "cuda" or "cuda:1".
+
+    With `progress`, a bar and a few lines are shown on standard error. `callback` is called with each event of
+    `heedful.run.events`: `Trained` after each step, `Measured` after each measurement, and so on.
 
     `data` are paths, as for `--data`; or what is in memory: a list of (source, target) or (text, label), of (words,
     labels) or of objects with the keys of a .jsonl file, a table of pandas, polars or `datasets`, a dict of columns, or
@@ -143,11 +157,10 @@ def train(
 
     Under `torchrun`, None on all ranks but the first.
     """
-    from heedful.run.events import Finished
     from heedful.run.recipe import Recipe
     from heedful.tasks.recipes import read_recipe
     from heedful.verbs.memory import path_and_corpus
-    from heedful.verbs.train import planned
+    from heedful.verbs.train import as_settings, planned, watched
     from heedful.verbs.train import train as events
 
     refuse_other("recipe", recipe, Recipe | str, where="train")
@@ -156,8 +169,7 @@ def train(
     path, corpus = path_and_corpus(data, Path(out), (source, target), pairs=pairs)
     given: dict[str, object] = {"data.path": path, "data.source": source, "data.target": target}
     given |= {"preset": preset, "start_from": start_from, "train.minutes": minutes}
-    made, _ = planned(recipe, Path(out), given, settings=settings, resume=resume, device=str(device), corpus=corpus)
-    for event in events(made, Path(out), resume=resume, corpus=corpus, device=str(device)):
-        if isinstance(event, Finished):
-            return event
-    return None
+    asked = as_settings(settings) if isinstance(settings, Mapping) else settings
+    made, told = planned(recipe, Path(out), given, settings=asked, resume=resume, device=str(device), corpus=corpus)
+    training = events(made, Path(out), resume=resume, corpus=corpus, device=str(device), choices=told)
+    return watched(training, callback, lambda text: as_arguments(text, _keys()), progress=progress)

@@ -1,16 +1,24 @@
 """What went wrong, in one line a person can act on; the command line turns each kind into its exit code."""
 
 import sys
+from collections.abc import Callable
 
 
 class HeedError(Exception):
-    """Something that the user can mend: `where` it is, `what` it is, and how to `fix` it."""
+    """Something that the user can mend: `where` it is, `what` it is, and how to `fix` it, which Python shows below."""
 
     exit_code = 1
 
     def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
         super().__init__(f"{where}: {what}" if where else what)
         self.what, self.where, self.fix = what, where, fix
+        if fix:
+            self.add_note(f"fix: {fix}")
+
+    def reword(self, reworded: Callable[[str], str]) -> None:
+        """Says the same in other words."""
+        self.__notes__: list[str] = []
+        HeedError.__init__(self, reworded(self.what), where=reworded(self.where), fix=reworded(self.fix))
 
 
 class InputError(HeedError):
@@ -29,6 +37,10 @@ class TextError(InputError):
 
 class TooLongError(TextError):
     """A text has more tokens than the model can read."""
+
+
+class TooMuchError(InputError):
+    """More is asked for than may be computed for one request."""
 
 
 class MissingError(HeedError):

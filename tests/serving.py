@@ -1,6 +1,10 @@
 """Servers for tests: an application on a free port of this machine, and untrained models for it."""
 
 import functools
+import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 import heedful
+from heedful import cli
 from heedful.data.text.chat_template import QUESTION_ANSWER
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.models import make_model
@@ -41,6 +46,25 @@ def running(app: FastAPI) -> Iterator[str]:
         server.should_exit = True
         thread.join(PATIENCE)
     assert not thread.is_alive()
+
+
+@contextmanager
+def serving(*words: object, cwd: Path | None = None, **more: str) -> Iterator[tuple[dict[str, Any], Any]]:
+    """What the command says, and its process."""
+    command = [sys.executable, "-m", "heedful", "serve", *map(str, words), "--port", "0", "--json", "--device", "cpu"]
+    root = str(Path(cli.__file__).parents[2])
+    env = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1", **more}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=cwd, start_new_session=True
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, process.stderr and process.stderr.read()
+        yield json.loads(line), process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def loud(config: Any, *, seed: int = 0, std: float = 0.4) -> Any:

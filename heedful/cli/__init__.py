@@ -1,6 +1,8 @@
 """The command line: parses the arguments, calls the verbs and prints what they yield. Only the verbs import torch."""
 
+import atexit
 import errno
+import gc
 import io
 import os
 import signal
@@ -20,7 +22,7 @@ from heedful.cli.options import with_options
 from heedful.errors import HeedError, InputError, Interrupted, MissingError, OtherTaskError, StorageError
 from heedful.run.threads import Waits
 from heedful.tasks import TASKS
-from heedful.tasks.shared.cli import PEOPLE, Command, printable
+from heedful.tasks.shared.terminal import PEOPLE, Command, printable
 
 # In the order in which users need them. The tasks add commands of their own.
 COMMANDS = (
@@ -88,6 +90,7 @@ heed = typer.main.get_command(app)
 def main() -> None:
     """Runs a command. An error in the input ends it with one line and an exit code, never with a traceback."""
     keep_freed_memory()
+    atexit.register(gc.freeze)  # or else the end of the process searches all that was imported for garbage: a second
     debug = "--debug" in sys.argv
     arguments = [word for word in sys.argv[1:] if word != "--debug"]
     if arguments[:1] == ["train"]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,8 @@ from heedful.cli.options import chosen_of, united
 from heedful.errors import InputError
 from heedful.run.task import NoOptions
 from heedful.tasks import TASKS, scoring_options
-from heedful.tasks.shared.cli import Device, Json, Run, Weights, printable, say
+from heedful.tasks.shared.options import Device, Json, Run, Weights
+from heedful.tasks.shared.terminal import printable, say
 
 EVAL_OPTIONS = united(scoring_options(row) for row in TASKS.values())
 
@@ -39,8 +41,11 @@ def evaluate(
     row = row_of_run(run)
     chosen = NoOptions() if row.evaluate is None else chosen_of(scoring_options(row), options, EVAL_OPTIONS, str(run))
     tests: dict[str, dict[str, Any]] = {}
+    show = say if as_json else partial(print, flush=True)
     for name, scores, told, notes, _ in scored(run, chosen, device=device, engine=engine, weights=weights):
-        say("\n".join([*notes, f"{name}: {told}"]))
+        for note in notes:
+            say(note)
+        show(printable(f"{name}: {told}", keep="\n\t"))
         tests[name] = scores
     if as_json:
         first = next(iter(tests.values()))

@@ -10,7 +10,7 @@ import typer
 from heedful.cli.options import of_training
 from heedful.store import files
 from heedful.tasks import DEFAULT, trained
-from heedful.tasks.shared.cli import Device, Json, Settings
+from heedful.tasks.shared.options import Device, Json, Settings
 
 RECIPES = (".py", ".yaml", ".yml")
 OPTIONS = of_training(trained().values())
@@ -58,6 +58,9 @@ def train(
     settings: Settings = [],  # noqa: B006
     device: Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run that is in --out.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Also show details, which RUN/log.txt has in any case.")
+    ] = False,
     as_json: Json = False,
     *,
     options: Mapping[str, Any],
@@ -75,10 +78,8 @@ def train(
     given: dict[str, object] = {"data.path": path, "preset": preset, "start_from": start_from}
     given |= {"train.lora": lora, "train.minutes": minutes}
     recipe, told = planned(task, out, given, options, settings=settings, resume=resume, device=device)
-    shown = ProgressLine()
-    for line in told:
-        shown.say(line)
-    finished = shown.follow(run_training(recipe, out, resume=resume, device=device))
+    shown = ProgressLine(verbose=verbose)
+    finished = shown.follow(run_training(recipe, out, resume=resume, device=device, choices=told))
     if finished is None:  # not the first of several ranks, which reports the result
         return
     shown.told(finished, out)

@@ -3,6 +3,8 @@ instead of one deep inside, or a wrong result."""
 
 import functools
 import inspect
+import json
+import re
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral, Real
@@ -11,11 +13,17 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, Unpack, cast, get_args, get_origin
 
 from heedful.core.config import unknown_key
-from heedful.errors import InputError
+from heedful.errors import HeedError, InputError
 
 F = TypeVar("F", bound=Callable[..., Any])
 WORDS = {str: "string", Path: "path", int: "whole number", float: "number"}
 SHOWN = 60  # characters of a value
+COMMAND = re.compile(r"heed (?!train\b)[a-z-]+")  # and all that follows
+CONTINUES = re.compile(r"heed train(?: [a-z_]+)? --resume --out (\S+)")
+RENAMED = {"from": "start_from", "set": "settings"}
+SETTING = re.compile(r"(?<![\w-])--set ([a-z_.]+)=([\w.+-]*\w)")
+# Perhaps with a value, such as PATH or 10.
+OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?:[ =]([A-Z0-9][\w.:>]*\w?|cpu))?")
 
 
 def checks_arguments(function: F) -> F:
@@ -28,6 +36,52 @@ def checks_arguments(function: F) -> F:
         return function(*given, **words)
 
     return cast("F", called)
+
+
+def names_arguments(keys: Callable[[], Mapping[str, str]]) -> Callable[[F], F]:
+    """Makes the errors of a function name its arguments, where they name options of the command line. `keys`: those of
+    a recipe, by options that are no arguments."""
+
+    def wrapped(function: F) -> F:
+        @functools.wraps(function)
+        def called(*given: Any, **words: Any) -> Any:
+            try:
+                return function(*given, **words)
+            except HeedError as error:
+                error.reword(lambda text: as_arguments(text, keys()))
+                raise
+
+        return cast("F", called)
+
+    return wrapped
+
+
+def as_arguments(text: str, keys: Mapping[str, str]) -> str:
+    """The text with arguments in place of options, such as `minutes=10` and `settings={"train.steps": 3}`. Other
+    commands than `heed train` stay as they are."""
+    ours, command, other = COMMAND.search(text), "", ""
+    if ours is not None:
+        text, command, other = text[: ours.start()], ours[0], text[ours.end() :]
+    text = CONTINUES.sub(r'heedful.train(TASK, "\1", resume=True)', text)
+    text = SETTING.sub(lambda found: f'settings={{"{found[1]}": {_as_python(found[2])}}}', text)
+    text = text.replace("heed train", "train")
+    return OPTION.sub(lambda found: _as_argument(found[1], found[2] or "", keys), text) + command + other
+
+
+def _as_argument(option: str, value: str, keys: Mapping[str, str]) -> str:
+    """An argument, and what is said of its value, if anything."""
+    name = RENAMED.get(option, option.replace("-", "_"))
+    if name not in keys:
+        return f"{name}={_as_python(value)}" if value else name
+    return f'settings={{"{keys[name]}": {_as_python(value)}}}' if value else f'settings["{keys[name]}"]'
+
+
+def _as_python(value: str) -> str:
+    """A value of the command line, or the word in capitals that stands for one, as Python has it."""
+    try:
+        return repr(json.loads(value))
+    except ValueError:
+        return value if value.isupper() else json.dumps(value)
 
 
 def bound_to(
@@ -108,6 +162,8 @@ def in_words(kind: Any) -> str:
         return f"one of {', '.join(map(repr, inner))}"
     if kind is NoneType or kind is bool:
         return "True or False" if kind is bool else "None"
+    if origin is Callable:
+        return "a function"
     if isinstance(origin, type):
         if issubclass(origin, Mapping):
             return "a dict"

@@ -38,6 +38,18 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)
 NOT_READ = RuntimeError
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}  # by the first bytes
 JPEG = b"\xff\xd8\xff"  # the first bytes; other image formats soon have a NUL byte
+# What other files are, and what to do with them, by their first bytes; in a zip file, behind the first member's header.
+SHEET, PAGES = "save it as .xlsx or .csv", "save its text alone, as .txt"
+OTHERS = {
+    rb"PK.{28}mimetypeapplication/vnd\.oasis\.opendocument\.spreadsheet": ("an OpenDocument sheet (.ods)", SHEET),
+    rb"PK.{28}mimetypeapplication/vnd\.oasis\.opendocument": ("an OpenDocument text or presentation", PAGES),
+    rb"PK.{28}mimetypeapplication/epub": ("a book (EPUB)", PAGES),
+    rb"PK.*word/document\.xml": ("a Word document", PAGES),
+    rb"\xd0\xcf\x11\xe0.*W\0o\0r\0k\0b\0o\0o\0k": ("an old workbook (.xls)", SHEET),
+    rb"\xd0\xcf\x11\xe0": ("an old Office file", PAGES),
+    rb"%PDF-": ("a PDF", PAGES),
+    rb"\{\\rtf": ("Rich Text (.rtf)", PAGES),
+}
 MARKS = (  # longer marks first: the mark of UTF-32 begins like that of UTF-16
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -80,6 +92,8 @@ def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[
     removed), or CR in a file without any LF: U+2028 and U+0085 are text. Raises InputError or MissingError."""
     path = Path(path)
     data = read_bytes(path).removeprefix(codecs.BOM_UTF8)
+    if found := next((told for begin, told in OTHERS.items() if re.match(begin, data, re.DOTALL)), None):
+        raise InputError(f"{found[0]}, expected text", where=str(path), fix=found[1])
     if marked := next((name for mark, name in MARKS if data.startswith(mark)), None):
         try:
             return text_lines(data.decode(marked), path, longest=longest)
@@ -179,7 +193,7 @@ def read_beginning(path: Path, most: int) -> bytes:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
+def _opened(path: Path) -> Iterator[tuple[IO[bytes] | gzip.GzipFile, int | None]]:
     """Opens a file, or a member of a zip file, unpacked if it is gzipped, and yields it with the most bytes that it may
     unpack to; None if it is not packed."""
     archive = None if os.path.exists(path) else archive_of(path)
@@ -189,8 +203,9 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], int | None]]:
             file: IO[bytes] = open_file(path)
             most = most_unpacked(os.fstat(file.fileno()).st_size) if gzipped else None
         else:
-            member = open_archive(archive).getinfo(path.relative_to(archive).as_posix())
-            file = open_archive(archive).open(member)
+            packed = open_archive(archive)
+            member = packed.getinfo(path.relative_to(archive).as_posix())
+            file = packed.open(member)
             most = MOST_TIMES * (HEADERS + member.compress_size) if gzipped else member.file_size
         with file, gzip.GzipFile(fileobj=file) if gzipped else nullcontext(file) as unpacked:
             yield unpacked, most
@@ -215,15 +230,31 @@ def most_unpacked(packed: int) -> int:
     return max(ALWAYS_UNPACKED, MOST_TIMES * packed)
 
 
+def packed_size(path: Path) -> int:
+    """Returns the size of a file, or what a member takes in its zip file. Raises OSError or InputError."""
+    archive = None if os.path.exists(path) else archive_of(path)
+    if archive is None:
+        return _facts(path).st_size
+    return open_archive(archive).getinfo(path.relative_to(archive).as_posix()).compress_size
+
+
 def open_file(path: Path) -> io.BufferedReader:
-    """Opens a file. Raises OSError, or InputError for a device, a pipe or a socket, of which opening may wait and
-    reading may never end."""
-    mode = path.stat().st_mode
-    if stat.S_ISFIFO(mode):
-        raise InputError("a pipe, which can be read only once", where=str(path), fix="write it into a file first")
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise InputError("a device or a socket, expected a file", where=str(path), fix="write it into a file first")
+    """Opens a file. Raises OSError or InputError as `_facts`."""
+    _facts(path)
     return path.open("rb")
+
+
+def _facts(path: Path) -> os.stat_result:
+    """Returns the size of a file and when it was changed. Raises OSError, or InputError for a name that is not UTF-8,
+    and for a device, a pipe or a socket, of which opening may wait and reading may never end."""
+    facts = path.stat()
+    if sanitise(str(path)) != str(path):
+        raise InputError("a name that is not UTF-8", where=str(path), fix="rename it: a run records its data by name")
+    if stat.S_ISFIFO(facts.st_mode):
+        raise InputError("a pipe, which can be read only once", where=str(path), fix="write it into a file first")
+    if not stat.S_ISREG(facts.st_mode) and not stat.S_ISDIR(facts.st_mode):
+        raise InputError("a device or a socket, expected a file", where=str(path), fix="write it into a file first")
+    return facts
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> HeedError:
@@ -273,8 +304,7 @@ def files_in(path: Path) -> list[Path]:
 def open_archive(path: Path) -> zipfile.ZipFile:
     """Opens a zip file, once for all that is read of it. Raises OSError, or InputError if it is damaged, or says that
     it unpacks to more than `most_unpacked`."""
-    with open_file(path) as file:
-        facts = os.fstat(file.fileno())
+    facts = _facts(path)
     return _archive(path, facts.st_size, facts.st_mtime_ns)
 
 
@@ -397,12 +427,16 @@ def json_object(value: object, where: str, fix: str) -> dict[str, Any]:
 
 def listed(names: Iterable[object]) -> str:
     """Formats the first eight names, for a message."""
-    return ", ".join(map(repr, islice(names, 8))) or "none"
+    return ", ".join(repr(_short(str(name), 60)) for name in islice(names, 8)) or "none"
 
 
 def first_few(names: Sequence[str], most: int = 3) -> str:
     """Formats the first `most` names for a message, with "..." for the others."""
-    return ", ".join(names[:most]) + ", ..." * (len(names) > most)
+    return ", ".join(_short(name, 200) for name in names[:most]) + ", ..." * (len(names) > most)
+
+
+def _short(name: str, longest: int) -> str:
+    return name if len(name) <= longest else f"{name[:longest]}..."
 
 
 def quoted(text: str) -> str:

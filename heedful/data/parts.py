@@ -23,7 +23,8 @@ SHARE, MOST = 10, 2000  # without validation data, one example in SHARE is held 
 
 @dataclass(frozen=True)
 class Parts(Generic[E]):
-    """The data that a model is trained and measured on. `notes` are lines for the user."""
+    """The data that a model is trained and measured on. `notes` are lines for the user, `taken` those on how files were
+    read."""
 
     train: E
     valid: E
@@ -33,6 +34,7 @@ class Parts(Generic[E]):
     notes: tuple[str, ...] = ()
     # The files that are not trained on, if this is not known by their names.
     apart: tuple[Path, ...] | None = field(default=None, kw_only=True)
+    taken: tuple[str, ...] = field(default=(), kw_only=True)
 
     def scored(self) -> Mapping[str, E]:
         """Returns the tests, or the validation data if there are none."""

@@ -178,7 +178,8 @@ class Tokenizer:
         """Splits a text into words as `encode` does, each as the ids of its characters, from which `merges` make its
         tokens."""
         text = self._space + self.composed(text) if text else ""
-        words = self._inner.pre_tokenizer.pre_tokenize_str(text)
+        with library_errors(unreadable_text):
+            words = self._inner.pre_tokenizer.pre_tokenize_str(text)
         return [tuple(self._inner.token_to_id(sign) or UNK for sign in word) for word, _ in words]
 
     def encode_placed(

@@ -28,11 +28,12 @@ from heedful.decode.beams import beam_by
 from heedful.decode.candidates import Candidates, candidates, ends_of
 from heedful.decode.contract import Generator, Hypothesis, SearchOptions, StateType
 from heedful.decode.rules import NEVER, top
-from heedful.errors import InputError
+from heedful.errors import InputError, TooMuchError
 
 Phrase = tuple[int, ...]
 NO_TOKEN = -1
 EXCLUDED = 1 << 30
+LOOKED_AT = 1 << 22  # rows times the tokens of phrases times phrases, at most, where memory is limited
 
 
 class Wish(NamedTuple):
@@ -68,12 +69,20 @@ def constrained_beam(
         raise InputError(what, fix="give a list for each sentence")
     if any(not wish.phrases or not all(wish.phrases) or eos in sum(wish.phrases, ()) for own in wishes for wish in own):
         raise InputError("a phrase to be said is empty, or has the end token in it", fix="leave it out")
+    looked_at = len(source) * beam * max((len(own) * _tokens_in(own) for own in wishes), default=0)
+    if options.get("at_once") is not None and looked_at > LOOKED_AT:
+        what = f"a beam of {beam} that looks for {max(map(len, wishes)):,} phrases"
+        raise TooMuchError(what, fix="ask for fewer, or a narrower beam")
     automata, device = [*map(_automaton, wishes)], source.device
     following: _Following[StateType] = _Following(model, automata, parting, eos=eos, beam=beam, device=device)
     early = following.need.sum(1) == 0
     return beam_by(
         following.choose, following, source, segments, beam=beam, n_best=n_best, early_stopping=early, **options
     )
+
+
+def _tokens_in(wishes: Sequence[Wish]) -> int:
+    return sum(len(phrase) for wish in wishes for phrase in wish.phrases)
 
 
 @dataclass(frozen=True)

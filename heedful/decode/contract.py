@@ -13,6 +13,7 @@ from torch import Tensor
 from heedful.decode.rules import Rule
 
 Own = TypeVar("Own", bound="State")
+ATTENDED = 512  # tokens that take as long to attend to as all else that is done for a token, about
 
 
 @runtime_checkable
@@ -46,7 +47,8 @@ class SearchOptions(TypedDict, total=False):
     end token; `forbidden` tokens never come; `rules` are applied before these two. `prefix` has the first tokens of
     each sentence, which are forced whatever the rules say, and scored like others. With `renormalise`, the
     probabilities that the rules and `forbidden` leave sum to 1. Hypotheses are ranked by their sum of log-probabilities
-    / length ** `length_penalty` (1).
+    / length ** `length_penalty` (1). Where all rows together have more than `at_once` tokens (None: any number), the
+    search raises TooMuchError.
     """
 
     bos: Required[int | Int[Tensor, "B"]]
@@ -58,6 +60,24 @@ class SearchOptions(TypedDict, total=False):
     prefix: Sequence[Sequence[int]] | None
     length_penalty: float
     renormalise: bool
+    at_once: int | None
+
+
+@runtime_checkable
+class Budget(Protocol):
+    """What one request may cost. `at_once`: tokens, times beams, that may be kept at the same time (None: any
+    number)."""
+
+    at_once: int | None
+
+    def spend(self, tokens: int, at_once: int) -> None:
+        """Before a model makes so many tokens, times beams, of which so many are kept at the same time. Raises
+        TooMuchError where it may not."""
+
+
+def with_attention(tokens: int) -> int:
+    """As how many tokens a text of so many counts: one that attends to 512 others costs about twice as much."""
+    return tokens + tokens * tokens // ATTENDED
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ V vocabulary, t steps taken, U = T + 2.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -16,7 +16,9 @@ from torch import Tensor
 from heedful.decode.candidates import ends_of
 from heedful.decode.contract import Hypothesis, SearchOptions
 from heedful.decode.rules import NEVER, Forbid, Rule, Shortest, log_normaliser
-from heedful.errors import InputError, NonFiniteError
+from heedful.errors import InputError, NonFiniteError, TooMuchError
+
+Result = TypeVar("Result")
 
 
 class Rows(NamedTuple):
@@ -86,11 +88,16 @@ class SearchStart:
     length_penalty: float
     scale: Float[Tensor, "U"]
     renormalise: bool = False
+    at_once: int | None = None
 
     def scores(
         self, logits: Float[Tensor, "R V"], history: Int[Tensor, "R t"], rows: Rows
     ) -> tuple[Float[Tensor, "R V"], Float[Tensor, "R"]]:
-        """The logits that the rules leave, or the forced token's alone; and what to subtract for log-probabilities."""
+        """The logits that the rules leave, or the forced token's alone; and what to subtract for log-probabilities.
+        Raises TooMuchError for more tokens than may be kept at once."""
+        if self.at_once is not None and history.numel() > self.at_once:
+            what = f"{len(history)} hypotheses of {history.shape[1]} tokens, more than {self.at_once:,} tokens at once"
+            raise TooMuchError(what, fix="take a narrower beam, or a lower limit")
         scores = logits.float()
         whole = log_normaliser(scores)
         t, width = history.shape[1], len(logits) // len(rows.result)
@@ -139,8 +146,21 @@ def start_search(source: Int[Tensor, "B S"], options: SearchOptions) -> SearchSt
         rules=(*options.get("rules", ()), Forbid(options.get("forbidden", ())), *shortest),
         length_penalty=length_penalty,
         renormalise=options.get("renormalise", False),
+        at_once=options.get("at_once"),
         scale=torch.tensor([max(length, 1) ** -length_penalty for length in range(steps + 2)], device=device),
     )
+
+
+def in_halves(search: Callable[[Sequence[int]], list[Result]], rows: Sequence[int]) -> list[Result]:
+    """What `search` finds for these rows, which are halved where all together have more tokens than may be kept at
+    once. Raises TooMuchError where one row has."""
+    try:
+        return search(rows)
+    except TooMuchError:
+        if len(rows) == 1:
+            raise
+    middle = len(rows) // 2
+    return [*in_halves(search, rows[:middle]), *in_halves(search, rows[middle:])]
 
 
 def refuse_length_penalty(length_penalty: float, steps: int) -> None:

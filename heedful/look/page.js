@@ -6,7 +6,7 @@ function bars(entries, chosen, act = null) {
   const line = (word, weight, className) => {
     const bar = make("i");
     bar.style.width = `${100 * Math.min(weight, 1)}%`;
-    return make("tr", { className }, make("td", {}, word), make("td", {}, bar), make("td", { textContent: number(weight) }));
+    return make("tr", { className }, make("td", {}, word), make("td", {}, bar), make("td", { textContent: decimal(weight) }));
   };
   const word = (entry) => {
     const name = make("bdi", { textContent: entry.name });
@@ -17,7 +17,7 @@ function bars(entries, chosen, act = null) {
   };
   const lines = most.map((entry) => line(word(entry), entry.weight, entry.index === chosen ? "chosen" : ""));
   if (rest.length && !act) lines.push(line(`${rest.length} ${rest.length > 1 ? "others" : "other"}`, sum(rest.map(({ weight }) => weight)), "quiet"));
-  return make("table", { className: "bars" }, make("tbody", {}, ...lines));
+  return make("table", { className: "bars weights" }, make("tbody", {}, ...lines));
 }
 
 function numbers() {
@@ -29,8 +29,8 @@ function numbers() {
   if (state.layer !== MEAN) parts.push(make("code", { textContent: chosen[state.layer].name }));
   const facts = [];
   if (state.head !== MEAN) facts.push(["pattern", labelOf(state.layer, state.head)]);
-  facts.push(["entropy", `${entropy(state.layer, state.head).toFixed(2)} bits of ${Math.log2(S).toFixed(2)}`]);
-  if (q !== null && k !== null) facts.push(["weight", allowed(q, k) ? map[q * S + k].toFixed(4) : "not allowed"]);
+  facts.push(["entropy", `${decimal(entropy(state.layer, state.head))} of ${bits(Math.log2(S))}`]);
+  if (q !== null && k !== null) facts.push(["weight", allowed(q, k) ? decimal(map[q * S + k]) : "not allowed"]);
   parts.push(make("dl", {}, ...facts.flatMap(([name, value]) =>
     [make("dt", { textContent: name }), make("dd", { textContent: value })])));
   if (q !== null) {
@@ -159,11 +159,11 @@ function optionBar() {
   const top = make("select"), sort = make("select");
   select(top, [[1, "the strongest"], [3, "the 3 strongest"], [5, "the 5 strongest"], [Infinity, "all"]], options.top);
   top.addEventListener("change", () => { options.top = Number(top.value); repaint(); });
-  const value = make("output", { textContent: options.threshold.toFixed(2) });
+  const value = make("output", { textContent: decimal(options.threshold) });
   const slider = make("input", { type: "range", min: 0, max: 0.5, step: 0.01, value: options.threshold });
   slider.addEventListener("input", () => {
     options.threshold = Number(slider.value);
-    value.textContent = options.threshold.toFixed(2);
+    value.textContent = decimal(options.threshold);
     repaint();
   });
   select(sort, [["place", "by layer"], ["entropy", "by entropy"]], options.sort);
@@ -189,11 +189,20 @@ function picture() {
   table();
 }
 
+// What the view shows, and the marks among its tokens.
+function explain() {
+  const { rows, columns } = texts(), marks = Object.keys(MARKS).filter((mark) => [...rows, ...columns].includes(mark));
+  const parts = marks.flatMap((mark) => [" ", make("q", { textContent: mark }), ` ${MARKS[mark]}.`]);
+  const entropy = ["steps", "walk"].includes(state.view) ? "" : ENTROPY;
+  byId("explained").replaceChildren(EXPLAINED[state.view], entropy, ...parts);
+}
+
 function build() {
   clamp();
   remember();
   document.body.dataset.view = state.view;
   controls();
+  explain();
   optionBar();
   const buttons = [["Download CSV", csv]];
   if (state.view === "flow" && state.kind === "cross") buttons.push(["Download alignment (i-j)", alignment]);

@@ -23,7 +23,14 @@ from heedful.errors import InputError, NonFiniteError
 from heedful.look.labels import is_causal, summary, token_label
 
 LONGEST = 256  # tokens of a text
-SCRIPTS = ("page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page.js")  # joined in this order
+SCRIPTS = (
+    "formats.js",
+    "page_state.js",
+    "page_maps.js",
+    "page_views.js",
+    "page_steps.js",
+    "page.js",
+)  # joined in this order
 
 
 class Label(TypedDict):
@@ -136,7 +143,7 @@ def page(view: PageView) -> str:
     else in it can run, whatever the tokens contain."""
     here = Path(__file__).parent
     style = here.joinpath("page.css").read_text(encoding="utf-8")
-    script = "\n".join(here.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
+    script = _script(here)
     # With < and > as \u escapes, no "</script>" or "<!--" in the data can end or reopen its block.
     data = json.dumps(view, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e")
     texts = [html.escape(token_label(text, limit=200)) for text in (view["title"], view.get("said", "")) if text]
@@ -154,6 +161,12 @@ def page(view: PageView) -> str:
     template = here.joinpath("page.html").read_text(encoding="utf-8")
     # One pass, so that inserted text is never searched again.
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+
+
+def _script(here: Path) -> str:
+    """All scripts as one, which exports nothing: the pages of a server import the first as a module."""
+    texts = (here.joinpath(name).read_text(encoding="utf-8") for name in SCRIPTS)
+    return re.sub("(?m)^export ", "", "\n".join(texts))
 
 
 def packed(weights: Float[Tensor, "..."]) -> str:

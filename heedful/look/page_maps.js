@@ -92,13 +92,13 @@ function drawMap(canvas, map, small, width, mark) {
         pen.fillStyle = textOn(colour);
         pen.font = font(false).replace("12px", "11px");
         pen.textAlign = "center";
-        pen.fillText(weight.toFixed(2), x + cell / 2, y + cell / 2);
+        pen.fillText(decimal(weight), x + cell / 2, y + cell / 2);
       }
     }
   }
   const word = (text, bold) => {
     pen.font = font(bold);
-    pen.fillStyle = ink(bold ? "--blue" : "--ink");
+    pen.fillStyle = ink("--ink");
     pen.fillText(text, 0, 0);
   };
   const place = (x, y, angle, align, draw) => {
@@ -121,9 +121,12 @@ function drawMap(canvas, map, small, width, mark) {
       place(left + (k + 0.5) * cell, top - 6, -TILT, "left", () => word(text, k === mark.k));
     }
   });
-  pen.strokeStyle = "#d9722b";
-  pen.lineWidth = 1.5;
-  const frame = (x, y, w, h) => pen.strokeRect(left + x * cell - 0.5, top + y * cell - 0.5, w * cell, h * cell);
+  const frame = (x, y, w, h) => {
+    for (const [colour, wide] of [["#fff", 4], ["#18212d", 2]]) { // to be seen on light cells and on dark ones
+      Object.assign(pen, { strokeStyle: colour, lineWidth: wide });
+      pen.strokeRect(left + x * cell - 0.5, top + y * cell - 0.5, w * cell, h * cell);
+    }
+  };
   if (mark.q !== null) frame(0, mark.q, S, 1);
   if (mark.k !== null) frame(mark.k, 0, 1, T);
   return (x, y) => {

@@ -12,6 +12,15 @@ const VIEWS = {
 const KINDS = { cross: "Cross", encoder: "Encoder self", decoder: "Decoder self", self: "Self" };
 const TEXTS = { source: "Source", target: "Target", produced: "Output", both: "Source, then target" };
 
+const EXPLAINED = {
+  flow: "A line goes from a token that looks (a query) to one that it looks at (a key): the thicker it is, the larger the attention weight. The weights of a query sum up to 1.",
+  heads: "Each small map is a head, one of several attentions that a layer computes side by side. Its rows are queries, its columns are keys: the darker a cell, the larger its weight. The words below it say what the head seems to do, and how clearly (1 at most).",
+  matrix: "Rows are the tokens that look (queries), columns those that are looked at (keys): the darker a cell, the larger the attention weight. The weights of a row sum up to 1.",
+  steps: "The text as it was made, one token a step: the higher a bar, the likelier the model found that token after those before it. Entropy says how open a step was: 0 bits if one token was certain, 1 bit more for each doubling of equally likely ones.",
+  walk: "All numbers of one query of one head, from what comes into the layer to what the head adds to it.",
+};
+const ENTROPY = " Entropy says how spread the weights of a query are: 0 bits if it looks at one key alone, 1 bit more for each doubling of keys that it looks at alike.";
+
 const byId = (id) => document.getElementById(id);
 const make = (tag, properties = {}, ...children) => {
   const node = Object.assign(document.createElement(tag), properties);
@@ -21,10 +30,9 @@ const make = (tag, properties = {}, ...children) => {
 const quoted = (token) => make("q", {}, make("bdi", { textContent: token }));
 const range = (n) => [...Array(n).keys()];
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
-const number = (value) => value.toFixed(value >= 0.0995 || value === 0 ? 2 : 3);
 
 const kinds = Object.keys(KINDS).filter((kind) => view.layers.some((layer) => layer.kind === kind));
-const special = new Set(view.special);
+const special = new Set([...view.special, ...Object.keys(MARKS)]);
 const state = { view: "flow", kind: kinds[0], layer: 0, head: MEAN, q: null, k: null, step: null };
 const options = { threshold: 0.05, top: 3, hide: false, stretch: false, sort: "place" };
 let hover = null; // {q, k}: a preview, which hides the pinned selection while it lasts
@@ -91,7 +99,7 @@ function nameOf(layer, head) {
 
 function labelOf(layer, head) {
   const { name, score } = layers()[layer].labels[head];
-  return name === "mixed" ? name : `${name} ${score.toFixed(2)}`;
+  return name === "mixed" ? name : `${name} ${decimal(score)}`;
 }
 
 // -------------------------------------------------------------------------------------------- selection

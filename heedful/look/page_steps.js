@@ -1,7 +1,5 @@
 // A text step by step: the likeliest tokens of each step, what the settings cut off, and, with a server, "what if".
 
-const percent = (share) => (share > 0.9995 ? "100 %" : share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(1)} %`);
-const nats = (value) => value.toFixed(3).replace(/^-(0\.0+)$/, "$1");
 const SETTINGS = { temperature: ["Temperature", 1, 0, 3, 0.1], top_k: ["Top k", 0, 0, 1000, 1], top_p: ["Top p", 1, 0, 1, 0.05] };
 const FATES = {
   lives: "lives on", "fell out": "fell out: none of what could follow was among the best", ended: "ended", unfinished: "came to the limit",
@@ -59,7 +57,7 @@ function beamTree(nodes) {
     svg.append(path);
   });
   const buttons = nodes.map((node, i) => {
-    const what = `${node.piece}: ${node.total.toFixed(2)} nats, ${FATES[node.fate]}${node.rank === null ? "" : `, number ${node.rank + 1} of all with ${node.score.toFixed(3)}`}`;
+    const what = `${node.piece}: ${nats(node.total)}, ${FATES[node.fate]}${node.rank === null ? "" : `, number ${node.rank + 1} of all with ${nats(node.score)}`}`;
     const button = make("button", { type: "button", className: `token ${node.fate === "fell out" ? "dead" : ""} ${best.has(i) ? "best" : ""}`, title: what, ariaLabel: what });
     button.append(make("bdi", { textContent: node.piece }), ...(node.rank === null ? [] : [make("small", { textContent: ` ${node.rank + 1}` })]));
     const [x, y] = place.get(i);
@@ -100,7 +98,7 @@ function stepNumbers() {
   const fact = (name, value) => [make("dt", { textContent: name }), make("dd", { textContent: value })];
   byId("numbers").replaceChildren(
     make("h2", {}, `Step ${state.step}: `, quoted(step.said.piece)),
-    make("dl", {}, ...fact("entropy", `${step.entropy.toFixed(2)} bits`), ...fact("so far", `${nats(step.total)} nats`)),
+    make("dl", {}, ...fact("entropy", bits(step.entropy)), ...fact("so far", nats(step.total))),
     make("h3", { textContent: shaped ? "The likeliest, before and after the settings" : "The likeliest here" }),
     make("table", { className: shaped ? "bars wide" : "bars" }, make("tbody", {}, ...lines)),
     ...(view.live?.steps ? [make("p", { className: "quiet", textContent: "Choose another to go on from it." })] : []));

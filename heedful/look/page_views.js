@@ -73,7 +73,7 @@ function flow(picture) {
     if (keys.length < S && queries.length) {
       const hidden = (q) => sum(range(S).filter((k) => special.has(columns[k])).map((k) => map[q * S + k]));
       const whose = atQuery === null ? queries : [atQuery];
-      note.push(`mass hidden: ${(sum(whose.map(hidden)) / whose.length).toFixed(2)}`
+      note.push(`mass hidden: ${decimal(sum(whose.map(hidden)) / whose.length)}`
         + (atQuery === null ? " (mean of the queries)" : " (this query)"));
     }
     byId("note").textContent = `${note.join("; ")}.`;
@@ -87,7 +87,7 @@ function heads(picture) {
   const thumb = ([layer, head], name, fact) => {
     const label = labelOf(layer, head);
     const button = make("button", {
-      type: "button", className: "thumb", title: `${nameOf(layer, head)}: ${label}, entropy ${entropy(layer, head).toFixed(2)} bits`,
+      type: "button", className: "thumb", title: `${nameOf(layer, head)}: ${label}, entropy ${bits(entropy(layer, head))}`,
     }, thumbnail(mapOf(layer, head)), make("span", { textContent: name }), make("span", { textContent: fact ?? label }));
     button.ariaPressed = String(layer === state.layer && head === state.head);
     button.addEventListener("click", () => {
@@ -104,7 +104,7 @@ function heads(picture) {
   };
   const groups = options.sort === "entropy"
     ? [make("div", { className: "thumbs" }, ...all.sort((a, b) => entropy(...a) - entropy(...b))
-        .map((place) => thumb(place, `head ${place.join(".")}`, `${entropy(...place).toFixed(2)} bits`)))]
+        .map((place) => thumb(place, `head ${place.join(".")}`, bits(entropy(...place)))))]
     : chosen.map((layer, i) => make("section", {}, make("h2", { textContent: `Layer ${i}` }),
         make("div", { className: "thumbs" }, ...range(layer.heads).map((head) => thumb([i, head], `head ${head}`)))));
   picture.append(make("div", { className: "layers" }, ...groups), legend());
@@ -145,7 +145,7 @@ function matrix(picture) {
     if (q === null || k === null) {
       readout.replaceChildren(make("span", { className: "quiet", textContent: "Queries down, keys across." }));
     } else {
-      const value = allowed(q, k) ? map[q * columns.length + k].toFixed(4) : "not allowed";
+      const value = allowed(q, k) ? decimal(map[q * columns.length + k]) : "not allowed";
       readout.replaceChildren(quoted(rows[q]), " looks at ", quoted(columns[k]), ": ", make("b", { textContent: value }));
     }
   };

@@ -2,7 +2,6 @@
 
 const walked = { key: "", found: null, trouble: "" };
 const FIRST = 4; // numbers of a vector that are shown as text
-const signed = (value) => (value < 0 ? `\u2212${Math.abs(value).toFixed(3)}` : value.toFixed(3));
 
 function walk(picture) {
   if (state.layer === MEAN) state.layer = layers().length - 1;
@@ -45,14 +44,15 @@ function chosenQuery() {
   return list;
 }
 
-// A vector as a strip of colours: blue above zero, orange below; hovering shows a number. `share`: of a card's width.
+// A vector as a strip of colours: grey above zero, orange below; hovering shows a number. `share`: of a card's width.
 function strip(values, most, share = 1) {
   const room = Math.min(560, byId("picture").clientWidth - 40) * share;
   const wide = Math.max(1, Math.min(9, Math.floor(room / values.length))), canvas = make("canvas", { className: "strip" });
   const pen = sharp(canvas, wide * values.length, 16);
   values.forEach((value, i) => {
     const share = Math.min(1, Math.abs(value) / most);
-    pen.fillStyle = value < 0 ? `rgb(217 114 43 / ${share})` : `rgb(33 113 181 / ${share})`;
+    pen.globalAlpha = share;
+    pen.fillStyle = ink(value < 0 ? "--negative" : "--soft");
     pen.fillRect(i * wide, 0, wide - (wide > 3 ? 1 : 0), 16);
   });
   canvas.addEventListener("pointermove", (event) => {
@@ -103,7 +103,7 @@ function cards(found) {
     card("mask", [found.allowed.every(Boolean) ? "Every key may be seen." : "What may not be seen is minus infinity."],
       each((i) => [found.allowed[i] ? signed(found.scores[i]) : "not allowed"])),
     card("softmax", [`Shares that sum up to 1. Computed again here from the numbers above: they differ by at most ${off.toExponential(1)} from the model's.`],
-      each((i) => [bar(found.weights[i]), found.weights[i].toFixed(4)])),
+      each((i) => [bar(found.weights[i]), decimal(found.weights[i])])),
     card("Σ, W_O", ["The values, weighted and summed; then the output matrix, which mixes the heads."],
       make("p", {}, "sum ", strip(found.found, mostOf(found.found))),
       ...(found.gate ? [make("p", {}, "times its gate ", strip(found.gate, 1))] : []),

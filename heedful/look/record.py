@@ -4,8 +4,8 @@
         model(source, target)
     recording.weights("decoder.blocks.0.cross_attention")  # (B, H, T, S)
 
-The model needs no flag for it, and its output stays the same to the last bit. Hooks do not run inside compiled
-graphs: pass the eager model.
+The model needs no flag for it, and its output stays the same to the last bit. Only the calls of the thread that records
+are recorded. Hooks do not run inside compiled graphs: pass the eager model.
 
 B batch, T queries, S keys, H heads.
 """
@@ -13,6 +13,7 @@ B batch, T queries, S keys, H heads.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from threading import get_ident
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -107,11 +108,13 @@ def record(
 def _watch(
     recording: Recording, name: str, heads: Sequence[int] | None, queries: Sequence[int] | None
 ) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
-    seen = 0  # queries of earlier calls
+    seen, thread = 0, get_ident()  # queries of earlier calls; other threads may use the model meanwhile
 
     @torch.no_grad()
     def hook(module: Any, arguments: tuple[Any, ...], output: Any) -> None:
         nonlocal seen
+        if get_ident() != thread:
+            return
         n_heads, T = module.asks(*arguments)
         if heads is not None and not all(0 <= head < n_heads for head in heads):
             raise InputError(f"layer {name!r} has heads 0 to {n_heads - 1}, not {list(heads)}", fix="choose among them")

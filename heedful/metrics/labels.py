@@ -9,6 +9,18 @@ def accuracy(found: Sequence[object], right: Sequence[object]) -> float:
     return sum(a == b for a, b in zip(found, right, strict=True)) / len(right)
 
 
+def by_luck(count: int, share: float = 0.0) -> float:
+    """The share of `count` answers that may be right by luck, where each is with probability `share`: two standard
+    deviations, two answers, or a hundredth more, whichever is most."""
+    return share + max(0.01, 2 / count, 2 * sqrt(share * (1 - share) / count))
+
+
+def most_frequent(answers: Iterable[Hashable]) -> float:
+    """The share of the most frequent answer; 0 without answers."""
+    counts = Counter[Hashable](answers)
+    return max(counts.values(), default=0) / max(1, counts.total())
+
+
 def f1(found: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> tuple[float, float]:
     """Macro and micro F1 of the labels of each example: the mean over the labels that occur in either, and the score of
     all decisions together. With one label per example, micro F1 is the accuracy."""

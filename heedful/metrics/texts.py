@@ -210,12 +210,27 @@ def _refuse_none(texts: Sequence[str]) -> None:
         raise InputError("there is nothing to score", fix="give at least one pair")
 
 
+def bleu_by_luck(references: References) -> float:
+    """Below this BLEU is noise: it comes of single words that most sentences share."""
+    return 1.0
+
+
+def rouge_by_luck(references: References) -> float:
+    """ROUGE-L of texts of the same kind that belong to others: that of each reference to the next text."""
+    return score_rouge([own[0] for own in references], [*references[1:], *references[:1]]).rougeL
+
+
 class Metric(NamedTuple):
-    """A way to score texts, which of its scores a training shows, and by which it ranks models."""
+    """A way to score texts, which of its scores a training shows, by which it ranks models, and how much of that is
+    luck."""
 
     score: Callable[..., Scores | Rouge]
     names: tuple[str, ...]
     rank: str
+    by_luck: Callable[[References], float]
 
 
-METRICS = {"bleu": Metric(score_bleu, ("bleu", "chrf"), "bleu"), "rouge": Metric(score_rouge, ROUGE, "rougeL")}
+METRICS = {
+    "bleu": Metric(score_bleu, ("bleu", "chrf"), "bleu", bleu_by_luck),
+    "rouge": Metric(score_rouge, ROUGE, "rougeL", rouge_by_luck),
+}

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from heedful.core.block import ACTIVATIONS, BLOCKS, Block, BlockConfig, Context, Stack, StackConfig
 from heedful.core.embed import Embed, EmbedConfig, positions_of
-from heedful.core.init import normal
+from heedful.core.init import normal, xavier
 from heedful.core.mask import EVERYONE, Mask
 from heedful.core.norm import make_norm
 from heedful.errors import InputError
@@ -56,8 +56,8 @@ class Transform(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A stack without a causal mask, and the heads that its configuration asks for. Raises InputError for an
-    `nsp_head` without a `pooler`."""
+    """A stack without a causal mask, and the heads that its configuration asks for. Its weights begin like BERT's, or
+    where token vectors are scaled, like the Transformer's. Raises InputError for an `nsp_head` without a `pooler`."""
 
     packs = True  # several texts may share a row: segments keep them apart
 
@@ -73,7 +73,7 @@ class Encoder(nn.Module):
         self.head = nn.Linear(d_model, vocab_size) if config.mlm_head else None
         self.pooler = _pooler(config) if config.pooler else None
         self.nsp_head = nn.Linear(d_model, 2) if config.nsp_head else None
-        normal(self)
+        (xavier if config.embed.scaled else normal)(self)
         if self.head is not None and config.tied:
             self.head.weight = self.embed.tokens.weight
 

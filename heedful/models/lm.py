@@ -14,7 +14,7 @@ from heedful.core.attention import soft_capped
 from heedful.core.block import Context, Stack, StackConfig
 from heedful.core.cache import BlockCache
 from heedful.core.embed import Embed, EmbedConfig, positions_of
-from heedful.core.init import gpt2
+from heedful.core.init import gpt2, xavier
 from heedful.core.mask import EVERYONE, Mask
 
 
@@ -60,16 +60,19 @@ class LM(nn.Module):
     packs = True  # several documents may share a row: segments keep them apart
 
     def __init__(self, config: LMConfig, init: Callable[[nn.Module], None] | None = None) -> None:
-        """Initializes the weights with `init`; without it, like GPT-2."""
+        """Initializes the weights with `init`; without it, like GPT-2, or where token vectors are scaled, like the
+        Transformer."""
         super().__init__()
         self.config = config
         self.embed = Embed(config.d_model, config.embed)
         self.stack = Stack(config.d_model, config.stack)
         self.head = nn.Linear(config.d_model, config.embed.vocab_size, bias=config.output_bias)
-        if init is None:
-            gpt2(self, n_layers=config.stack.n_layers)
-        else:
+        if init is not None:
             init(self)
+        elif config.embed.scaled:
+            xavier(self)
+        else:
+            gpt2(self, n_layers=config.stack.n_layers)
         if config.tied:
             self.head.weight = self.embed.tokens.weight
 

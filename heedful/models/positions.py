@@ -10,6 +10,7 @@ from heedful.core.position import PositionConfig
 Embedded = Literal["none", "sinusoidal", "learned", "binary"]
 Positions = Literal[Embedded, "rotary", "alibi", "buckets", "shaw"]
 EMBEDDED: tuple[Embedded, ...] = ("none", "sinusoidal", "learned", "binary")
+FIXED: tuple[Embedded, ...] = ("sinusoidal", "binary")  # vectors of numbers up to 1, which nothing learns
 
 
 def embedded(position: Positions) -> Embedded:

@@ -15,7 +15,7 @@ from heedful.errors import InputError
 from heedful.models.decoder_only import DecoderOnlyTranslatorConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
-from heedful.models.positions import Positions, embedded, stack_of
+from heedful.models.positions import FIXED, Positions, embedded, stack_of
 from heedful.models.rnn import RNNConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 
@@ -396,7 +396,8 @@ def lm_config(row: LMSize, *, vocab_size: int | None = None, context_length: int
     """The configuration of a language model of this size.
 
     "gpt1": post-norm (Radford et al. 2018); "gpt2": pre-norm (Radford et al. 2019); "llama": rotary positions, RMSNorm,
-    a gated MLP, no biases (Touvron et al. 2023). GPT's GELU is the tanh approximation.
+    a gated MLP, no biases (Touvron et al. 2023). GPT's GELU is the tanh approximation. With fixed position vectors,
+    which none of them has, tokens are scaled as in the Transformer, or they would drown in those.
     """
     llama = row.style == "llama"
     position = row.position or ("rotary" if llama else "learned")
@@ -415,7 +416,7 @@ def lm_config(row: LMSize, *, vocab_size: int | None = None, context_length: int
     )
     embed = EmbedConfig(
         vocab_size=vocab_size or row.vocab_size,
-        scaled=False,
+        scaled=position in FIXED,
         position_embeddings=embedded(position),
         context_length=context_length or row.context_length,
         dropout=dropout,
@@ -466,7 +467,8 @@ def encoder_config(
 
     "bert": two types of token, for the texts of a pair (Devlin et al. 2019); "roberta": one, since its rows are not
     pairs (Liu et al. 2019). Their norms differ in epsilon, and their GELU is the exact one. "modern": rotary positions,
-    a gated MLP, and no biases (Warner et al. 2024, section 2.1.1), which learns to use its context much earlier.
+    a gated MLP, and no biases (Warner et al. 2024, section 2.1.1), which learns to use its context much earlier. With
+    fixed position vectors, which none of them has, tokens are scaled as in `lm_config`.
     """
     modern = row.style == "modern"
     eps = 1e-12 if row.style == "bert" else 1e-5
@@ -484,7 +486,7 @@ def encoder_config(
     )
     embed = EmbedConfig(
         vocab_size=vocab_size or row.vocab_size,
-        scaled=False,
+        scaled=position in FIXED,
         position_embeddings=embedded(position),
         context_length=context_length or row.context_length,
         types=1 if row.style == "roberta" else 2,

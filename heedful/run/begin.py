@@ -1,6 +1,6 @@
 """What a training needs before its first step: a folder that it can use, a job, and the newest checkpoint."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ import torch
 from heedful.data.parts import Parts
 from heedful.errors import InputError, MissingError, NonFiniteError, counted
 from heedful.run.card import environment
+from heedful.run.events import Note
 from heedful.run.folder import need_no_other
 from heedful.run.job import Job
 from heedful.run.learnt import write_learnt
@@ -36,7 +37,7 @@ class Begun:
     job: Job[Any, Any, Any]
     newest: Checkpoint | None  # to continue from; None: begin anew
     precision: Precision
-    notes: list[str]
+    notes: list[Note]
 
 
 def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
@@ -58,14 +59,18 @@ def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
 
 def reading(recipe: Recipe) -> str:
     """A note to print before the data are read; "" where reading is quick."""
-    if recipe.train.minutes is not None:
-        return "reading the data, which is not part of the minutes"
     given: str | tuple[str, ...] = recipe.data.path
     size = 0
     for path in [given] if isinstance(given, str) else given:
         with suppress(OSError, ValueError):  # a pattern, or no file
             size += Path(path).stat().st_size
-    return f"reading {size / 1e6:,.0f} MB of data: the first step may be minutes away" if size >= LARGE else ""
+    apart = ", which are not part of the budget" if recipe.train.minutes is not None else ""
+    return f"reading {size / 1e6:,.0f} MB of data: the first step may be minutes away{apart}" if size >= LARGE else ""
+
+
+def as_notes(lines: Iterable[str], corpus: Parts[Any], *, begun: bool) -> list[Note]:
+    """Lines on the data, of which those on how files were read are details; in a training that had `begun`, all."""
+    return [Note(line, detail=begun or line in corpus.taken) for line in lines]
 
 
 def make_job(
@@ -90,19 +95,20 @@ def begin(
     job: Job[Any, Any, Any] | None,
     ranks: Ranks,
     device: torch.device,
-    told: Collection[str] = (),
+    told: Collection[Note] = (),
 ) -> Begun:
     """Prepares a training. The first rank has made its `job` already, and writes the first files of a new run; the
     other ranks make theirs after that. `told` are notes that were printed before. Raises NonFiniteError where all
     checkpoints have weights that are not finite."""
-    notes: list[str] = []
+    damaged: list[str] = []
     if job is not None:
-        notes += [note for note in job.notes if note not in told]
-        newest = _newest(out, notes)
-        notes += [] if newest is None else changed_since(newest, job.recipe, out)
+        notes = [note for note in as_notes(job.notes, job.corpus, begun=job.begun is not None) if note not in told]
+        newest = _newest(out, damaged)
+        notes += map(Note, damaged if newest is None else [*damaged, *changed_since(newest, job.recipe, out)])
         precision, why = precision_of(job.recipe, newest, device)
         threads = torch.get_num_threads()
-        notes.append(f"training in {precision} on {device.type} with {counted(threads, 'thread')}: {why}")
+        how = f"training in {precision} on {device.type} with {counted(threads, 'thread')}: {why}"
+        notes.append(Note(how, detail=True))
         if newest is None:
             _write_first_files(out, job, environment(device, precision))
         ranks.share(precision)
@@ -110,7 +116,7 @@ def begin(
     precision = ranks.share()  # by now the first rank has checked everything and begun the run
     recipe = with_begun_preset(recipe, out)
     job = make_job(task, recipe, corpus, out, device)
-    return Begun(recipe, job, _newest(out, notes), precision, notes)
+    return Begun(recipe, job, _newest(out, damaged), precision, [])
 
 
 def _newest(out: Path, notes: list[str]) -> Checkpoint | None:

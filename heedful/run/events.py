@@ -8,9 +8,10 @@ from heedful.training.loop import Step
 
 @dataclass(frozen=True)
 class Note:
-    """A line for the user."""
+    """A line for the user. `detail`: few will need it, so it is in the run's log.txt, and shown to those who ask."""
 
     text: str
+    detail: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,14 @@ class Checkpointed:
 
 @dataclass(frozen=True)
 class Finished:
-    """The best model's scores on each test set, with the recipe's search."""
+    """The best model's scores on each test set, with the recipe's search; what it is good for, in a sentence; and the
+    commands that may come next."""
 
     steps: int
     minutes: float
     scores: Scores
+    verdict: str = ""
+    commands: tuple[str, ...] = ()
 
 
 Event = Note | Trained | Measured | Checkpointed | Finished

@@ -1,5 +1,6 @@
 """What a training needs of a task: a job."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ class Measurement:
 
     loss: float
     scores: dict[str, float]
-    rank: float  # the model with the largest is the best
+    rank: float  # the model with the largest is the best; among those up to `Job.floor`, that with the smallest loss
     sample: str | bytes
 
 
@@ -59,6 +60,7 @@ class Job(ABC, Generic[R, C, M]):
     tokenizer: Tokenizer | None = None  # of both sides, where there are two
     counted: str = ""  # what its loss is a mean over, where the task's row says something else
     halves: bool = True  # whether two halves of a batch may be computed separately: its loss is a sum over rows
+    share: float = 1.0  # of the validation data that is measured on, and at the end scored on where there is no test
     fewest_steps: int = 0  # the fewest steps of a training without a budget
     saved: str = ""  # the name of the submodule that is saved; "": the whole model
     # The panels of the plot, by their headings: keys of metrics.jsonl. Empty: losses and scores.
@@ -134,10 +136,19 @@ class Job(ABC, Generic[R, C, M]):
         """A share of `valid`, evenly spread over it, and enough to measure on."""
         return [valid[i] for i in spread(len(valid), share)]
 
+    def amount(self, valid: Any) -> int:
+        """How much there is in `valid`."""
+        return len(valid)
+
     def chance(self) -> float | None:
         """About the validation loss of a model that knows how frequent each answer is, but does not look at the input;
         None where that is not informative."""
         return None
+
+    def floor(self) -> float:
+        """The rank on `valid` that a model may reach by luck, without a look at the input. Up to here ranks do not tell
+        models apart, and the loss decides which is the best."""
+        return -math.inf
 
     def tokenizers(self) -> dict[str, bytes]:
         """The tokenizers' files, by name."""
@@ -209,12 +220,30 @@ class Job(ABC, Generic[R, C, M]):
         """Warnings about these scores, a line each."""
         return ()
 
-    def tests(self) -> Iterator[tuple[str, Any]]:
-        yield from self.corpus.scored().items()
+    def good_for(self, scores: Scores) -> str:
+        """What a model with these scores is good for, in a few words."""
+        return "it has learnt from its data, and is good for what is like them"
 
-    def card(self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float) -> str:
-        """README.md of `folder`."""
+    def few_data(self) -> tuple[str, list[str]]:
+        """What is better than to begin with nothing on so few data, and the commands for it; nothing where there are
+        enough."""
+        return "", []
+
+    def tests(self) -> Iterator[tuple[str, Any]]:
+        """The test sets, or a share of the validation data if there are none."""
+        if self.corpus.tests or self.share == 1:
+            yield from self.corpus.scored().items()
+        else:
+            yield "valid", self.portion(self.corpus.valid, self.share)
+
+    def card(
+        self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float, *, by_loss: bool = False
+    ) -> str:
+        """README.md of `folder`. `by_loss`: the best model was chosen by its loss, as no score was above luck."""
         told = self.tells(folder, scores, best)
+        if by_loss:
+            what = "whose validation loss is the lowest, as no score there was better than luck"
+            told = replace(told, kept=f"step {best['step']:,}, {what} (loss {best['valid_loss']:.4f})")
         if "averaged" in best:
             told = replace(
                 told, kept=f"the mean of the last {counted(best['averaged'], 'checkpoint')} up to {told.kept}"

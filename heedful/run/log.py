@@ -1,4 +1,4 @@
-"""The records of a training: metrics.jsonl, samples, and curves for TensorBoard."""
+"""The records of a training: metrics.jsonl, log.txt, samples, and curves for TensorBoard."""
 
 import json
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from heedful.store import files
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
+NOTES = "log.txt"
 WHEN = ("step", "epoch", "seconds", "averaged")  # the keys of a row that are no measurements
 
 
@@ -31,6 +32,11 @@ class Log:
             for name in row.keys() - set(WHEN):
                 self.board.add_scalar(name, row[name], int(row["step"]))
             self.board.flush()
+
+    def note(self, text: str) -> None:
+        """Appends lines for people; half a character, as of a file's name in another encoding, is escaped."""
+        for line in text.splitlines():
+            files.append_line(self.out / NOTES, line.encode(errors="backslashreplace").decode())
 
     def keep(self) -> None:
         """Flushes the lines to disk: a checkpoint is of no use without them."""

@@ -136,13 +136,16 @@ class TrainSection(Section):
         False, description="compute each block again for its gradients: less memory, about a third more time"
     )
     eval_every: int | None = Field(
-        None, ge=1, description="steps between measurements on the validation data; null: about ten in all"
+        None,
+        ge=1,
+        description="steps between measurements on all of the validation data; null: about ten in all, on as much of "
+        "them as takes at most a fifth of the time",
     )
     patience: int | None = Field(
         None,
         ge=1,
-        description="end after so many measurements in a row that found no better model, those aside that are 0 as the "
-        "best is; null: when the budget ends",
+        description="end after so many measurements in a row that found no better model, by its score, or by its loss "
+        "while no score is better than luck; null: when the budget ends",
     )
     save_every: int | None = Field(None, ge=1, description="steps between checkpoints; null: at each measurement")
     keep: int = Field(2, ge=1, description="how many checkpoints are kept, the newest")

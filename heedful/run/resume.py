@@ -45,7 +45,8 @@ MARGIN = 1 << 24  # bytes beside the checkpoints: plots, samples, metrics
 class Progress:
     """What a run remembers between steps, besides the training's own state."""
 
-    best: float | None = None  # the rank of the model that is kept, and its step
+    best: float | None = None  # the rank of the model that is kept, its loss, and its step
+    best_loss: float = 0.0
     best_step: int = 0
     best_averaged: bool = False  # whether that model is the mean of the last checkpoints
     averaged: int = 0  # the step at which that mean was last measured
@@ -66,6 +67,13 @@ class Progress:
         """Adds a step's loss and further sums, for the next line of metrics.jsonl."""
         self.loss, self.count = self.loss + step.loss * step.count, self.count + step.count
         self.beside = added(self.beside, step.beside)
+
+    def exceeded_by(self, rank: float, loss: float, floor: float) -> bool:
+        """Whether a model is better than the best so far: by its rank, or where neither is above `Job.floor`, by its
+        loss."""
+        if self.best is None:
+            return True
+        return loss < self.best_loss if max(rank, self.best) <= floor else rank > self.best
 
     def means(self) -> dict[str, float]:
         """The means of what was added since the last call."""

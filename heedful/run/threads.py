@@ -56,7 +56,9 @@ class Waits:
 
     def __init__(self) -> None:
         chosen = any(name in os.environ for name in CHOSEN)
-        self.others = Others() if STAT.is_file() and not chosen else None
+        self.others: Others | None = None
+        with suppress(OSError):
+            self.others = Others() if STAT.is_file() and not chosen else None
         self._held: list[Idle] = []
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._stay, daemon=True)
@@ -71,7 +73,8 @@ class Waits:
             return
         busy = self.others.busy() > BUSY
         if busy and not self._held:
-            self._held = [Idle() for _ in range(_needed(len(self.others.cores)))]
+            for _ in range(_needed(len(self.others.cores))):
+                self._held.append(Idle())
         elif self._held and not busy:
             self.end()
 

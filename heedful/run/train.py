@@ -5,10 +5,12 @@ readable for people, is a usable model after the first measurement, and can be c
 ended the training.
 """
 
+import json
+import shlex
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,23 @@ from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, RankError, counted
 from heedful.look.draw import curves, panels, to_bytes
 from heedful.run.averaging import planned_steps
-from heedful.run.begin import Begun, begin, checked, make_job, reading
+from heedful.run.begin import Begun, as_notes, begin, checked, make_job, reading
 from heedful.run.device import best_device
 from heedful.run.events import Checkpointed, Event, Finished, Note, Trained
 from heedful.run.folder import METRICS
 from heedful.run.job import Job
 from heedful.run.log import Log
-from heedful.run.measuring import SHARE, Validation, beside, too_little
+from heedful.run.measuring import (
+    FALLING,
+    QUICK,
+    SHARE,
+    TEN_TIMES,
+    TIMES,
+    Validation,
+    measured_on,
+    still_falling,
+    too_little,
+)
 from heedful.run.recipe import Recipe
 from heedful.run.resume import Progress, best_row, check_space, forget_after, keep_recipe, restore, save_state
 from heedful.run.state import new_state
@@ -52,28 +64,32 @@ def train(
     resume: bool = False,
     corpus: Parts[Any] | None = None,
     device: torch.device | None = None,
-) -> Iterator[Event]:
+    choices: Iterable[str] = (),
+) -> Generator[Event, None, None]:
     """Trains a model for a task into the folder `out`, or continues the training that is there.
 
     Under `torchrun` the ranks train together, and all but the first yield nothing. `corpus` replaces the recipe's data,
-    and `device` the best device here. Raises InputError before the first step for whatever is wrong with the recipe or
-    the data, leaving nothing behind; NonFiniteError where the training diverges; Interrupted after SIGINT, SIGTERM,
-    SIGUSR1 or SIGHUP, once everything is saved.
+    and `device` the best device here; `choices` are lines on how the recipe came about. Raises InputError before the
+    first step for whatever is wrong with the recipe or the data, leaving nothing behind; NonFiniteError where the
+    training diverges; Interrupted after SIGINT, SIGTERM, SIGUSR1 or SIGHUP, once everything is saved.
     """
     if not torch.is_grad_enabled():
         what = "gradients are switched off here, by torch.no_grad or torch.inference_mode"
         raise InputError(what, fix="train outside of it")
     out = files.with_proper_name(out)
     with join_ranks() as ranks, ExitStack() as held:
-        job, where, told = None, device or best_device(), list[str]()
+        job, where, told = None, device or best_device(), [Note(line, detail=True) for line in choices]
         if ranks.first:
             recipe, begun = checked(recipe, out, resume=resume)
+            yield from told
             if corpus is None:
                 if line := reading(recipe):
                     yield Note(line)
                 if task.job is not None:
-                    corpus, told = task.job().first_look(recipe, out if begun else None)
-                yield from map(Note, told)
+                    corpus, lines = task.job().first_look(recipe, out if begun else None)
+                    first = [] if corpus is None else as_notes(lines, corpus, begun=begun)
+                    yield from first
+                    told += first
             job = make_job(task, recipe, corpus, out if begun else None, where)
             files.make_folder(out)
             held.enter_context(run_lock(out))
@@ -84,6 +100,7 @@ def train(
         signals = held.enter_context(Signals())
         run = _Run(task, out, begin(task, recipe, out, corpus, job, ranks, where, told), ranks, signals, where)
         with closing(run), Waits():
+            run.keep(told)
             yield from run.events()
 
 
@@ -95,21 +112,29 @@ class _Run:
     ) -> None:
         self.recipe, self.plan, self.job, self.precision = begun.recipe, begun.recipe.train, begun.job, begun.precision
         self.out, self.ranks, self.signals, self.device = out, ranks, signals, device
+        self.answers = bool(task.asks)  # whether the model can be served
         self.counted, self.notes = begun.job.counted or task.counted, list(begun.notes)
         self.state = new_state(self.recipe, self.job, device, self.precision, begins=begun.newest is None)
         self.progress = Progress()
         if begun.newest is not None:
             self._go_back(begun.newest)
-            self.notes.append(f"continuing from step {self.state.step}")
+            self.notes.append(Note(f"continuing from step {self.state.step}"))
         elif ranks.first:
             forget_after(out, 0, measured=False, averaged=False)  # lines of an earlier attempt that saved nothing
         self.task = CachingTask(self.job.task(self.state.model))
+        self.expected = self.state.seconds  # of the whole training, estimated from the last step
         self.set_back = 0  # times in a row, without a checkpoint in between
         if ranks.first:
             check_space(out, self.state, max(self.plan.keep, self.plan.average_last))
             self.log = Log(out, step=self.state.step, tensorboard=self.plan.tensorboard)
             self.validation = Validation(self.job, out, self.log, signals)
         ranks.gather([float(self.state.step)])  # waits until all ranks have read the checkpoint
+
+    def keep(self, notes: Iterable[Note]) -> None:
+        """Writes notes into the log."""
+        if self.ranks.first:
+            for note in notes:
+                self.log.note(note.text)
 
     def close(self) -> None:
         if self.ranks.first:
@@ -119,6 +144,8 @@ class _Run:
         try:
             for event in self._events():
                 if self.ranks.first:
+                    if isinstance(event, Note):
+                        self.keep([event])
                     yield event
         except Leave:  # a signal interrupted something that can be repeated
             if self.progress.saved != self.state.step:
@@ -127,8 +154,8 @@ class _Run:
 
     def _events(self) -> Iterator[Event]:
         plan, state = self.plan, self.state
-        yield from map(Note, [*self.notes, self._described()])
-        yield from self._choose_share()
+        yield from [*self.notes, Note(self._described(), detail=True)]
+        yield from self._begin_measuring()
         if self.progress.due:
             yield from self._measure()
         if not self._stops():
@@ -147,9 +174,10 @@ class _Run:
             yield self._save()
         if self.ranks.first:
             with self.signals.giving_up():
-                finished, loss = _finish(self.job, self.out, state, self.progress, self.device)
-            yield from self._too_short(loss)
+                finished, best = _finish(self.job, self.out, state, self.progress, self.validation.floor, self.device)
             yield from map(Note, self.job.doubts(finished.scores))
+            finished = self._judged(finished, best)
+            self.keep([Note(finished.verdict)])
             yield finished
 
     def _continued(self) -> Iterator[Note]:
@@ -194,6 +222,7 @@ class _Run:
             skipped = 0
             progress = self.progress
             recent = [*recent[-19:], (step.count, step.seconds - before)]
+            self.expected = before / step.progress if step.progress else step.seconds
             before = step.seconds
             progress.add(step)
             left = self._left(step, len(recent))
@@ -230,30 +259,58 @@ class _Run:
     def _steps_an_epoch(self) -> int:
         return steps_in(len(self.task.batches(self.state.epoch, self.state.model)), self.plan.accumulate)
 
-    def _too_short(self, loss: float) -> Iterator[Note]:
-        """A note if the training was too short for its scores to mean much. `loss`: the best model's, on validation
-        data."""
-        state, chance = self.state, self.job.chance()
+    def _judged(self, finished: Finished, best: Mapping[str, Any]) -> Finished:
+        """With what the model is good for, and what may come next. `best`: the model's row of metrics.jsonl."""
+        state, job, run = self.state, self.job, shlex.quote(str(self.out))
         epochs = state.epoch + state.batch / len(self.task.batches(state.epoch, state.model))
-        why = too_little(state.step, epochs, loss, chance, started=bool(self.recipe.start_from))
-        if why:
-            yield Note(f"trained too little: {why}; give it more time (--minutes, train.epochs) or a smaller --preset")
+        loss, started = best["valid_loss"], bool(self.recipe.start_from)
+        short = too_little(state.step, epochs, loss, job.chance(), started=started)
+        falling = still_falling(files.read_json_lines(self.out / METRICS))
+        few, instead = ("", []) if started else job.few_data()
+        by_luck = self.progress.best is not None and self.progress.best <= self.validation.floor
+        if short:
+            told = f"trained too little: {short}; give it more time (--minutes, train.epochs) or a smaller --preset"
+        else:
+            told = "of no use yet: no score is better than luck" if by_luck else job.good_for(finished.scores)
+            told += f"; {FALLING}" if falling else f"; {few}" if few else ""
+        longer = [self._longer(run)] if (short or falling) and self.recipe.data.path else []
+        use = job.tells(self.out, finished.scores, best).use
+        served = [f"heed serve {run} --open"] if self.answers else []
+        return replace(finished, verdict=told, commands=(*longer, *([] if longer else instead), *use, *served))
+
+    def _longer(self, run: str) -> str:
+        """The command that continues this training with twice its budget."""
+        budget = asdict(self._budget()).items()
+        keys = [f"train.{key}={json.dumps(2 * value)}" for key, value in budget if value is not None]
+        return " --set ".join([f"heed train {self.recipe.task} --resume --out {run}", *keys])
 
     @property
     def _frugal(self) -> bool:
-        """Whether the training has a budget of minutes, and no interval between measurements is given."""
-        return self.plan.minutes is not None and self.plan.eval_every is None
+        """Whether measuring may take a fifth of the time: no interval between measurements is given."""
+        return self.plan.eval_every is None
 
-    def _choose_share(self) -> Iterator[Note]:
-        minutes, progress = self.plan.minutes, self.progress
+    def _begin_measuring(self) -> Iterator[Note]:
+        """Takes the share of the validation data that a run that is continued has, or chooses one for its minutes."""
         if not self.ranks.first:
             return
-        if minutes is not None and self._frugal:
+        if self.progress.share:
+            self.validation.take_share(self.progress.share)
+        elif self._frugal and self.plan.minutes is not None:
             with suppress(Leave):  # the next step will leave
-                self.validation.choose_share(self.state, progress, minutes)
-                yield Note(beside(minutes, progress.share))
-        elif progress.share:  # as in the measurements before
-            self.validation.take_share(progress.share)
+                self.validation.choose_share(self.state, self.progress, SHARE * 60 * self.plan.minutes / TIMES)
+        yield from self._measured_on()
+
+    def _choose_share(self) -> Iterator[Note]:
+        """Chooses it at the first measurement, where only the steps taken show how long the training is."""
+        if self._frugal and not self.progress.share:
+            room = max(QUICK, SHARE * self.expected / TEN_TIMES)
+            self.validation.choose_share(self.state, self.progress, room)
+            yield from self._measured_on()
+
+    def _measured_on(self) -> Iterator[Note]:
+        part, minutes = self.validation.part, self.plan.minutes
+        if part < 1 or (minutes is not None and self.progress.share):
+            yield Note(measured_on(part, minutes))
 
     def _stops(self) -> bool:
         """Whether `patience` is used up; the first rank decides for all."""
@@ -261,8 +318,11 @@ class _Run:
         return patience is not None and bool(self.ranks.share(self.progress.worse >= patience))
 
     def _affords(self, step: Step) -> bool:
-        """Whether there is time for a measurement that is due: in a frugal training they take at most a fifth."""
-        return not self._frugal or self.progress.measuring + self.progress.cost <= SHARE * step.seconds
+        """Whether there is time for a measurement that is due: with a budget of minutes, in a fifth of those so far;
+        with another, in a fifth of the whole training's, which is too little if even the smallest share costs more."""
+        timed, cost = self.plan.minutes is not None, self.progress.cost
+        within = self.progress.measuring + cost <= SHARE * (step.seconds if timed else self.expected)
+        return not self._frugal or within or (not timed and cost <= QUICK)
 
     def _left(self, step: Step, seen: int) -> float | None:
         """Seconds until the budget ends, estimated from the steps of this call once there are enough of them."""
@@ -282,6 +342,7 @@ class _Run:
 
     def _measure(self) -> Iterator[Event]:
         if self.ranks.first:
+            yield from self._choose_share()
             yield self.validation.measure(self.state, self.progress)
         self.progress.due, self.progress.measured = False, self.state.step
         if self.progress.saved == self.state.step:  # saved before the measurement: that belongs in the checkpoint too
@@ -355,20 +416,22 @@ class _Run:
             averaged = self.progress.averaged == self.state.step
             forget_after(self.out, self.state.step, measured=not self.progress.due, averaged=averaged)
             if self.progress.best_step:
-                best_row(self.out, self.progress)  # raises now where it is missing: it is needed at the end
+                # Older checkpoints lack this loss; and a missing row is reported now, not at the end.
+                self.progress.best_loss = best_row(self.out, self.progress)["valid_loss"]
 
 
 def _finish(
-    job: Job[Any, Any, Any], out: Path, state: TrainState, progress: Progress, device: torch.device
-) -> tuple[Finished, float]:
+    job: Job[Any, Any, Any], out: Path, state: TrainState, progress: Progress, floor: float, device: torch.device
+) -> tuple[Finished, dict[str, Any]]:
     """Scores the best model on the test sets, and writes plots, scores and the model card. Returns the scores, and the
-    best model's validation loss."""
+    best model's row of metrics.jsonl."""
     finished = Finished(state.step, state.seconds / 60, job.finish(out, str(device)))
     rows = files.read_json_lines(out / METRICS)
     files.make_folder(out / "plots")
     figure = panels(rows, job.panels) if job.panels else curves(rows, scores=job.score_names, title=out.name)
     files.write_bytes(out / "plots" / "training.png", to_bytes(figure, "png"))
-    files.write_json(out / "scores.json", asdict(finished))
+    files.write_json(out / "scores.json", {key: vars(finished)[key] for key in ("steps", "minutes", "scores")})
     best = best_row(out, progress)
-    files.write_text(out / "README.md", job.card(out, finished.scores, best, finished.minutes))
-    return finished, best["valid_loss"]
+    by_loss = progress.best is not None and progress.best <= floor
+    files.write_text(out / "README.md", job.card(out, finished.scores, best, finished.minutes, by_loss=by_loss))
+    return finished, best

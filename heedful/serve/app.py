@@ -15,7 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from heedful.errors import HeedError, InputError
-from heedful.serve import catalogue, chats, deepl, inside, libretranslate, openai, own, pages, runs
+from heedful.serve import catalogue, chats, deepl, inside, libretranslate, openai, own, own_documents, pages, runs
+from heedful.serve.documents import Documents
 from heedful.serve.engine import Engine
 from heedful.serve.gate import LOOPBACK, Gate, Handler, Rules
 from heedful.serve.hosted import Models
@@ -28,11 +29,13 @@ NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?")  # of a host
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """What the routes need: the models by name, the folder with runs, and whether clients must send a key."""
+    """What the routes need: the models by name, the documents that clients sent, the folders with runs, and whether
+    clients must send a key."""
 
     models: Models
+    documents: Documents
     meters: Meters
-    runs: Path
+    runs: Sequence[Path]
     keyed: bool
 
 
@@ -41,8 +44,9 @@ ROUTES: tuple[Callable[[Serving], APIRouter], ...] = (
     lambda serving: own.routes(serving.models, serving.meters),
     lambda serving: chats.routes(serving.models),
     lambda serving: openai.routes(serving.models),
-    lambda serving: libretranslate.routes(serving.models, keyed=serving.keyed),
-    lambda serving: deepl.routes(serving.models),
+    lambda serving: own_documents.routes(serving.models, serving.documents),
+    lambda serving: libretranslate.routes(serving.models, serving.documents, keyed=serving.keyed),
+    lambda serving: deepl.routes(serving.models, serving.documents),
     lambda serving: inside.routes(serving.models),
     lambda serving: catalogue.routes(serving.models),
     lambda serving: runs.routes(serving.runs),
@@ -82,16 +86,18 @@ def open_routes(app: FastAPI) -> list[tuple[str, str]]:
 
 
 def make_app(models: Models, *, rules: Rules | None = None, runs: Path = Path("runs")) -> FastAPI:
-    """All routes, behind the gate. The threads of the models end with the application."""
+    """All routes, behind the gate. Beside the models, what is in the folder `runs` can be looked at, and in the folders
+    of their runs. The threads of the models end with the application."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
+        await documents.close()
         for model in models.values():
             if isinstance(model, Engine):
                 model.close()
 
-    meters = Meters()
+    meters, documents = Meters(), Documents()
     for model in models.values():
         if isinstance(model, Engine):
             model.count_in(meters)
@@ -104,19 +110,33 @@ def make_app(models: Models, *, rules: Rules | None = None, runs: Path = Path("r
         redirect_slashes=False,
     )
     rules = rules or Rules()
-    serving = Serving(models=models, meters=meters, runs=runs, keyed=rules.key is not None)
+    beside = (model.run.resolve().parent for model in models.values())
+    folders = [*dict.fromkeys([runs.resolve(), *beside])]
+    serving = Serving(models=models, documents=documents, meters=meters, runs=folders, keyed=rules.key is not None)
     app.state.routers = [routes(serving) for routes in ROUTES]
     for router in app.state.routers:
         app.include_router(router)
-    return behind_gate(app, rules, meters, _direct(app.state.routers))
+    handlers = _direct(app.state.routers)
+    return behind_gate(app, rules, meters, handlers, lambda request, error: pages.missing_page(request, error, models))
 
 
 def behind_gate(
-    app: FastAPI, rules: Rules, meters: Meters, direct: Mapping[tuple[str, str], Handler] | None = None
+    app: FastAPI,
+    rules: Rules,
+    meters: Meters,
+    direct: Mapping[tuple[str, str], Handler] | None = None,
+    missing: Callable[[Request, Refused], Response | None] = lambda request, error: None,
 ) -> FastAPI:
-    """Puts the gate before an application, and turns its errors into answers."""
+    """Puts the gate before an application, and turns its errors into answers; `missing` may answer where an address is
+    not there."""
+
+    async def refused(request: Request, error: Exception) -> Response:
+        told = as_refused(error)
+        page = missing(request, told) if told.status in (404, 405) else None
+        return page or refusal(path_of(request.scope), told)
+
     for kind in (Refused, HeedError, HTTPException, RequestValidationError):
-        app.add_exception_handler(kind, _refused)
+        app.add_exception_handler(kind, refused)
     app.add_middleware(lambda inner: Gate(inner, rules, meters, direct))
     return app
 
@@ -125,7 +145,3 @@ def _direct(routers: Iterable[APIRouter]) -> dict[tuple[str, str], Handler]:
     """The handlers, by method and path, of the routes that read the request themselves."""
     found = [route for router in routers for route in router.routes if isinstance(route, Direct) and route.alone]
     return {(method, route.path): route.get_route_handler() for route in found for method in route.methods or ()}
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    return refusal(path_of(request.scope), as_refused(error))

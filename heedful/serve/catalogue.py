@@ -1,14 +1,19 @@
 """The models that are served: a few facts about each, and the figure of its architecture."""
 
 import dataclasses
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 
+from heedful.errors import HeedError
 from heedful.look.architecture_layout import picture
 from heedful.serve.hosted import Hosted, Models
+from heedful.serve.languages import code
 from heedful.serve.own import model_for
+from heedful.serve.public import PASSAGE
+from heedful.store import files
 from heedful.verbs.draw import drawn_model
 
 
@@ -17,6 +22,7 @@ def routes(models: Models) -> APIRouter:
 
     @router.get("/api/models")
     def listed() -> dict[str, Any]:
+        """The served models: what each does, its verbs, languages and scores."""
         return {"models": [described(model) for model in models.values()]}
 
     @router.get("/api/models/{name}/figure")
@@ -37,6 +43,17 @@ def _targets(model: Hosted) -> dict[str, list[str]] | None:
     for source, target in model.row.directions()(model.served.about) if model.row.directions else []:
         targets.setdefault(source, []).append(target)
     return targets or None
+
+
+def _example(model: Hosted, languages: tuple[str, str] | None) -> str:
+    """A text to begin with, in the language that the model reads; "" where none is known."""
+    about, row = model.served.about, model.row
+    if "example" in about or languages is None:
+        return str(about.get("example", row.example))
+    with suppress(HeedError, AttributeError):  # a run that was imported has no such file
+        if text := files.read_json(model.run / "data.json").get("example"):
+            return str(text)
+    return row.example if code(languages[0]) == "en" else ""
 
 
 def described(model: Hosted) -> dict[str, Any]:
@@ -62,7 +79,8 @@ def described(model: Hosted) -> dict[str, Any]:
         "looks": row.inside.look is not None,
         "looks_with": [each.name for each in dataclasses.fields(row.inside.options())],
         "embeds": row.embedder is not None,
-        "example": about.get("example", row.example),
+        "documents": PASSAGE in row.asks,
+        "example": _example(model, languages),
         "scores": model.scores,
         "outdated": model.outdated,
     }

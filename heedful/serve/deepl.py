@@ -1,10 +1,11 @@
-"""DeepL's protocol (https://developers.deepl.com/docs) for texts, which translators' tools use.
+"""DeepL's protocol (https://developers.deepl.com/docs) for texts and documents, which translators' tools use.
 
 A tag inside a sentence moves with its words, by the model's attention; other tags separate texts. There is no quota:
 456 is never answered.
 """
 
 import asyncio
+from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -13,14 +14,16 @@ from pydantic import Field
 
 from heedful.data.documents.markup import refuse_malformed
 from heedful.serve.bodies import is_form
+from heedful.serve.documents import DOCUMENT_BYTES, Documents, StoredDocument
 from heedful.serve.glossaries import GLOSSARY_BYTES, Glossaries, NewGlossary, StoredGlossary
 from heedful.serve.hosted import Models
 from heedful.serve.languages import ServedPair, code, in_english, listed, pair_for, pairs, translated, unique
-from heedful.serve.public import Name, RequestBody, body_shown, door, fields_of, read_body
-from heedful.serve.refusals import Refused
+from heedful.serve.public import Name, RequestBody, body_shown, door, fields_of, form_shown, read_body, read_upload
+from heedful.serve.refusals import DEEPL, Refused, shaped
 
 MOST_BYTES = 128 * 1024  # of a request, as at DeepL
 MOST_TEXTS = 50
+SOON = 1.0  # seconds that an answer about a document waits for its end: their client asks again after 5 only
 NO_LIMIT = 1_000_000_000_000  # the limit of DeepL's unlimited accounts
 # DeepL's clients refuse English and Portuguese without a region.
 REGIONS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-PT", "PT-BR")}
@@ -62,22 +65,53 @@ class DeepLRequest(RequestBody):
     show_billed_characters: bool = False
 
 
-def routes(models: Models) -> APIRouter:
+class DocumentRequest(RequestBody):
+    """The fields of `/v2/document` beside the file."""
+
+    IGNORED: ClassVar = {
+        "auth_key": DeepLRequest.IGNORED["auth_key"],
+        "enable_beta_languages": DeepLRequest.IGNORED["enable_beta_languages"],
+        "enable_document_minification": "documents are not too large with their pictures",
+    }
+    ONLY: ClassVar = {
+        key: DeepLRequest.ONLY[key]
+        for key in ("formality", "style_id", "translation_memory_id", "translation_memory_threshold")
+    } | {"glossary_ids": ("",)}
+
+    target_lang: Name
+    source_lang: Name | None = None
+    filename: Name | None = None
+    glossary_id: Annotated[str, Field(max_length=200)] | None = None
+    output_format: Annotated[str, Field(max_length=20)] | None = None
+
+
+class DocumentKey(RequestBody):
+    """The body of a question about a document."""
+
+    IGNORED: ClassVar = {"auth_key": DeepLRequest.IGNORED["auth_key"]}
+
+    document_key: Name
+
+
+class Usage:
+    """The characters that were translated since the server was started."""
+
+    characters = 0
+
+
+def routes(models: Models, documents: Documents) -> APIRouter:
     router = APIRouter(prefix="/v2", route_class=door(most_bytes=MOST_BYTES), tags=["DeepL"])
-    kept, translated_characters = Glossaries(), 0
+    kept, usage = Glossaries(), Usage()
 
     @router.post("/translate", openapi_extra=body_shown(DeepLRequest))
     async def translate(request: Request) -> Response:
-        nonlocal translated_characters
         asked = await read_body(request, DeepLRequest)
-        if asked.glossary_id and asked.source_lang is None:
-            raise Refused(400, "source_lang: it is needed where a glossary is used", param="source_lang")
-        pair = pair_for(pairs(models), asked.source_lang, asked.target_lang, keys=("source_lang", "target_lang"))
+        pair, glossary = _asked_for(models, kept, asked)
         if asked.tag_handling == "xml":
             await asyncio.to_thread(_refuse_malformed, asked.text)
-        terms = {"glossary": _of_this_pair(kept.named(asked.glossary_id), pair).entries} if asked.glossary_id else {}
+        terms = {} if glossary is None else {"glossary": glossary.entries}
         found = await translated(pair.hosted, asked.text, **pair.settings, **terms, **_settings(asked))
-        translated_characters += sum(map(len, asked.text))
+        usage.characters += sum(map(len, asked.text))
         made: list[dict[str, Any]] = [
             {"detected_source_language": listed(pair.source).partition("-")[0].upper(), "text": own[0]} for own in found
         ]
@@ -103,19 +137,65 @@ def routes(models: Models) -> APIRouter:
     router.get("/languages")(languages)
     router.post("/languages")(languages)
 
-    async def usage() -> dict[str, Any]:
+    async def used() -> dict[str, Any]:
         """The characters since the server was started."""
-        return {"character_count": translated_characters, "character_limit": NO_LIMIT}
+        return {"character_count": usage.characters, "character_limit": NO_LIMIT}
 
-    router.get("/usage")(usage)
-    router.post("/usage")(usage)
+    router.get("/usage")(used)
+    router.post("/usage")(used)
 
     @router.get("/glossary-language-pairs")
     async def glossary_pairs() -> dict[str, Any]:
         found = dict.fromkeys((code(pair.source), code(pair.target)) for pair in pairs(models))
         return {"supported_languages": [{"source_lang": source, "target_lang": target} for source, target in found]}
 
-    router.routes.extend(_glossary_routes(models, kept).routes)  # `open_routes` does not look into included routers
+    # `open_routes` does not look into included routers.
+    router.routes.extend(_glossary_routes(models, kept).routes)
+    router.routes.extend(_document_routes(models, kept, documents, usage).routes)
+    return router
+
+
+def _document_routes(models: Models, kept: Glossaries, documents: Documents, usage: Usage) -> APIRouter:
+    router = APIRouter(prefix="/v2/document", route_class=door(most_bytes=DOCUMENT_BYTES), tags=["DeepL"])
+
+    @router.post("", openapi_extra=form_shown(DocumentRequest))
+    async def upload(request: Request) -> Response:
+        asked, file = await read_upload(request, DocumentRequest)
+        name = asked.filename or file.name
+        suffix = PurePath(name).suffix.lower().removeprefix(".")
+        if asked.output_format not in (None, "", suffix):
+            raise Refused(400, f"output_format: a document stays what it is, {suffix}", param="output_format")
+        pair, glossary = _asked_for(models, kept, asked)
+        terms = {} if glossary is None else {"glossary": [line.split("\t") for line in glossary.entries.split("\n")]}
+        document = documents.add(name, file.content, pair.hosted, {**pair.settings, **terms})
+        return JSONResponse({"document_id": document.id, "document_key": document.key})
+
+    @router.post("/{document_id}", openapi_extra=body_shown(DocumentKey))
+    async def status(request: Request) -> Response:
+        document = await named(request)
+        await documents.ended(document, SOON)
+        said: dict[str, Any] = {"document_id": document.id, "status": document.status}
+        if document.status == "translating" and document.seconds_left is not None:
+            said["seconds_remaining"] = document.seconds_left
+        if document.status == "done":
+            said["billed_characters"] = document.characters
+        if document.error is not None:
+            said["error_message"] = shaped(DEEPL, document.error)["message"]
+        if document.warnings:
+            said["warnings"] = document.warnings
+        return JSONResponse(said)
+
+    @router.post("/{document_id}/result", openapi_extra=body_shown(DocumentKey))
+    async def result(request: Request) -> Response:
+        document = await named(request)
+        made = documents.fetched(document)
+        usage.characters += document.characters
+        return made
+
+    async def named(request: Request) -> StoredDocument:
+        asked = await read_body(request, DocumentKey)
+        return documents.named(request.path_params["document_id"], asked.document_key)
+
     return router
 
 
@@ -147,6 +227,16 @@ def _glossary_routes(models: Models, kept: Glossaries) -> APIRouter:
         return Response(status_code=204)
 
     return router
+
+
+def _asked_for(
+    models: Models, kept: Glossaries, asked: DeepLRequest | DocumentRequest
+) -> tuple[ServedPair, StoredGlossary | None]:
+    """The model and its languages, and the glossary, that are asked for. Raises Refused."""
+    if asked.glossary_id and asked.source_lang is None:
+        raise Refused(400, "source_lang: it is needed where a glossary is used", param="source_lang")
+    pair = pair_for(pairs(models), asked.source_lang, asked.target_lang, keys=("source_lang", "target_lang"))
+    return pair, _of_this_pair(kept.named(asked.glossary_id), pair) if asked.glossary_id else None
 
 
 def _of_this_pair(found: StoredGlossary, pair: ServedPair) -> StoredGlossary:

@@ -1,40 +1,50 @@
-"""Answers concurrent requests: each model has a thread of its own.
+"""Answers concurrent requests: each model has threads of its own.
 
 Texts that a language model continues share one running batch, which they join and leave between any two tokens. Other
 questions are gathered: those that arrived while the thread was busy, for the same verb with the same settings, are
 answered as one batch. A single request never waits for others. An error of one request does not affect another: a batch
 that raises is repeated one by one.
 
-Where another library answers in place of the model, there is a second thread, so that one can encode and decode texts
-while the library computes for the other. Only the thread that holds `_own` may use the model itself.
+Dear questions, those of long texts or wide searches, have another thread, which answers one at a time, the shortest
+first. It gives way to the others before each block of the model. Where another library answers in place of the model,
+there is one more thread for those that are not dear, so that one can encode and decode texts while the library
+computes for the other. A thread has the turn (`Turns`) from the first call of the model for a request to the last.
 
 Nothing waits forever: the queue is bounded (BusyError), and so is the time until an answer or the next piece of a text
-(LateError). A request that was cancelled in the queue is never computed; one that is cancelled later is stopped: the
-model checks before each step whether anyone still waits, another library between parts of many texts.
+(LateError). Nothing is larger than the budget: a search asks before it begins (`spend`). A request that was cancelled
+in the queue is never computed; one that is cancelled later is stopped: the model checks before each block whether
+anyone still waits, another library before each short call. Whatever a thread raises is told to those who wait, and the
+thread goes on; if it does not come back, or has ended, `trouble` says so.
 """
 
 import asyncio
+import ctypes
 import functools
 import json
+import logging
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from torch import nn
+
 from heedful.core.config import from_json, unknown_key
 from heedful.core.seeds import counter_seed
+from heedful.data.images.files import ImageFile, image_header
 from heedful.decode.settings import Sampling
-from heedful.errors import BusyError, InputError, LateError, TextError
-from heedful.run.task import Served, Task
+from heedful.errors import BusyError, HeedError, InputError, LateError, TextError, TooMuchError
+from heedful.run.task import Ask, Served, Task
 from heedful.serve.hosted import TOGETHER, Record, StreamedPiece, TextSide, Writing
-from heedful.serve.jobs import QuestionJob, WorkJob, WritingJob, found_by, given_up, hand_over
+from heedful.serve.jobs import QuestionJob, Turns, WorkJob, WritingJob, found_by, given_up, hand_over, tellable
 from heedful.serve.meters import Meters
 from heedful.store.model import MODEL
 from heedful.tasks.load import row_of_model
+from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.served import by_library
 from heedful.verbs.info import headlines
 from heedful.verbs.opened import open_model
@@ -44,18 +54,27 @@ Made = TypeVar("Made")
 ENGINES = ("auto", "own", "ctranslate2")
 KNOWN = 1024  # parsed settings that are cached
 LONG = 4096  # characters of settings above which they are not cached
-PART = 32  # inputs of a question that are computed before checking whether it was cancelled
+PIXELS = 512  # of a picture, which take about as long as a letter
+STUCK = 2.0  # times the seconds until an answer, after which a thread that has not come back is stuck
+
+log = logging.getLogger("heedful.serve")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The limits of one model."""
+    """The limits of one model. `tokens` are counted times the beam, or the samples, that they are searched with."""
 
     waiting: int = 256  # requests in the queue
     inputs: int = 64  # inputs that are answered together
     rows: int = 32  # texts that are continued at the same time
     seconds: float = 60.0  # until an answer, or the next piece of a text
     gather: float = 0.004  # seconds that a batch waits to become as large as the one before
+    tokens: int = 1 << 19  # of one request
+    at_once: int = 1 << 14  # tokens that are kept at the same time
+    quick: int = 1 << 12  # tokens of a request, and
+    letters: int = 2000  # letters of its texts, from which on it is dear
+    short: int = 256  # new tokens of a text, up to which rows are kept free for it
+    read: int = 2048  # tokens of prompts that are read before the next step of the others
 
 
 @runtime_checkable
@@ -92,8 +111,43 @@ class TextWriter(Protocol):
 class Writes(Protocol):
     """A model that continues texts."""
 
+    @property
+    def context(self) -> int: ...
     def begun(self, prompt: str | Sequence[int]) -> list[int]: ...
     def writer(self, *, rows: int) -> TextWriter: ...
+
+
+@runtime_checkable
+class LibraryServed(Protocol):
+    """A model that another library computes."""
+
+    engine: Any
+
+
+@runtime_checkable
+class Stoppable(Protocol):
+    """A library that can be stopped between two calls: `between` is called before each, and may raise. `own` is the
+    same model by our own code."""
+
+    def serve(self, own: Any, between: Callable[[], None]) -> None: ...
+
+
+class _DearError(Exception):
+    """A question that was taken for a quick one."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(f"{tokens:,} tokens")
+        self.tokens = tokens
+
+
+class _Thread(threading.local):
+    """What a thread is doing: `taken` are the jobs that it has, `asking` those that the model computes for now, which
+    have `spent` so many tokens of their budget."""
+
+    dear = False
+    taken: Sequence[QuestionJob | WorkJob] = ()
+    asking: Sequence[QuestionJob | WorkJob] = ()
+    spent = 0
 
 
 class Engine:
@@ -123,23 +177,64 @@ class Engine:
         self._before = 1  # questions in the last batch
         self._idle = 0  # threads
         self._closed = False
-        self._own = threading.Lock()  # held while `served` is used,
-        self._asking: Sequence[QuestionJob | WorkJob] = ()  # for these jobs
-        for part in served.model.children():
-            part.register_forward_pre_hook(self._refuse_given_up)
+        self._turns, self._this = Turns(), _Thread()
+        self._busy: dict[int, float] = {}  # threads that are at work, and since when
         self._known: dict[str, tuple[Any, bool]] = {}  # parsed options, and whether such questions are gathered
         self.count_in(Meters())
+        self._rows = self.limits.rows
+        if isinstance(served, Writes):
+            self._rows = max(1, min(self._rows, self.limits.at_once // 2 // served.context))
         # Used only by the first thread.
         self._writing: dict[int, WritingJob] = {}
         self._writer: TextWriter | None = None
-        loops = [self._run] if fast is None else [self._run, self._gather]
-        self._threads = [threading.Thread(target=loop, name=f"heed {name}", daemon=True) for loop in loops]
+        self._limit_costs()
+        rounds = [self._answer_dear, self._answer] + [self._gather] * (fast is not None)
+        self._threads = [
+            threading.Thread(target=self._run, args=[one], name=f"heed {name}", daemon=True) for one in rounds
+        ]
         for thread in self._threads:
             thread.start()
+
+    def _limit_costs(self) -> None:
+        for part in _parts(self.served.model):
+            part.register_forward_pre_hook(self._go_on)
+        for one in (self.served, self._fast):
+            if isinstance(one, Opened):
+                one.budget = self
+            if isinstance(one, LibraryServed) and isinstance(one.engine, Stoppable):
+                one.engine.serve(self.served, self._between)
 
     @property
     def outdated(self) -> bool:
         return _stamp(self.run) != self._weights
+
+    @property
+    def trouble(self) -> str:
+        now = time.monotonic()
+        if not all(thread.is_alive() for thread in self._threads):
+            return f"a thread of {self.name} has ended"
+        if any(now - begun > STUCK * self.limits.seconds for begun in [*self._busy.values()]):
+            return f"{self.name} does not come back from a request"
+        return ""
+
+    @property
+    def at_once(self) -> int:
+        return self.limits.at_once
+
+    def spend(self, tokens: int, at_once: int) -> None:
+        """Before a search: the budget of the jobs that this thread computes for. Raises TooMuchError."""
+        this, most = self._this, self.limits
+        if not this.asking:
+            return
+        this.spent += tokens
+        if at_once > most.at_once:
+            what = f"{at_once:,} tokens (times beams or samples) at the same time, at most {most.at_once:,}"
+            raise TooMuchError(what, fix="take a narrower beam, a lower limit, or shorter texts")
+        if this.spent > most.tokens:
+            what = f"{this.spent:,} tokens (times beams or samples), at most {most.tokens:,} in one request"
+            raise TooMuchError(what, fix="send less at once, or take a narrower beam")
+        if not this.dear and this.spent > most.quick * len(this.asking):
+            raise _DearError(this.spent)
 
     def count_in(self, meters: Meters) -> None:
         """Counts in these meters from now on; they read the length of the queue themselves."""
@@ -164,7 +259,15 @@ class Engine:
         if verb == self.row.streams and not options.compares:
             found = await self._write_whole(inputs, options)
         else:
-            asked = QuestionJob(verb=verb, inputs=inputs, settings=settings or {}, key=key if gathers else None)
+            size = len(key) + _size(question_of(self.row, verb), inputs)
+            asked = QuestionJob(
+                verb=verb,
+                inputs=inputs,
+                settings=settings or {},
+                key=key if gathers else None,
+                size=size,
+                dear=size > self.limits.letters,
+            )
             found = await self._wait(asked)
         self.meters.answered.labels(self.name, verb).observe(time.monotonic() - begun)
         self.meters.inputs.labels(self.name, verb).inc(len(inputs))
@@ -177,21 +280,28 @@ class Engine:
             async for piece in pieces:
                 yield piece
 
-    async def alone(self, work: Callable[[], Made]) -> Made:
-        return await self._wait(WorkJob(work=work))
+    async def alone(self, work: Callable[[], Made], *, size: int = 0) -> Made:
+        return await self._wait(WorkJob(work=work, size=size, dear=size > self.limits.letters))
 
     async def embedded(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
         if self.row.embedder is None:
             raise InputError(f"{self.name} makes no vectors of texts", fix="ask a model that reads texts")
-        return await self.alone(lambda: self._vectors(inputs)) if inputs else ([], [])
+        if not inputs:
+            return [], []
+        return await self.alone(lambda: self._vectors(inputs), size=sum(map(len, inputs)))
 
     def close(self) -> None:
-        """Stops answering; the threads end after their current work, or with the process."""
+        """Stops answering; the threads end before the next block of the model, or with the process."""
         with self._changed:
             self._closed = True
+            self._fail(self._no_longer(), self._jobs, self._texts, [*self._writing.values()])
             self._changed.notify_all()
+        until = time.monotonic() + 1
         for thread in self._threads:
-            thread.join(timeout=1)
+            thread.join(timeout=max(0.0, until - time.monotonic()))
+
+    def _no_longer(self) -> BusyError:
+        return BusyError(f"{self.name} is no longer served")
 
     @property
     def waiting(self) -> int:
@@ -203,7 +313,7 @@ class Engine:
         """Adds a job to the queue. Raises BusyError."""
         with self._changed:
             if self._closed:
-                raise BusyError(f"{self.name} is no longer served")
+                raise self._no_longer()
             if self.waiting >= self.limits.waiting:
                 raise BusyError(f"{self.name} has {self.waiting} requests waiting", fix="ask again in a second")
             if isinstance(job, WritingJob):
@@ -225,10 +335,13 @@ class Engine:
 
     async def _write_whole(self, prompts: Sequence[str], options: Any) -> list[list[Record]]:
         """The records of a verb that generates texts: those of each sample of each prompt."""
-        how, gate = Sampling(**options.sampling), asyncio.Semaphore(self.limits.rows)  # more would only wait
+        how, gate = Sampling(**options.sampling), asyncio.Semaphore(self._rows)  # more would only wait
         writing = Writing(tokens=options.tokens, stop=options.stop, sampling=options.sampling, at_once=TOGETHER)
         if writing.tokens < 1 or options.samples < 1:
             raise InputError(f"{options.samples} texts of {writing.tokens} tokens", fix="ask for 1 or more")
+        if (count := len(prompts) * options.samples * writing.tokens) > self.limits.tokens:
+            what = f"up to {count:,} new tokens, at most {self.limits.tokens:,} in one request"
+            raise TooMuchError(what, fix="ask for fewer texts or tokens at once")
 
         async def whole(prompt: str, number: int, sample: int) -> Record:
             own, made = replace(how, seed=counter_seed(how.seed, number, sample)), []
@@ -279,33 +392,90 @@ class Engine:
 
     # These run in the model's own threads.
 
-    def _run(self) -> None:
-        """The first thread, which handles all jobs and texts."""
+    def _run(self, work: Callable[[], None]) -> None:
+        """A thread. What it raises is told to those who wait for it, and it goes on."""
         while not self._closed:
-            with self._changed:
-                self._rest_until(lambda: bool(self._jobs or self._texts or self._writing))
-                jobs = self._taken(self._jobs)
-            self._do(jobs)
-            if self._texts or self._writing:
-                with self._own:
-                    self._enter()
-                    self._step()
-        error = BusyError(f"{self.name} is no longer served")
+            try:
+                work()
+            except BaseException as error:
+                log.exception("a thread of %s failed, and goes on", self.name)
+                self._turns.leave()
+                with self._changed:
+                    jobs = self._this.taken or self._jobs  # where it has none, taking one has failed
+                    self._fail(tellable(error), [*jobs])
+                    self._jobs = [job for job in self._jobs if job not in jobs]
+            self._this.taken = ()
+
+    def _answer(self) -> None:
+        """The first thread: all jobs that are not dear, and texts."""
         with self._changed:
-            hand_over([(job, error) for job in (*self._jobs, *self._texts, *self._writing.values())])
+            self._rest_until(lambda: bool(self._texts or self._writing or self._of(dear=False)))
+            jobs = self._taken(self._of(dear=False))
+        self._do(jobs)
+        if self._texts or self._writing:
+            with self._at_work():
+                self._turns.take()
+                self._write_on()
+
+    def _write_on(self) -> None:
+        try:
+            self._enter()
+            self._step()
+        except BaseException as error:  # it cannot be attributed to one text
+            if not isinstance(error, Exception):
+                log.exception("a step of %s failed", self.name)
+            with self._changed:
+                self._fail(tellable(error), self._writing.values() or self._texts)
+                self._texts = self._texts if self._writing else deque()
+                self._writing, self._writer = {}, None
+        finally:
+            self._turns.leave()
 
     def _gather(self) -> None:
-        """The second thread, which handles only questions that can be gathered."""
-        while not self._closed:
-            with self._changed:
-                self._rest_until(lambda: any(job.key is not None for job in self._jobs))
-                jobs = self._taken([job for job in self._jobs if job.key is not None])
-            self._do(jobs)
+        """The second thread: questions that can be gathered."""
+
+        def able() -> list[QuestionJob | WorkJob]:
+            return [job for job in self._of(dear=False) if job.key is not None]
+
+        with self._changed:
+            self._rest_until(lambda: bool(able()))
+            jobs = self._taken(able())
+        self._do(jobs)
+
+    def _answer_dear(self) -> None:
+        """The thread for dear jobs."""
+        self._this.dear = True
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or bool(self._of(dear=True)))
+            waiting = [job for job in self._of(dear=True) if not job.future.done()]
+            jobs = [] if self._closed else sorted(waiting, key=lambda job: job.size)[:1]
+            self._this.taken = jobs
+            self._jobs = [job for job in self._jobs if job not in jobs and not job.future.done()]
+        self._do(jobs)
+        if jobs:
+            _give_back_memory()
+
+    def _of(self, *, dear: bool) -> "list[QuestionJob | WorkJob]":
+        return [job for job in self._jobs if job.dear == dear]
+
+    def _fail(self, error: Exception, *listed: Iterable[QuestionJob | WorkJob | WritingJob]) -> None:
+        hand_over([(job, error) for jobs in listed for job in jobs])
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        own = threading.get_ident()
+        self._busy[own] = time.monotonic()
+        try:
+            yield
+        finally:
+            del self._busy[own]
 
     def _rest_until(self, ready: Callable[[], bool]) -> None:
         self._idle += 1
-        self._changed.wait_for(lambda: self._closed or ready())
-        self._idle -= 1
+        try:
+            self._changed.wait_for(lambda: self._closed or ready())
+        finally:
+            self._idle -= 1
 
     def _taken(self, jobs: Sequence[QuestionJob | WorkJob]) -> list[QuestionJob | WorkJob]:
         """Takes the first of these jobs, and those that can be answered with it, out of the queue; drops cancelled
@@ -318,7 +488,7 @@ class Engine:
         if first.key is not None:
             if self._before > 1 and not self._writing:  # clients that were answered together ask again together
                 self._changed.wait_for(lambda: self._closed or len(self._jobs) >= self._before, self.limits.gather)
-            alike = [job for job in self._jobs if job.key == first.key and not job.future.done()]
+            alike = [job for job in self._of(dear=False) if job.key == first.key and not job.future.done()]
             alike = alike[: -(-len(alike) // (1 + self._idle))]
         taken, count = list[QuestionJob | WorkJob](), 0
         for job in alike:
@@ -328,81 +498,110 @@ class Engine:
             taken.append(job)
         self._jobs = [job for job in self._jobs if job not in taken and not job.future.done()]
         self._before = max(1, len(taken))
+        self._this.taken = taken
         return taken
 
     def _do(self, jobs: Sequence[QuestionJob | WorkJob]) -> None:
-        questions = [job for job in jobs if isinstance(job, QuestionJob)]
-        if not questions:
+        with self._at_work():
+            questions = [job for job in jobs if isinstance(job, QuestionJob)]
+            if questions and not questions[0].moved:
+                self.meters.batches.labels(self.name).observe(sum(len(one.inputs) for one in questions))
+            if len(questions) > 1:
+                with suppress(Exception):
+                    found = iter(self._records(questions))
+                    hand_over([(one, [next(found) for _ in one.inputs]) for one in questions])
+                    return
             for job in jobs:
-                assert isinstance(job, WorkJob)
-                with self._asked_for([job]):
-                    hand_over([(job, found_by(job.work))])
+                self._do_alone(job)
+
+    def _do_alone(self, job: QuestionJob | WorkJob) -> None:
+        if job.future.done():
             return
-        inputs = [text for one in questions for text in one.inputs]
-        self.meters.batches.labels(self.name).observe(len(inputs))
-        if len(questions) > 1:
-            with suppress(Exception):
-                rest = iter(self._records(questions[0], inputs, questions))
-                hand_over([(one, [next(rest) for _ in one.inputs]) for one in questions])
-                return
-        for one in questions:
-            hand_over([(one, found_by(functools.partial(self._in_parts, one)))])
+        found = found_by(functools.partial(self._found, job))
+        if isinstance(found, _DearError):
+            with self._changed:
+                job.dear, job.moved, job.size = True, True, found.tokens
+                self._jobs = [*self._jobs, job]
+                self._changed.notify_all()
+            return
+        if isinstance(found, HeedError) and found.__cause__ is not None:
+            log.error("a request to %s failed", self.name, exc_info=found.__cause__)
+        hand_over([(job, found)])
 
-    def _in_parts(self, question: QuestionJob) -> list[list[Record]]:
-        """Answers a question in parts, if it can be split, and stops if it is cancelled in between."""
-        made, size = list[list[Record]](), PART if question.key is not None else max(1, len(question.inputs))
-        for begin in range(0, len(question.inputs), size):
-            if question.future.done():
-                break
-            made += self._records(question, question.inputs[begin : begin + size])
-        return made
+    def _found(self, job: QuestionJob | WorkJob) -> Any:
+        if isinstance(job, QuestionJob):
+            return self._records([job])
+        with self._computing([job]):
+            return job.work()
 
-    def _records(
-        self, question: QuestionJob, inputs: Sequence[str], asking: Sequence[QuestionJob] = ()
-    ) -> list[list[Record]]:
-        """`asking`: the questions whose inputs these are, if there are several."""
+    def _records(self, questions: Sequence[QuestionJob]) -> list[list[Record]]:
+        """Of all their inputs."""
+        question, inputs = questions[0], [text for one in questions for text in one.inputs]
         if self._fast is not None:
             try:
-                return ask_each(self._fast, question.verb, inputs, question.settings)
-            except TextError:
+                with self._computing(questions):
+                    return ask_each(self._fast, question.verb, inputs, question.settings)
+            except (TextError, TooMuchError):
                 raise
             except InputError:
                 pass  # the library cannot do it
-        with self._asked_for(asking or [question]):
+        with self._computing(questions):
             return ask_each(self.served, question.verb, inputs, question.settings)
 
     @contextmanager
-    def _asked_for(self, asking: Sequence[QuestionJob | WorkJob]) -> Iterator[None]:
-        with self._own:
-            self._asking = asking
-            try:
-                yield
-            finally:
-                self._asking = ()
+    def _computing(self, asking: Sequence[QuestionJob | WorkJob]) -> Iterator[None]:
+        self._this.asking, self._this.spent = asking, 0
+        try:
+            yield
+        finally:
+            self._this.asking = ()
+            self._turns.leave()
 
-    def _refuse_given_up(self, *_: object) -> None:
-        """Raises LateError if all jobs that the model is computing for were cancelled."""
-        if self._asking and all(one.future.done() for one in self._asking):
+    def _go_on(self, *_: object) -> None:
+        """Before each block of the model: takes the turn, which a dear job gives to others that wait. Raises LateError
+        where nobody waits for the result any more."""
+        this = self._this
+        if this.asking:
+            self._refuse_given_up()
+            self._turns.take(give_way=this.dear)
+
+    def _between(self) -> None:
+        """Before each call of the other library, in which others may use the model."""
+        if self._this.asking:
+            self._refuse_given_up()
+            self._turns.leave()
+
+    def _refuse_given_up(self) -> None:
+        if self._closed:
+            raise self._no_longer()
+        if all(one.future.done() for one in self._this.asking):
             raise self._late()
 
     def _enter(self) -> None:
-        """Adds waiting texts to the running batch, while there are free rows."""
-        while len(self._writing) < self.limits.rows:
-            with self._changed:
-                if not self._texts:
-                    return
-                text = self._texts.popleft()
-            if text.over:
-                continue
+        """Adds waiting texts to the running batch, while there are free rows; some are kept for short texts."""
+        read = 0
+        while len(self._writing) < self._rows and read < self.limits.read and (text := self._next_text()) is not None:
             assert isinstance(self.served, Writes)
-            self._writer = self._writer or self.served.writer(rows=self.limits.rows)
+            self._writer = self._writer or self.served.writer(rows=self._rows)
             try:
                 how, prompt = text.writing, text.prompt
                 ids = [int(token) for token in prompt] if how.exact else self.served.begun(prompt)
                 number = self._writer.add(ids, text.sampling, tokens=how.tokens, stop=how.stop, top=how.top)
                 self._writing[number] = text
-            except Exception as error:
-                hand_over([(text, error)])
+                read += len(ids)
+            except BaseException as error:
+                hand_over([(text, tellable(error))])
+
+    def _next_text(self) -> WritingJob | None:
+        """The first of the waiting texts that may enter, which leaves the queue."""
+        short = self.limits.short
+        room = sum(text.writing.tokens > short for text in self._writing.values()) < self._rows - self._rows // 4
+        with self._changed:
+            self._texts = deque(text for text in self._texts if not text.over)
+            found = next((text for text in self._texts if room or text.writing.tokens <= short), None)
+            if found is not None:
+                self._texts.remove(found)
+            return found
 
     def _step(self) -> None:
         """The next token of each text that is being continued."""
@@ -413,14 +612,8 @@ class Engine:
                 writer.cancel(number)
         if writer is None or not self._writing:
             return
-        try:
-            pieces = writer.step()
-        except Exception as error:  # it cannot be attributed to one text
-            hand_over([(text, error) for text in self._writing.values()])
-            self._writing, self._writer = {}, None
-            return
         tokens, ready = 0, []
-        for one in pieces:
+        for one in writer.step():
             text = self._writing[one.text]
             text.made.append(StreamedPiece(one.piece, one.token, one.logprob, one.finish, one.top))
             tokens += one.token is not None
@@ -437,6 +630,27 @@ class Engine:
         read = embedder.text_vectors if isinstance(embedder, TextSide) else embedder.vectors_of
         vectors, warned = read(inputs)
         return vectors.tolist(), warned
+
+
+def _parts(model: nn.Module) -> Iterator[nn.Module]:
+    """What a model computes one after another: its parts, and the blocks of each."""
+    for part in model.children():
+        yield part
+        yield from (block for listed in part.modules() if isinstance(listed, nn.ModuleList) for block in listed)
+
+
+def _size(question: Ask, inputs: Sequence[str]) -> int:
+    """About how long a model takes to read the inputs, in letters."""
+    if question.reads != "pictures":
+        return sum(map(len, inputs))
+    headers = [image_header(ImageFile(Path(name))) for name in inputs if name]
+    return sum(rows * columns for _, rows, columns in headers) // PIXELS
+
+
+def _give_back_memory() -> None:
+    """To the system, what was freed: glibc keeps gigabytes of it."""
+    with suppress(AttributeError, OSError):  # of another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _stamp(run: Path) -> tuple[int, ...]:

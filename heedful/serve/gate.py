@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from heedful.serve.bodies import MULTIPART, media_type, read_form, strict_json
 from heedful.serve.meters import Meters
 from heedful.serve.public import path_of
-from heedful.serve.refusals import DEEPL, LIBRETRANSLATE, Refused, as_refused, refusal
+from heedful.serve.refusals import DEEPL, Refused, as_refused, is_libretranslate, refusal
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 HOST = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(:\d*)?")  # a name or address, and a port
@@ -286,7 +286,7 @@ def _credential(header: str) -> str:
 
 def _key_field(path: str) -> str:
     """The field of the body in which a protocol's clients send the key; "" where there is none."""
-    return "api_key" if path in LIBRETRANSLATE else "auth_key" if path.startswith(DEEPL) else ""
+    return "api_key" if is_libretranslate(path) else "auth_key" if path.startswith(DEEPL) else ""
 
 
 def _field(scope: Scope, headers: Mapping[str, str], body: bytes, name: str) -> str:

@@ -64,6 +64,10 @@ class Hosted(Protocol):
     @property
     def outdated(self) -> bool: ...
 
+    @property
+    def trouble(self) -> str:
+        """Why it cannot answer, or ""."""
+
     async def ask(
         self, verb: str, inputs: Sequence[str], settings: Mapping[str, Any] | None = None
     ) -> list[list[Record]]:
@@ -74,9 +78,10 @@ class Hosted(Protocol):
         """A language model's continuation of a prompt, piece by piece; closing the iterator cancels it within two
         steps. Raises InputError, BusyError, LateError."""
 
-    async def alone(self, work: Callable[[], Made]) -> Made:
-        """The result of `work`, run in the model's own thread between other requests: attention, vectors, likelihoods.
-        Raises what it raises, BusyError and LateError."""
+    async def alone(self, work: Callable[[], Made], *, size: int = 0) -> Made:
+        """The result of `work`, run in a thread of the model's: attention, vectors, likelihoods. `size`: the letters
+        that it reads, or what takes about as long; others go before what is large. Raises what it raises, BusyError and
+        LateError."""
 
     async def embedded(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
         """A vector for each text, and for each a warning if it was not read completely, or "". Raises InputError for a

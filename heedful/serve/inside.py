@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel, Field, create_model
 
 from heedful.core.config import from_json
@@ -15,14 +15,14 @@ from heedful.serve.own import (
     Name,
     Sent,
     given_json,
+    in_json,
     kept_pictures,
     model_for,
     openapi_body,
-    plain,
     refuse_long,
     refuse_stream,
     request_model,
-    sent_pictures,
+    sent_files,
     settings_of,
 )
 from heedful.serve.refusals import Refused
@@ -33,6 +33,8 @@ LOOK = "look"
 MEDIA = {"json": "application/json", "html": "text/html", "svg": "image/svg+xml", "png": "image/png"}
 OWN = ("kind", "query")  # keys of a request that are no options of the model
 MOST_WEIGHTS = 1 << 22  # in one answer of JSON
+SQUARED = 100  # a text of so many letters takes as long as reading it so often: weights grow with its square
+OF_A_PICTURE = 1 << 20  # letters that are read as fast as one is looked into
 
 
 def routes(models: Models) -> APIRouter:
@@ -49,7 +51,7 @@ def routes(models: Models) -> APIRouter:
         """The attention weights, and the tokens of both sides."""
         able = [name for name, model in models.items() if model.row.inside.attention is not None]
         model, found = await _asked(request, asked, models, able, _weights)
-        return JSONResponse({"model": model.name, **found})
+        return await in_json({"model": model.name, **found})
 
     async def view(request: Request) -> Response:
         """The attention weights as data for a page (JSON), as a page in one file, or as a picture."""
@@ -61,7 +63,7 @@ def routes(models: Models) -> APIRouter:
         """One head and one query, with every number between what comes in and what goes out."""
         able = [name for name, model in models.items() if model.row.inside.attention is not None]
         model, found = await _asked(request, walked, models, able, _walk)
-        return JSONResponse({"model": model.name, **plain(found)})
+        return await in_json({"model": model.name, **found})
 
     for path, answer, shape in (("look", look, asked), ("view", view, viewed), ("walk", walk, walked)):
         body = openapi_body(shape, pictures=True)
@@ -79,7 +81,7 @@ async def _asked(
     """The requested model, and the result of `work`, which is run in the model's thread on the input and options."""
     sent: Sent = []
     if media_type(request.headers) == MULTIPART:
-        given, sent = await sent_pictures(request, shape)
+        given, sent = await sent_files(request, shape, "picture")
     else:
         given = await given_json(request, shape)
     if given["stream"]:
@@ -91,12 +93,13 @@ async def _asked(
     refuse_long([*chosen.items(), ("text", None if sent else _text(given))])
     options = from_json(model.row.inside.options(), chosen, where=LOOK, largest=None)
     if not sent:
-        return model, await model.alone(lambda: work(model, _text(given), given, options))
+        text = _text(given)
+        return model, await model.alone(lambda: work(model, text, given, options), size=len(text) ** 2 // SQUARED)
     if len(sent) > 1:
         raise Refused(400, f"{len(sent)} pictures", "look into one at a time")
     async with kept_pictures(sent) as names:
         (file,) = names
-        return model, await model.alone(lambda: work(model, file, given, options))
+        return model, await model.alone(lambda: work(model, file, given, options), size=OF_A_PICTURE)
 
 
 def _text(given: Mapping[str, Any]) -> str:
@@ -111,7 +114,7 @@ def _weights(model: Hosted, what: str, given: Mapping[str, Any], options: Any) -
     count = sum(each.weights.numel() for each in found.values())
     if count > MOST_WEIGHTS:
         raise Refused(413, f"{count:,} weights, at most {MOST_WEIGHTS:,} are sent", 'choose a "layer", or less text')
-    layers = {name: plain(each.weights.tolist()) for name, each in found.items()}
+    layers = {name: each.weights.tolist() for name, each in found.items()}
     return {"tokens": _tokens(found), "layers": layers, "dims": {name: [*own.dims] for name, own in found.items()}}
 
 

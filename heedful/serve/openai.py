@@ -32,6 +32,7 @@ from heedful.verbs.use import embedder_in
 
 LANGUAGES = ("to", "from_language")  # our own keys, for translators
 MOST_TRANSLATED = 50_000  # characters of a message
+LETTERS = 4  # of a token, about
 
 
 @runtime_checkable
@@ -105,7 +106,8 @@ def routes(models: Models) -> APIRouter:
     async def embeddings(request: Request) -> Response:
         asked = await read_body(request, EmbeddingRequest)
         hosted = _hosted(models, asked.model)
-        return JSONResponse(await hosted.alone(lambda: _embed(hosted, asked)))
+        size = len(await request.body())
+        return JSONResponse(await hosted.alone(lambda: _embed(hosted, asked), size=size))
 
     return router
 
@@ -157,7 +159,10 @@ async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
     heads = [_text_of(served, prompt) if asked.echo else "" for prompt in prompts]
     scores: list[tuple[ScoredTokens, int] | None] = [None for _ in prompts]
     if (top := asked.logprobs) is not None:
-        scores = await hosted.alone(lambda: [of_prompt(served, each if asked.echo else [], top) for each in read])
+        size = LETTERS * answer.read if asked.echo else 0
+        scores = await hosted.alone(
+            lambda: [of_prompt(served, each if asked.echo else [], top) for each in read], size=size
+        )
     choices = [CompletionChoice(served, *own) for own in zip(heads, scores, strict=True) for _ in range(count)]
     if asked.stream:
         return await streamed(answer, _completion_events(answer, pieces, choices, asked))

@@ -26,7 +26,7 @@ from heedful.run.task import Ask
 from heedful.serve.bodies import MULTIPART, FormFile, form_of, json_of, media_type, strict_json
 from heedful.serve.hosted import Hosted, Models, StreamedPiece, Writing
 from heedful.serve.meters import Meters
-from heedful.serve.public import Direct, EventStream
+from heedful.serve.public import Direct, EventStream, inlined
 from heedful.serve.refusals import Refused, fault_by_its_type, first_fault, refused
 from heedful.store import files
 from heedful.verbs.use import options_of
@@ -38,7 +38,10 @@ MOST_ANSWERS = 256  # of a request
 MOST_CHOSEN = 4096  # choices times texts: each is read together with its text
 MOST_TOKENS = 2048  # in a list of them
 MOST_LOOKED = 2000  # characters of a text whose attention is computed: weights and pictures grow with its square
-LOOKING = ("align",)  # verbs that compute it
+LOOKED_AT_ONCE = 16 * MOST_LOOKED  # of all texts of a request
+LARGE = 2000  # letters of texts, and
+FEW = 16  # vectors, from which on an answer takes a while to be encoded
+LOOKING = ("align", "steps")  # verbs that compute it, or the chances of all words at each step
 MOST_PIXELS = 1 << 24
 MOST_PICTURES = 16
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -92,14 +95,19 @@ def routes(models: Models, meters: Meters) -> APIRouter:
 
     @router.get("/health")
     async def health() -> JSONResponse:
+        """Whether the server is up; needs no key."""
         return JSONResponse({"status": "ok"})
 
     @router.get("/ready")
     async def ready() -> JSONResponse:
+        """The models that answer; 503 where one does not."""
+        if trouble := [model.trouble for model in models.values() if model.trouble]:
+            raise Refused(503, "; ".join(trouble), "start the server again")
         return JSONResponse({"status": "ready", "models": sorted(models)})
 
     @router.get("/metrics")
     async def metrics() -> Response:
+        """Requests, latencies and queues, for Prometheus."""
         return Response(meters.page(), media_type=CONTENT_TYPE_LATEST)
 
     return router
@@ -188,13 +196,16 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         inputs, settings = _inputs(given), settings_of(given)
         if verb in LOOKING:
             refuse_long([*((f"text {number}", text) for number, text in enumerate(inputs, 1)), *settings.items()])
+            if (letters := sum(map(len, inputs))) > LOOKED_AT_ONCE:
+                raise Refused(413, f"{letters:,} characters, at most {LOOKED_AT_ONCE:,} at once", "send fewer texts")
         if question.reads == "pictures" and not (question.makes and not any(inputs)):
             raise Refused(415, f"{model.name} reads pictures", "send them as multipart/form-data, in the field file")
         _refuse_too_much(verb, inputs, settings, question)
         if given["stream"]:
             return await _stream(model, verb, inputs, settings, question)
         found = await model.ask(verb, inputs, settings)
-        return _answers(model, found, several=question.each is not None)
+        large = sum(map(len, inputs)) > LARGE
+        return await _answers(model, found, several=question.each is not None, large=large)
 
     router.add_api_route(
         f"/api/{verb}",
@@ -213,6 +224,7 @@ async def given_json(request: Request, shape: type[BaseModel]) -> dict[str, Any]
 
 
 def _validated(shape: type[BaseModel], value: object) -> dict[str, Any]:
+    """The fields of a request; its options are those that were given. Raises Refused."""
     try:
         given = shape.model_validate(value)
     except ValidationError as error:
@@ -281,10 +293,38 @@ def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, An
         raise Refused(400, f"{each * len(inputs)} answers at once, at most {MOST_ANSWERS}", "ask for fewer")
 
 
-def _answers(model: Hosted, found: Sequence[Sequence[Any]], *, several: bool) -> Response:
+async def _answers(model: Hosted, found: Sequence[Sequence[Any]], *, several: bool, large: bool = True) -> Response:
     """A record for each input, or a list of them where there may be `several`."""
     answers = found if several else [record for own in found for record in own]
-    return JSONResponse({"model": model.name, "answers": plain(answers)})
+    return await in_json({"model": model.name, "answers": answers}, large=large)
+
+
+async def in_json(value: Any, *, large: bool = True) -> Response:
+    """A response with the value; numbers that are not finite become null. What is large is encoded in another thread,
+    so that others are answered meanwhile."""
+    if not large:
+        return JSONResponse(plain(value))
+    return Response(b"".join(await asyncio.to_thread(lambda: [*_encoded(value)])), media_type="application/json")
+
+
+def _encoded(value: Any) -> Iterator[bytes]:
+    """The value as JSON, in parts: while one is encoded, all threads wait."""
+    if isinstance(value, Mapping):
+        for number, (key, each) in enumerate(value.items()):
+            yield b"%s%s:" % (b"," if number else b"{", _in_one_part(str(key)))
+            yield from _encoded(each)
+        yield b"}" if value else b"{}"
+    elif isinstance(value, list | tuple) and any(isinstance(each, list | tuple | Mapping) for each in value):
+        for number, each in enumerate(value):
+            yield b"," if number else b"["
+            yield from _encoded(each)
+        yield b"]"
+    else:
+        yield _in_one_part(value)
+
+
+def _in_one_part(value: Any) -> bytes:
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def plain(value: Any) -> Any:
@@ -340,7 +380,7 @@ async def _answer_pictures(
 ) -> Response:
     if not able:
         raise Refused(415, f"no model reads pictures for {verb}", "send JSON")
-    given, sent = await sent_pictures(request, shape)
+    given, sent = await sent_files(request, shape, "picture")
     if given["stream"]:
         refuse_stream(verb)
     model = model_for(models, verb, able, given["model"])
@@ -349,22 +389,24 @@ async def _answer_pictures(
     async with kept_pictures(sent) as names:
         found = await model.ask(verb, [*names], settings)
     told = [[{**each, "input": names[each["input"]]} for each in own] for own in found]
-    return _answers(model, told, several=False)
+    return await _answers(model, told, several=False)
 
 
 Sent = list[FormFile]
 
 
-async def sent_pictures(request: Request, shape: type[BaseModel]) -> tuple[dict[str, Any], Sent]:
-    """The pictures of the field `file`, and the other fields, from `json`. Raises Refused."""
-    form = await form_of(request, files=MOST_PICTURES)
+async def sent_files(
+    request: Request, shape: type[BaseModel], what: str, *, most: int = MOST_PICTURES
+) -> tuple[dict[str, Any], Sent]:
+    """The files of the field `file`, and the other fields, from `json`; `what` is sent in them. Raises Refused."""
+    form = await form_of(request, files=most)
     sent = [value for key, value in form if key == "file" and isinstance(value, FormFile)]
     rest = [value for key, value in form if key == "json" and isinstance(value, str)]
     if not sent or len(rest) > 1 or len(sent) + len(rest) < len(form):
-        raise Refused(422, "pictures are sent in the field file, all else in json", "send json once, as a text")
+        raise Refused(422, f"a {what} is sent in the field file, all else in json", "send json once, as a text")
     given = _validated(shape, strict_json(rest[0].encode()) if rest else {})
     if given["inputs"] is not None or given["text"] is not None:
-        raise Refused(422, "a picture is sent as a file, and not by its name", "leave out inputs and text")
+        raise Refused(422, f"a {what} is sent as a file, and not by its name", "leave out inputs and text")
     return given, sent
 
 
@@ -427,14 +469,14 @@ def _embedding(models: Models) -> Any:
         model, inputs = model_for(models, EMBED, able, given["model"]), _inputs(given)
         vectors, warned = await model.embedded(inputs)
         told = {"warnings": warned} if any(warned) else {}
-        return JSONResponse({"model": model.name, "vectors": plain(vectors), **told})
+        return await in_json({"model": model.name, "vectors": vectors, **told}, large=len(inputs) > FEW)
 
     return embed
 
 
 def openapi_body(shape: type[BaseModel], *, texts: bool = True, pictures: bool = False) -> dict[str, Any]:
     """The body of a route for the OpenAPI page."""
-    schema = _inlined(shape.model_json_schema())
+    schema = inlined(shape.model_json_schema())
     content: dict[str, Any] = {"application/json": {"schema": schema}} if texts else {}
     if pictures:
         file = {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}
@@ -458,18 +500,3 @@ STATUSES = {
     503: "no room to keep pictures",
     504: "no answer in time",
 }
-
-
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its definitions inlined."""
-    definitions = schema.pop("$defs", {})
-
-    def put(value: Any) -> Any:
-        if isinstance(value, dict):
-            if "$ref" in value:
-                return put(definitions[value["$ref"].rpartition("/")[2]])
-            return {key: put(each) for key, each in value.items()}
-        return [put(each) for each in value] if isinstance(value, list) else value
-
-    made: dict[str, Any] = put(schema)
-    return made

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from heedful.data.documents.read import READERS
 from heedful.look import page as look_page
 from heedful.serve.hosted import Hosted, Models, reads_pictures
-from heedful.serve.public import TRANSLATE
+from heedful.serve.public import TRANSLATE, path_of
 from heedful.serve.refusals import Refused
 
 HERE = Path(__file__).parent / "page"
@@ -42,23 +43,17 @@ VIEWS = (
     ServedPage("look", "Look inside", lambda model: model.row.inside.look is not None),
     ServedPage("runs", "Runs"),
 )
+DOCS, MISSING = ServedPage("docs", "For programs"), ServedPage("missing", "Not here")
+DOCUMENTS = Environment(loader=FileSystemLoader([HERE, BESIDE]), autoescape=True, undefined=StrictUndefined)
 
 
 def routes(models: Models) -> APIRouter:
     router = APIRouter(include_in_schema=False)
-    documents = Environment(loader=FileSystemLoader([HERE, BESIDE]), autoescape=True, undefined=StrictUndefined)
-    shown = [view for view in VIEWS if view.fits is None or any(map(view.fits, models.values()))]
 
     def document(view: ServedPage) -> Callable[[], HTMLResponse]:
-        names = [name for name, model in models.items() if view.fits is None or view.fits(model)]
+        return lambda: HTMLResponse(_written(view, models))
 
-        def answer() -> HTMLResponse:
-            written = documents.get_template(f"{view.name}.html").render(view=view, views=shown, models=names)
-            return HTMLResponse(written)
-
-        return answer
-
-    for view in shown:
+    for view in (*_shown(models), DOCS):
         path = "/" if view is VIEWS[0] else f"/{view.name}"
         router.add_api_route(path, document(view), methods=["GET"], response_class=HTMLResponse, name=view.title)
 
@@ -67,6 +62,27 @@ def routes(models: Models) -> APIRouter:
         return part_of_page(name)
 
     return router
+
+
+def missing_page(request: Request, refused: Refused, models: Models) -> Response | None:
+    """The answer to a browser that asked for an address which is not there; None for programs."""
+    if request.method != "GET" or "text/html" not in request.headers.get("accept", ""):
+        return None
+    path = path_of(request.scope)
+    written = _written(MISSING, models, root="../" * (path.count("/") - 1), path=path[:200], message=refused.message)
+    return HTMLResponse(written, refused.status, refused.headers)
+
+
+def _shown(models: Models) -> list[ServedPage]:
+    return [view for view in VIEWS if view.fits is None or any(map(view.fits, models.values()))]
+
+
+def _written(view: ServedPage, models: Models, *, root: str = "", **more: str) -> str:
+    """`root`: the way from the address to that of the first page."""
+    names = [name for name, model in models.items() if view.fits is None or view.fits(model)]
+    views, kinds = _shown(models), [*READERS]
+    template = DOCUMENTS.get_template(f"{view.name}.html")
+    return template.render(view=view, views=views, models=names, kinds=kinds, root=root, **more)
 
 
 def part_of_page(name: str) -> Response:

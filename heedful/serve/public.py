@@ -17,10 +17,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
 from heedful.errors import BusyError, HeedError, InputError, LateError
-from heedful.serve.bodies import form_of, is_form, json_of
+from heedful.serve.bodies import Form, FormFile, form_of, is_form, json_of
 from heedful.serve.refusals import Refused, as_refused, fault_by_its_type, refusal
 
-GENERATE, TRANSLATE, FRAGMENT = "generate", "translate", "fragment"  # verbs
+GENERATE, TRANSLATE, FRAGMENT, PASSAGE = "generate", "translate", "fragment", "passage"  # verbs
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Body = TypeVar("Body", bound="RequestBody")
@@ -133,10 +133,25 @@ def path_of(scope: Scope) -> str:
 
 async def fields_of(request: Request) -> dict[str, list[str]]:
     """A form's fields, in their order, each with all its values. Files are refused."""
+    return _by_name(await form_of(request))
+
+
+def _by_name(form: Form) -> dict[str, list[str]]:
+    """The values of each field; those of files are left out."""
     found: dict[str, list[str]] = {}
-    for key, value in await form_of(request):
-        found.setdefault(key, []).append(cast(str, value))
+    for key, value in form:
+        if not isinstance(value, FormFile):
+            found.setdefault(key, []).append(value)
     return found
+
+
+async def read_upload(request: Request, kind: type[Body]) -> tuple[Body, FormFile]:
+    """The fields of a form with one file, in the field `file`, and that file. Raises Refused."""
+    form = await form_of(request, files=1)
+    file = next((value for key, value in form if key == "file" and isinstance(value, FormFile)), None)
+    if file is None:
+        raise Refused(400, "file: the document is missing: send it here, in multipart/form-data", param="file")
+    return _of_form(kind, _by_name(form)), file
 
 
 async def read_body(request: Request, kind: type[Body]) -> Body:
@@ -146,6 +161,10 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
     fields = await fields_of(request)
     if any(key.lstrip().startswith("{") for key in fields):  # curl sends JSON with this content type by default
         raise Refused(400, "the body is JSON, and is called a form: send Content-Type: application/json")
+    return _of_form(kind, fields)
+
+
+def _of_form(kind: type[Body], fields: Mapping[str, list[str]]) -> Body:
     return kind.model_validate({key: _value(kind, key, values) for key, values in fields.items()})
 
 
@@ -166,6 +185,29 @@ def _value(kind: type[RequestBody], key: str, values: list[str]) -> object:
 
 def body_shown(kind: type[RequestBody], *, forms: bool = True) -> dict[str, Any]:
     """The OpenAPI description of a body that `read_body` reads."""
-    shape = {"schema": kind.model_json_schema()}
+    shape = {"schema": inlined(kind.model_json_schema())}
     content = dict.fromkeys(("application/json", "application/x-www-form-urlencoded")[: 1 + forms], shape)
     return {"requestBody": {"required": True, "content": content}}
+
+
+def form_shown(kind: type[RequestBody]) -> dict[str, Any]:
+    """The OpenAPI description of a form that `read_upload` reads."""
+    shape = inlined(kind.model_json_schema())
+    shape["properties"]["file"] = {"type": "string", "format": "binary"}
+    shape["required"] = [*shape.get("required", ()), "file"]
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": shape}}}}
+
+
+def inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its definitions inlined."""
+    definitions = schema.pop("$defs", {})
+
+    def put(value: Any) -> Any:
+        if isinstance(value, dict):
+            if "$ref" in value:
+                return put(definitions[value["$ref"].rpartition("/")[2]])
+            return {key: put(each) for key, each in value.items()}
+        return [put(each) for each in value] if isinstance(value, list) else value
+
+    made: dict[str, Any] = put(schema)
+    return made

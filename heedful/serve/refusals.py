@@ -8,11 +8,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from heedful.errors import BusyError, HeedError, InputError, LateError
+from heedful.errors import BusyError, HeedError, InputError, LateError, TooMuchError
 
 KINDS = {401: "auth", 403: "auth", 404: "not_found", 413: "too_large", 431: "too_large", 429: "busy", 503: "busy"}
 OPENAI, DEEPL = "/v1/", "/v2/"
-LIBRETRANSLATE = ("/translate", "/detect", "/languages", "/frontend/settings", "/suggest")
+LIBRETRANSLATE = ("/translate", "/translate_file", "/detect", "/languages", "/frontend/settings", "/suggest")
+DOWNLOAD = "/download_file/"  # of LibreTranslate
 
 
 class Refused(Exception):
@@ -42,6 +43,8 @@ def refused(error: HeedError) -> Refused:
             return Refused(429, said, fix, {"Retry-After": "1"})
         case LateError():
             return Refused(504, said, fix)
+        case TooMuchError():
+            return Refused(413, said, fix)
         case InputError():
             return Refused(400, said, fix)
     return Refused(500, in_keys(error.what), fix)  # where it is may be a path
@@ -96,13 +99,17 @@ def fault_by_its_type(faults: Sequence[Any]) -> Any:
     return next((fault for fault in alike if not fault["type"].endswith("_type")), deepest)
 
 
+def is_libretranslate(path: str) -> bool:
+    return path in LIBRETRANSLATE or path.startswith(DOWNLOAD)
+
+
 def kind_of(status: int) -> str:
     return KINDS.get(status, "internal" if status >= 500 else "input")
 
 
 def refusal(path: str, error: Refused) -> JSONResponse:
     """The response for a refusal, in the form of the API at this path."""
-    says_forbidden = error.status == 401 and (path.startswith(DEEPL) or path in LIBRETRANSLATE)
+    says_forbidden = error.status == 401 and (path.startswith(DEEPL) or is_libretranslate(path))
     status = 403 if says_forbidden else error.status
     return JSONResponse(shaped(path, error), status_code=status, headers=error.headers)
 
@@ -117,6 +124,6 @@ def shaped(path: str, error: Refused) -> dict[str, Any]:
         return {"error": {"message": said, "type": kind, "param": error.param, "code": code}}
     if path.startswith(DEEPL):
         return {"message": said}
-    if path in LIBRETRANSLATE:
+    if is_libretranslate(path):
         return {"error": said}
     return {"error": {"message": " ".join(error.message.split()), "fix": error.fix, "type": kind_of(error.status)}}

@@ -6,7 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from heedful.errors import InputError
@@ -51,32 +51,41 @@ def run_lock(run: Path) -> Iterator[None]:
 
 
 @contextmanager
-def one_after_another(folder: Path) -> Iterator[None]:
-    """Waits until no other process or thread is in such a block for this folder. The folder itself is locked; no file
-    is written."""
-    with files.storage_errors(folder):
-        descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+def one_after_another(path: Path) -> Iterator[None]:
+    """Waits until no other process or thread is in such a block for this folder or file. A folder is locked as it is. A
+    file is made, empty, where there is none; inside of the block it may be replaced or removed."""
+    lock = _locked(path, wait=True)
+    assert lock is not None
+    with lock:
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
-def held_alone(folder: Path) -> Iterator[None]:
-    """Raises InputError if another process or thread is in such a block for this folder. No file is written."""
-    with files.storage_errors(folder):
-        descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            fix = "wait for it, or choose another --out"
-            raise InputError("another command is writing here", where=str(folder), fix=fix) from None
+def held_alone(path: Path) -> Iterator[None]:
+    """The same, but raises InputError where another process or thread is in such a block."""
+    lock = _locked(path, wait=False)
+    if lock is None:
+        fix = "wait for it, or choose another --out"
+        raise InputError("another command is writing here", where=str(path), fix=fix)
+    with lock:
         yield
-    finally:
-        os.close(descriptor)
+
+
+def _locked(path: Path, *, wait: bool) -> ExitStack | None:
+    """Holds a lock until it is closed. None where another process or thread has it, unless it waits."""
+    flags, how = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0 if wait else fcntl.LOCK_NB
+    with files.storage_errors(path):
+        while True:
+            with ExitStack() as opened:
+                descriptor = files.disk.open(path, flags)
+                opened.callback(os.close, descriptor)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | how)
+                except BlockingIOError:
+                    return None
+                with suppress(FileNotFoundError):  # whoever had it may have replaced or removed the file
+                    if os.path.samestat(os.fstat(descriptor), path.stat()):
+                        return opened.pop_all()
 
 
 def is_held(run: Path) -> bool:

@@ -33,8 +33,14 @@ DEFAULT = next(iter(TASKS))  # the task of a recipe that names none
 
 def scoring_options(row: Task) -> type[Any]:
     """The options of `heed eval` for models of this task."""
-    options = row.eval_options or Lazy[type[Any]]("heedful.tasks.shared.cli:DataOptions")
+    options = row.eval_options or Lazy[type[Any]]("heedful.tasks.shared.options:DataOptions")
     return NoOptions if row.evaluate is None else options()
+
+
+def keys_of_options() -> dict[str, str]:
+    """The keys of recipes that only the command line has options for, by the options' names."""
+    named = {name: option.key for row in trained().values() for name, option in row.train_options.items()}
+    return {"lora": "train.lora"} | {name: key for name, key in named.items() if name not in ("source", "target")}
 
 
 def trained() -> dict[str, Task]:

@@ -1,10 +1,11 @@
-"""All runs in a folder, and the curves of each."""
+"""All runs in some folders, and the curves of each."""
 
 import math
 import os
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
@@ -13,13 +14,16 @@ from typing import Any
 from heedful.errors import HeedError, MissingError, StorageError
 from heedful.run.card import names_alone
 from heedful.run.folder import METRICS, read_saved
+from heedful.run.recipe import read_yaml
 from heedful.store import files
 from heedful.store.lock import is_held
+from heedful.tasks import TASKS
 from heedful.tasks.load import row_saved_as
 from heedful.verbs.info import headlines
 
 MOST_POINTS = 1000  # of a curve
 MOST_TEXT = 1 << 20  # bytes of a file that is shown
+MOST_SETTINGS = 1000  # of a recipe
 RECIPE, CARD, SCORES = "recipe.yaml", "README.md", "scores.json"
 MARKS = ("task.json", RECIPE, METRICS)  # any of which makes a folder a run
 WEIGHED = ("config.json", "task.json", "model.safetensors")  # the files that give a run's task and size
@@ -28,26 +32,43 @@ NO_RUN = "its files are not those of a run"
 Row = dict[str, float | None]
 
 
-def list_runs(folder: Path) -> list[dict[str, Any]]:
-    """A record of each run in a folder, by name. If something cannot be read, its `trouble` says so."""
-    return [_record(name, run) for name, run in _runs_in(folder).items()]
+def list_runs(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """A record of each run in these folders, by name. If something cannot be read, its `trouble` says so."""
+    return [_record(name, run) for name, run in _runs_in(folders).items()]
 
 
-def read_one(folder: Path, name: str) -> dict[str, Any]:
-    """Everything about a run: its record, curve, recipe, card and scores, with names of files in place of their paths.
-    If something cannot be read, `trouble` says so. Raises MissingError for an unknown name."""
-    found = _runs_in(folder)
+def read_one(folders: Sequence[Path], name: str) -> dict[str, Any]:
+    """Everything about a run: its record, curve, recipe (as a text, and as `settings` by their keys), card and scores,
+    with names of files in place of their paths. If something cannot be read, `trouble` says so. Raises MissingError for
+    an unknown name."""
+    found = _runs_in(folders)
     if name not in found:
-        raise MissingError(f"no run is called {name[:100]!r}", where=f"{folder}/", fix="list the runs")
+        raise MissingError(f"no run is called {name[:100]!r}", where=f"{folders[0]}/", fix="list the runs")
     run = found[name]
     made = _record(name, run)
     rows = list[Row]()
     try:
         made |= {"recipe": names_alone(_text(run / RECIPE), run), "card": names_alone(_text(run / CARD), run)}
+        made["settings"] = settings_of(made["recipe"])
         rows = thinned(timed(curve_of(run), made["minutes"]))
     except HeedError as error:
         made.setdefault("trouble", _sayable(names_alone(str(error), run)))
-    return {"recipe": "", "card": "", **made, "all_scores": _scores(run), "curve": rows}
+    return {"recipe": "", "settings": {}, "card": "", **made, "all_scores": _scores(run), "curve": rows}
+
+
+def settings_of(recipe: str) -> dict[str, Any]:
+    """The settings of a recipe, by keys such as "train.lr". Raises InputError for what is not YAML."""
+    settings: dict[str, Any] = {}
+    todo: list[tuple[str, Any]] = [("", read_yaml(recipe, where=RECIPE))]
+    for _ in range(MOST_SETTINGS):  # aliases of YAML may make endlessly many
+        if not todo:
+            break
+        name, value = todo.pop()
+        if isinstance(value, Mapping):
+            todo += [(f"{name}.{key}".lstrip("."), each) for key, each in reversed([*value.items()])]
+        elif name:
+            settings[name] = value
+    return settings
 
 
 def curve_of(run: Path) -> list[Row]:
@@ -92,11 +113,20 @@ def thinned(rows: Sequence[Row]) -> list[Row]:
     return [rows[i] for i in sorted(kept)]
 
 
-def _runs_in(folder: Path) -> dict[str, Path]:
-    """The folders of runs, by printable names."""
-    with files.storage_errors(folder):
-        found = sorted(folder.iterdir()) if folder.is_dir() else []
-    return {_sayable(run.name): run for run in found if any(os.path.isfile(run / mark) for mark in MARKS)}
+def _runs_in(folders: Sequence[Path]) -> dict[str, Path]:
+    """The folders of runs, by printable names. A name that was in an earlier folder already has its own folder behind
+    it."""
+    runs: dict[str, Path] = {}
+    for folder in folders:
+        with files.storage_errors(folder):
+            found = sorted(folder.iterdir()) if folder.is_dir() else []
+        for run in found:
+            if any(os.path.isfile(run / mark) for mark in MARKS):
+                name = _sayable(run.name)
+                while name in runs:
+                    name += f" ({_sayable(folder.resolve().name)})"
+                runs[name] = run
+    return runs
 
 
 def _sayable(text: str) -> str:
@@ -108,6 +138,8 @@ def _record(name: str, run: Path) -> dict[str, Any]:
     made: dict[str, Any] = {
         "name": name,
         "task": None,
+        "counted": None,
+        "changed": max(filter(None, (_changed(run / file) for file in (*MARKS, SCORES))), default=None),
         "parameters": None,
         "steps": None,
         "minutes": None,
@@ -116,6 +148,7 @@ def _record(name: str, run: Path) -> dict[str, Any]:
         "scores": {},
     }
     try:
+        made["task"] = _task_of(run)
         rows = timed(curve_of(run))
         made |= {"steps": rows[-1]["step"], "minutes": rows[-1]["minutes"]} if rows else {}
         if (run / "task.json").is_file():
@@ -128,7 +161,21 @@ def _record(name: str, run: Path) -> dict[str, Any]:
         made["trouble"] = _sayable(names_alone(str(error), run))
     except (KeyError, TypeError, AttributeError):
         made["trouble"] = NO_RUN
+    made["counted"] = TASKS[made["task"]].counted if made["task"] in TASKS else None
     return made
+
+
+def _task_of(run: Path) -> str | None:
+    """The task of a recipe: that of a run which has no model yet."""
+    found = re.search(r"(?m)^task: ([\w-]+)$", _text(run / RECIPE))
+    return found and found[1]
+
+
+def _changed(path: Path) -> float | None:
+    """When a file was changed last, in seconds since 1970."""
+    with suppress(OSError):
+        return path.stat().st_mtime
+    return None
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -1,7 +1,9 @@
 """Training, for the command line and Python: this module chooses what is not given."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +11,14 @@ import torch
 
 from heedful.errors import InputError
 from heedful.run.device import chosen_device
-from heedful.run.events import Event
+from heedful.run.events import Event, Finished, Note
 from heedful.run.recipe import AUTO, Recipe, override
 from heedful.run.resume import flat
 from heedful.run.train import train as run_training
 from heedful.store import files
 from heedful.tasks import DEFAULT, TASKS
 from heedful.tasks.recipes import read_recipe, saved_recipe
+from heedful.tasks.shared.progress import ProgressLine
 
 # The rates for tuning an imported model, which has none of its own (Devlin et al. 2019, appendix A.3).
 TUNING = ("train.optimizer=adam", "train.lr=5e-5", "train.warmup=100")
@@ -110,7 +113,7 @@ def _rates(recipe: Recipe) -> tuple[list[str], str, str]:
     own, why = tuned()(recipe) if tuned is not None else ({}, "")
     usual = (ADAPTING if adapting else TUNING) if imported or adapting else ()
     what = "adapters are" if adapting else "an imported model is" if imported else "the model is"
-    return _as_settings(own) or [*usual], f"{what} tuned", why
+    return as_settings(own) or [*usual], f"{what} tuned", why
 
 
 def _suited(recipe: Recipe, out: Path, corpus: Any) -> tuple[list[str], str, str]:
@@ -122,17 +125,58 @@ def _suited(recipe: Recipe, out: Path, corpus: Any) -> tuple[list[str], str, str
         begun = flat(saved.model_dump(mode="json"))
         own, why = {key: begun[key] for key in own if key in begun}, "as it was begun"
     usual = flat(recipe.model_dump(mode="json"))
-    return _as_settings({key: one for key, one in own.items() if one != usual.get(key)}), "the model is trained", why
+    return as_settings({key: one for key, one in own.items() if one != usual.get(key)}), "the model is trained", why
 
 
-def _as_settings(own: Mapping[str, Any]) -> list[str]:
-    return [f"{key}={json.dumps(value)}" for key, value in own.items()]
+def as_settings(own: Mapping[str, Any]) -> list[str]:
+    """As `--set` takes them: "key=value", from a dict by dotted keys, or of dicts."""
+    return [f"{key}={json.dumps(value, default=str)}" for key, value in flat({**own}).items()]
 
 
 def train(
-    recipe: Recipe, out: Path, *, resume: bool = False, corpus: Any = None, device: str = "auto"
-) -> Iterator[Event]:
+    recipe: Recipe,
+    out: Path,
+    *,
+    resume: bool = False,
+    corpus: Any = None,
+    device: str = "auto",
+    choices: Sequence[str] = (),
+) -> Generator[Event, None, None]:
     """Trains into the folder `out`, or continues the training that is there: see `heedful.run.train`. `device` is a
-    word for `chosen_device`."""
+    word for `chosen_device`; `choices` are the lines of `planned`."""
     where = None if device == "auto" else torch.device(chosen_device(device))
-    return run_training(TASKS[recipe.task], recipe, out, resume=resume, corpus=corpus, device=where)
+    row = TASKS[recipe.task]
+    return run_training(row, recipe, out, resume=resume, corpus=corpus, device=where, choices=choices)
+
+
+def watched(
+    training: Generator[Event, None, None],
+    callback: Callable[[Event], object] | None,
+    reworded: Callable[[str], str],
+    *,
+    progress: bool,
+) -> Finished | None:
+    """The end of a training, of which each event is given to `callback`, with notes that are `reworded`, and shown if
+    there is to be `progress`. None if it did not finish here."""
+
+    def passed() -> Iterator[Event]:
+        for event in training:
+            match event:
+                case Note():
+                    given: Event = replace(event, text=reworded(event.text))
+                case Finished():
+                    given = replace(event, verdict=reworded(event.verdict))
+                case _:
+                    given = event
+            if callback is not None:
+                callback(given)
+            yield given
+
+    with closing(training):
+        if not progress:
+            return next((event for event in passed() if isinstance(event, Finished)), None)
+        shown = ProgressLine()
+        finished = shown.follow(passed())
+        if finished is not None:
+            shown.say(finished.verdict)
+        return finished

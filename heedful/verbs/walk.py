@@ -10,6 +10,7 @@ T queries, S keys, H heads, D head width, E width of values, C model width.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any, TypedDict
 
 import torch
@@ -24,12 +25,12 @@ from heedful.verbs.look import blind
 
 
 class Walk(TypedDict):
-    """`x` (C) is the input of the query, `q` (D) the query and `k` (S, D) the keys, both with positions, and `v` (S, E)
-    the values. `products` (S) are those of q and k, `softcap` the bound of the scaled products, `bias` (S) that of
-    positions or pairs, `allowed` (S) the mask, and `scores` (S) the result (None: not allowed). `weights` (S) are their
-    softmax, `found` (E) the weighted sum of the values, `share` (C) this head's part of the output, and `out` (C) the
-    output of all heads with its bias. `difference`: between the model's weights and those computed again in float64
-    from q, k, bias and mask."""
+    """`x` (C) is what the query is projected from, `q` (D) the query and `k` (S, D) the keys, both with positions, and
+    `v` (S, E) the values. `products` (S) are those of q and k, `softcap` the bound of the scaled products, `bias` (S)
+    that of positions or pairs, `allowed` (S) the mask, and `scores` (S) the result (None: not allowed). `weights` (S)
+    are their softmax, `found` (E) the weighted sum of the values, `share` (C) this head's part of the output, and `out`
+    (C) the output of all heads with its bias. `difference`: between the model's weights and those computed again in
+    float64 from q, k, bias and mask."""
 
     x: list[float]
     q: list[float]
@@ -62,27 +63,29 @@ class Tap:
 
 @contextmanager
 def tapped(attention: Attention) -> Iterator[Tap]:
-    """Records the last call inside a `with` block; the results do not change."""
-    tap, queries = Tap(), attention.queries
+    """Records this thread's last call inside a `with` block; the results do not change."""
+    tap, thread = Tap(), get_ident()
 
-    def watched(x: Tensor, *rest: Any) -> Any:
-        tap.x = x.detach()
-        made = queries(x, *rest)
-        tap.gate = made.gate
-        return made
+    def keep_x(module: object, arguments: tuple[Any, ...]) -> None:
+        if get_ident() == thread:
+            tap.x = arguments[0].detach()
 
     def keep_heads(module: object, arguments: tuple[Any, ...], output: Tensor) -> None:
-        tap.heads = (arguments[0], arguments[1], arguments[2], arguments[3])
+        if get_ident() == thread:
+            tap.heads = (arguments[0], arguments[1], arguments[2], arguments[3])
 
     def keep_out(module: object, arguments: tuple[Any, ...], output: Tensor) -> None:
-        tap.out = output.detach()
+        if get_ident() == thread:
+            tap.gate, tap.out = arguments[0].gate, output.detach()
 
-    handles = [attention.heads.register_forward_hook(keep_heads), attention.register_forward_hook(keep_out)]
-    attention.__dict__["queries"] = watched
+    handles = [
+        attention.query.register_forward_pre_hook(keep_x),
+        attention.heads.register_forward_hook(keep_heads),
+        attention.register_forward_hook(keep_out),
+    ]
     try:
         yield tap
     finally:
-        del attention.__dict__["queries"]
         for handle in handles:
             handle.remove()
 

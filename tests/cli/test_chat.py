@@ -7,7 +7,10 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ import pytest
 import heedful
 from commands import heed, standard_input
 from heedful.data.text.conversations import read_conversations
+from heedful.store import files
 from heedful.tasks.chat.talk import GONE, HELP, Talk
 from heedful.tasks.chat.use import ChatOptions
 
@@ -93,6 +97,20 @@ def test_commands(talk, tmp_path):
     assert talk.command("/help") == HELP
     assert talk.command("/quit") == GONE
     assert "/help" in talk.command("/what")
+
+
+def test_of_two_that_are_saved_by_one_name_one_is_refused(talk, tmp_path, monkeypatch):
+    both, written = threading.Barrier(2), files.write_output
+
+    def slowly(path, data):
+        with suppress(threading.BrokenBarrierError):
+            both.wait(1)
+        return written(path, data)
+
+    monkeypatch.setattr(files, "write_output", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        told = [*pool.map(talk.command, [f"/save {tmp_path / 'talk.jsonl'}"] * 2)]
+    assert sum("is there already" in line for line in told) == 1
 
 
 def test_an_answer_that_is_stopped_is_kept_as_far_as_it_came(talk):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from typer.testing import CliRunner
 from heedful.cli import app
 from heedful.data.text.judgements import judgements_in
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import user_name
 from heedful.tasks.shared.ranking import Item, Ranking, order_in
+from heedful.tasks.shared.terminal import user_name
 from serving import language_model
 
 PROMPTS = ["Ba", "De", "Gi"]
@@ -57,6 +58,52 @@ def test_what_is_decided_is_kept_and_not_asked_again(tmp_path: Path) -> None:
     for wrong in (((0, 0),), ((3,),), ((0,), (0,))):
         with pytest.raises(InputError):
             again.judge("ada", second, wrong)
+
+
+def test_what_others_decide_meanwhile_is_kept(tmp_path: Path) -> None:
+    """Two commands on one file: whoever takes a decision back takes only their own."""
+    out = tmp_path / "j.jsonl"
+    ada, bo = Ranking(out, PROMPTS, answers), Ranking(out, PROMPTS, answers)
+    item = Item("Ba", answers("Ba"))
+    ada.judge("ada", item, ((0,), (1,)))
+    bo.judge("bo", item, ((1,), (0,)))
+    bo.judge("bo", Item("De", answers("De")), ((2,), (0,)))
+    assert ada.undo("ada")
+    assert [(one.who, one.prompt) for one in judgements_in(out)] == [("bo", "Ba"), ("bo", "De")]
+    assert bo.judgements == ada.judgements == judgements_in(out)
+    assert bo.undo("bo")
+    ada.judge("ada", item, ((0,), (1,)))
+    assert [(one.who, one.prompt) for one in bo.judgements] == [("bo", "Ba"), ("ada", "Ba")]
+
+
+def test_many_who_decide_and_take_back_at_once_lose_nothing(tmp_path: Path, full: bool) -> None:
+    """Each thread has the file open for itself, as a process has."""
+    out, rounds, people = tmp_path / "j.jsonl", 40 if full else 8, [f"person {number}" for number in range(4)]
+
+    def decide(who: str) -> None:
+        own = Ranking(out, PROMPTS, answers)
+        for number in range(rounds):
+            own.judge(who, Item(f"{number}", answers("Ba")), ((0,), (1,)))
+            own.judge(who, Item("wrong", answers("Ba")), ((1,), (0,)))
+            assert own.undo(who)
+
+    with ThreadPoolExecutor(len(people)) as pool:
+        assert not any(pool.map(decide, people))
+    kept = judgements_in(out)
+    for who in people:
+        assert [one.prompt for one in kept if one.who == who] == [str(number) for number in range(rounds)]
+
+
+def test_a_link_is_the_file_that_it_leads_to(tmp_path: Path) -> None:
+    out, link = tmp_path / "j.jsonl", tmp_path / "link.jsonl"
+    link.symlink_to(out)
+    item = Item("Ba", answers("Ba"))
+    Ranking(out, PROMPTS, answers).judge("ada", item, ((0,), (1,)))
+    linked = Ranking(link, PROMPTS, answers)
+    linked.judge("bo", item, ((0,), (1,)))
+    assert linked.undo("bo")
+    assert [one.who for one in judgements_in(out)] == ["ada"]
+    assert link.is_symlink()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy
 import pytest
 
-from heedful.core.arguments import checks_arguments, in_words, is_a
+from heedful.core.arguments import as_arguments, checks_arguments, in_words, is_a, names_arguments
 from heedful.errors import InputError
 
 
@@ -83,3 +83,35 @@ def test_what_is_right_goes_through() -> None:
     assert ask("a", to="b", words=["c"], beam=2, alpha=1) == "a b ['c'] {'beam': 2, 'alpha': 1}"
     with pytest.raises(TypeError, match="missing a required argument: 'text'"):
         ask(**dict[str, Any]())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("give --set train.minutes=10 or --minutes", 'give settings={"train.minutes": 10} or minutes'),
+        ("--set data.cut=true where", 'settings={"data.cut": True} where'),
+        ("--from RUN and --set train.optimizer=adam", 'start_from=RUN and settings={"train.optimizer": "adam"}'),
+        ("leave out --lora", 'leave out settings["train.lora"]'),
+        ("name another --out", "name another out"),
+        ("take --device cpu", 'take device="cpu"'),
+        ("heed train --resume --out runs/a", 'heedful.train(TASK, "runs/a", resume=True)'),
+        ("heed train", "train"),
+        ("--data X; or heed import Y --out Z", "data=X; or heed import Y --out Z"),
+        ("--set: my--file.tsv", "settings: my--file.tsv"),
+        ("nothing to reword, at all", "nothing to reword, at all"),
+    ],
+)
+def test_options_are_told_as_arguments(text: str, said: str) -> None:
+    assert as_arguments(text, {"lora": "train.lora"}) == said
+
+
+def test_an_error_shows_how_to_mend_it() -> None:
+    @names_arguments(dict)
+    def train() -> None:
+        raise InputError("no data was given", where="heed train", fix="--data PATH")
+
+    with pytest.raises(InputError, match=r"(?m)^train: no data was given$") as raised:
+        train()
+    assert raised.value.fix == "data=PATH"
+    assert raised.value.__notes__ == ["fix: data=PATH"]
+    assert not hasattr(InputError("nothing"), "__notes__")

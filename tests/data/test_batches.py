@@ -145,7 +145,7 @@ def test_long_and_short_pairs_come_mixed() -> None:
 def test_a_pair_longer_than_a_row_is_refused_before_the_first_batch() -> None:
     pairs: list[Pair] = [([5], [6]), ([5] * 7, [6]), ([5], [6] * 8)]
     assert len(list(pack_rows(pairs, [0, 1], row=8, rows=1))) == 2
-    with pytest.raises(InputError, match=r"^pair 2 has 9 tokens with EOS, but a row holds 8$") as caught:
+    with pytest.raises(InputError, match=r"(?m)^pair 2 has 9 tokens with EOS, but a row holds 8$") as caught:
         pack_rows(pairs, [0, 1, 2], row=8, rows=1)
     assert caught.value.fix
 
@@ -188,7 +188,7 @@ def test_texts_are_packed_as_the_targets_of_pairs() -> None:
 
 
 def test_a_text_that_does_not_fit_is_refused_before_the_first_batch() -> None:
-    with pytest.raises(InputError, match=r"^text 1 has 9 tokens with EOS, but a row holds 8$"):
+    with pytest.raises(InputError, match=r"(?m)^text 1 has 9 tokens with EOS, but a row holds 8$"):
         pack_texts([framed([5], [True]), framed([5] * 8, [True] * 8)], [0, 1], row=8, rows=1)
 
 
@@ -226,7 +226,7 @@ def test_buckets_hold_like_lengths_of_one_window() -> None:
 
 
 def test_a_pair_longer_than_the_budget_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^pair 0 has 9 tokens with EOS, but a batch holds 8$"):
+    with pytest.raises(InputError, match=r"(?m)^pair 0 has 9 tokens with EOS, but a batch holds 8$"):
         bucket_rows([([5], [6] * 8)], [0], tokens=8)
 
 

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Regex, models, pre_tokenizers
 from tokenizers.normalizers import NFC, NFD
 
 from heedful.data.bpe_dropout import BPEDropout
 from heedful.data.lines import sanitise
-from heedful.data.tokenizer import BOS, EOS, PAD, SMALLEST, SPECIALS, UNK, Tokenizer, train_tokenizer
-from heedful.errors import InputError, StorageError
+from heedful.data.tokenizer import BOS, EOS, PAD, SMALLEST, SPECIALS, UNK, SpecialTokens, Tokenizer, train_tokenizer
+from heedful.errors import InputError, StorageError, TextError
 from vocabularies import BOTH, BPE, CORPUS, NASTY, UNIGRAM
 
 
@@ -263,7 +265,7 @@ def test_what_is_saved_is_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     path = tmp_path / "no" / "tokenizer.json"
-    with pytest.raises(StorageError, match=r"tokenizer\.json: cannot be read: No such file or directory$"):
+    with pytest.raises(StorageError, match=r"(?m)tokenizer\.json: cannot be read: No such file or directory$"):
         Tokenizer.load(path)
 
 
@@ -271,7 +273,7 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_file_that_is_no_tokenizer_is_one_line(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_bytes(data)
-    with pytest.raises(StorageError, match=r"tokenizer\.json: not a tokenizer: .+$") as caught:
+    with pytest.raises(StorageError, match=r"(?m)tokenizer\.json: not a tokenizer: .+$") as caught:
         Tokenizer.load(path)
     assert "\n" not in str(caught.value)
     assert caught.value.fix
@@ -339,3 +341,19 @@ def test_letters_tell_where_words_are_joined() -> None:
     assert {tokenizer.letters(index) for index in (PAD, BOS, tokenizer.mask)} == {other}
     word = BPE.encode_whole([" men"])[0][0]
     assert BPE.letters(word) == (False, True)
+
+
+def panicking() -> Tokenizer:
+    """A vocabulary with a pattern that tries too many ways to match a text of "aaa...b"."""
+    inner = tokenizers.Tokenizer(models.WordLevel({"<s>": 0, "</s>": 1, "a": 2}, unk_token="a"))
+    inner.pre_tokenizer = pre_tokenizers.Split(Regex("(a+)+$"), "isolated")
+    return Tokenizer(inner, SpecialTokens(bos=0, eos=1))
+
+
+def test_a_text_at_which_the_library_panics_is_refused() -> None:
+    """What it raises is no Exception: it would end the thread that is at work."""
+    own, bad = panicking(), "a" * 60 + "b"
+    assert own.encode(["a"]) == [[2]]
+    for read in (own.encode, own.encode_whole, own.encode_placed, own.encode_marked):
+        with pytest.raises(TextError, match="tokenizer cannot read"):
+            read([bad])

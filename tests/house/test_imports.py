@@ -62,7 +62,7 @@ HOUSE = {
     **{folder(name): Room(TASK) for name in TASKS},
     "tasks": Room(" ".join(["errors core run store tasks.shared", *map(folder, TASKS)])),
     # floor 6: what a terminal, a server and Python all call
-    "verbs": Room("errors core models look figures data data.text metrics store apply run exchange tasks"),
+    "verbs": Room("errors core models look figures data data.text metrics store apply run exchange tasks tasks.shared"),
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("core.arguments run tasks verbs"),
     "serve": Room(

@@ -1,6 +1,7 @@
 """One attention with real numbers: each of them is what the model computes."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -37,7 +38,6 @@ def test_its_numbers_lead_from_what_comes_in_to_what_goes_out(name: str, causal:
         with tapped(attention) as tap:
             assert torch.equal(run(), plain)
         assert torch.equal(run(), plain)
-    assert "queries" not in attention.__dict__
     every = [walk(attention, tap, head=head, query=3) for head in range(4)]
     one = every[2]
     assert one["x"] == pytest.approx(x[0, 3].tolist())
@@ -57,6 +57,28 @@ def test_its_numbers_lead_from_what_comes_in_to_what_goes_out(name: str, causal:
     assert one["out"] == pytest.approx(plain[0, 3].tolist())
     assert (one["gate"] is not None) == (name == "gated")
     assert walk(attention, tap, head=2, query=-2) == one
+
+
+def test_another_thread_that_records_too_has_its_own() -> None:
+    """Even where the thread that began first ends first."""
+    attention, (x, other) = Attention(C, CONFIGS["gated"]).eval(), torch.randn(2, 1, T, C)
+
+    @torch.no_grad()
+    def run(x: torch.Tensor) -> torch.Tensor:
+        return attention(attention.queries(x), attention.keys_values(x), mask=Mask())
+
+    with ThreadPoolExecutor(1) as thread:
+        recording = tapped(attention)
+        theirs = thread.submit(recording.__enter__).result()
+        with tapped(attention) as ours:
+            found = thread.submit(run, other).result()
+            thread.submit(recording.__exit__, None, None, None).result()
+            out = run(x)
+    for tap, given, made in ((theirs, other, found), (ours, x, out)):
+        assert tap.x is not None
+        assert tap.out is not None
+        assert torch.equal(tap.x, given)
+        assert torch.equal(tap.out, made)
 
 
 def test_what_is_not_there_is_said() -> None:

@@ -39,12 +39,12 @@ def measured(run: Path, **row: float) -> None:
 def test_a_run_is_followed_until_it_has_ended(page: Page, served: str, runs_folder: Path, copied: list[Path]) -> None:
     run = begun(runs_folder, "now", copied)
     measured(run, step=1, valid_loss=4.0)
-    cells = page.locator("#twin-place tbody tr")
+    cells = page.locator("#pictures tbody tr")
     with run_lock(run):
         page.goto(f"{served}/runs#runs=now")
         expect(page.locator("#list td.live")).to_have_text("training")
         expect(page.locator(".plot circle")).to_have_count(1)
-        page.locator("#twin-place summary").click()
+        page.locator("#pictures summary").click()
         expect(cells).to_have_count(1)
         measured(run, step=2, valid_loss=3.0)
         expect(cells).to_have_count(2)
@@ -110,8 +110,8 @@ def test_over_minutes_every_measurement_has_its_own(
         measured(run, step=step, valid_loss=1.0 / step)
     (run / "scores.json").write_text(json.dumps({"steps": 4, "minutes": 8, "scores": {}}))
     page.goto(f"{served}/runs#runs=slow&over=minutes")
-    page.locator("#twin-place summary").click()
-    expect(page.locator("#twin-place tbody td:nth-child(2)")).to_have_text(["2", "4", "6", "8"])
+    page.locator("#pictures summary").click()
+    expect(page.locator("#pictures tbody td:nth-child(2)")).to_have_text(["2", "4", "6", "8"])
 
 
 def test_the_keyboard_reads_a_curve(page: Page, served: str, runs_folder: Path, copied: list[Path]) -> None:
@@ -119,7 +119,7 @@ def test_the_keyboard_reads_a_curve(page: Page, served: str, runs_folder: Path, 
     for step in range(1, 30):
         measured(run, step=step, valid_loss=100.0 / step)
     page.goto(f"{served}/runs#runs=read&log=1")
-    curve = page.get_by_role("slider", name="valid loss of read by step")
+    curve = page.get_by_role("slider", name="valid loss per token of read by steps")
     curve.focus()
     for key, told in (
         ("ArrowRight", "step 1: read 100"),
@@ -127,19 +127,19 @@ def test_the_keyboard_reads_a_curve(page: Page, served: str, runs_folder: Path, 
         ("ArrowLeft", "step 28: read 3.571"),
     ):
         curve.press(key)
-        expect(page.locator("#readout")).to_have_text(told)
+        expect(page.locator("#pictures .readout")).to_have_text(told)
         expect(curve).to_have_attribute("aria-valuetext", told)
     curve.press("Escape")
-    expect(page.locator("#readout")).to_be_empty()
+    expect(page.locator("#pictures .readout")).to_be_empty()
 
 
 def test_the_saved_picture_stands_alone(page: Page, served: str) -> None:
-    page.goto(f"{served}/runs#runs=fill,label")
+    page.goto(f"{served}/runs#runs=labels,label")
     with page.expect_download() as saved:
         page.get_by_role("button", name="Download SVG").click()
     root = ElementTree.fromstring(Path(saved.value.path()).read_text())
     texts = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"fill", "label"} <= set(texts)
+    assert {"labels", "label", "valid loss per example", "steps"} <= set(texts)
     assert "var(" not in ElementTree.tostring(root, encoding="unicode")
     assert float(root.attrib["width"]) > 0
 
@@ -212,7 +212,7 @@ def test_no_serious_fault_where_curves_are_shown(
         page.goto(f"{served}/runs#runs=broken,fill,label")
         expect(page.locator("#list td.live")).to_have_text("training")
         expect(page.locator("#told .wrong")).to_be_visible()
-        page.get_by_role("slider").press("End")
+        page.get_by_role("slider").first.press("End")
         for summary in page.locator("#curves summary").all():
             summary.click()
         accessible(page)
@@ -230,7 +230,7 @@ def test_curves_fit_any_width_and_follow_it(
     expect(page.locator(".plot")).to_be_visible()
     page.set_viewport_size({"width": width, "height": 800})
     drawn = "() => document.querySelector('.plot').viewBox.baseVal.width"
-    page.wait_for_function(f"() => ({drawn})() === document.querySelector('#picture').clientWidth")
+    page.wait_for_function(f"() => ({drawn})() === document.querySelector('#pictures').clientWidth")
     for summary in page.locator("#curves summary").all():
         summary.click()
     page.get_by_role("slider").press("End")

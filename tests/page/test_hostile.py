@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import torch
 from playwright.sync_api import Browser, Page, Route, expect
 
+from aligning import aligned
 from heedful.look.page import attention_view
 
 RUN = "window.hacked = 1"
@@ -95,10 +96,8 @@ def test_tokens_are_text(page: Page, served: str, tally: Callable[[str, int], No
 
 
 def test_words_names_and_errors_are_text(page: Page, served: str, tally: Callable[[str, int], None]) -> None:
-    words = [{"text": text, "probability": 0.1, "confidence": 0.2, "source": [0.5] * 40} for text in HOSTILE]
-    found = {"source": HOSTILE, "text": " ".join(HOSTILE), "words": words, "confidence": 0.2, "calibrated": True}
     others = [{"text": text, "probability": 0.1, "translation": text} for text in HOSTILE]
-    answering(page, {"/api/align": {"model": "en-fr", "answers": [{**found, "others": others}]}})
+    answering(page, {"/api/align": aligned(HOSTILE, HOSTILE, others=others, warning=HOSTILE[0])})
     page.goto(f"{served}/translate#text=a")
     expect(page.locator("#target .said")).to_have_count(40)
     assert page.locator("#target .said").all_text_contents() == HOSTILE

@@ -8,10 +8,11 @@ import httpx
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from aligning import aligned
 from heedful.metrics.names import LABELS, SHARES
 from waiting import becomes
 
-VIEWS = ["", "translate", "write", "chat", "pictures", "look", "runs"]
+VIEWS = ["", "translate", "write", "chat", "pictures", "look", "runs", "docs"]
 
 
 # A text in a field, letter by letter, faster than a question is asked.
@@ -32,7 +33,7 @@ def settled(page: Page, address: str) -> None:
 def test_every_view_opens_names_itself_and_fits_any_width(page: Page, served: str, view: str) -> None:
     page.set_viewport_size({"width": 320, "height": 800})
     settled(page, f"{served}/{view}")
-    expect(page.locator("nav a[aria-current]")).to_have_count(1)
+    expect(page.locator("a[aria-current]")).to_have_count(1)
     expect(page.locator("h1").first).not_to_be_empty()
     for width in (320, 380, 3840):
         page.set_viewport_size({"width": width, "height": 800})
@@ -45,6 +46,51 @@ def test_no_serious_fault_for_people_who_see_or_move_otherwise(
 ) -> None:
     settled(loose, f"{served}/{view}")
     accessible(loose)
+
+
+@pytest.mark.parametrize(
+    "path", ["nothing", "nothing/<b>here", "nothing/at/all/", "page/nothing.js", "api/runs/nothing", "api/translate"]
+)
+def test_an_address_that_is_not_there_is_a_page_with_the_way_back(loose: Page, served: str, path: str) -> None:
+    loose.set_viewport_size({"width": 320, "height": 800})
+    answer = loose.goto(f"{served}/{path}")
+    assert answer is not None
+    assert answer.status in (404, 405)
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    expect(loose.get_by_role("heading", name="There is nothing here")).to_be_visible()
+    expect(loose.locator(".lead code")).to_have_text(f"/{path}")
+    assert loose.evaluate("getComputedStyle(document.body).maxWidth") != "none"  # it has its style
+    assert loose.evaluate("document.documentElement.scrollWidth") <= 320
+    loose.get_by_role("link", name="Translate").click()
+    expect(loose.get_by_role("heading", name="Translate")).to_be_visible()
+
+
+def test_programs_get_json_where_nothing_is(served: str) -> None:
+    for accept in ("*/*", "application/json", ""):
+        answer = httpx.get(f"{served}/nothing", headers={"Accept": accept})
+        assert (answer.status_code, answer.json()["error"]["type"]) == (404, "not_found")
+    posted = httpx.post(f"{served}/nothing", json={}, headers={"Accept": "text/html"})
+    assert posted.json()["error"]["message"] == "there is no such route"
+    page = httpx.get(f"{served}/nothing", headers={"Accept": "text/html,*/*;q=0.8"})
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+
+
+def test_all_routes_are_a_page_that_every_page_leads_to(page: Page, served: str) -> None:
+    page.goto(served)
+    page.get_by_role("link", name="all routes").click()
+    paths = httpx.get(f"{served}/openapi.json").json()["paths"]
+    routes = [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
+    shown = page.locator("#routes summary")
+    expect(shown).to_have_count(len(routes))
+    found = shown.all_text_contents()
+    assert all(text.startswith(route) for text, route in zip(found, routes, strict=True))
+    page.get_by_label("Filter").fill("post /v2/document")
+    expect(shown).to_have_count(3)
+    shown.first.click()
+    expect(page.locator(".route[open] th")).to_contain_text(["target_lang", "file"])
+    expect(page.locator(".route[open] b", has_text="file")).to_have_text("file")
+    page.get_by_role("link", name="openapi.json").first.click()
+    assert page.url == f"{served}/openapi.json"
 
 
 def test_a_card_for_each_model_and_its_example_runs(page: Page, served: str) -> None:
@@ -114,9 +160,7 @@ def test_a_word_shows_what_it_looked_at_and_what_could_stand_there(page: Page, s
 def test_words_stand_in_the_order_of_their_script(page: Page, served: str) -> None:
     """A name in Latin letters is read from the left, in a line that is read from the right."""
     said = ["שלום", "United", "Nations", "עולם"]
-    words = [{"text": text, "probability": 0.9, "confidence": 0.9, "source": [1.0]} for text in said]
-    found = {"source": ["a"], "text": " ".join(said), "words": words, "confidence": 0.9, "calibrated": True}
-    page.route("**/api/align", lambda route: route.fulfill(json={"model": "en-fr", "answers": [found]}))
+    page.route("**/api/align", lambda route: route.fulfill(json=aligned(["a"], said)))
     page.goto(f"{served}/translate#text=a")
     shown = page.locator("#target .said")
     expect(shown).to_have_count(4)

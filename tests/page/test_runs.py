@@ -1,7 +1,10 @@
 """Runs and pictures, in a browser."""
 
+import os
+from datetime import datetime
 from pathlib import Path
 
+import httpx
 import numpy
 import pytest
 from PIL import Image
@@ -21,7 +24,7 @@ def test_runs_are_listed_sorted_and_chosen(page: Page, served: str) -> None:
     expect(rows).to_have_count(9)
     page.locator("#list .sort", has_text="parameters").click()
     page.locator("#list .sort", has_text="parameters").click()
-    counts = [int(text.replace(",", "")) for text in page.locator("#list tbody td:nth-child(3)").all_inner_texts()]
+    counts = [int(text.replace(",", "")) for text in page.locator("#list tbody td:nth-child(4)").all_inner_texts()]
     assert counts == sorted(counts, reverse=True)
     for name in ("fill", "label"):
         page.locator("#list tbody tr", has=page.get_by_text(name, exact=True)).locator("input").check()
@@ -35,8 +38,8 @@ def test_runs_are_listed_sorted_and_chosen(page: Page, served: str) -> None:
 
 def test_the_curve_its_table_and_its_file_say_the_same(page: Page, served: str, runs_folder: Path) -> None:
     page.goto(f"{served}/runs#runs=fill&measure=valid_loss")
-    page.locator("#twin-place summary").click()
-    cells = page.locator("#twin-place tbody tr")
+    page.locator("#pictures summary").click()
+    cells = page.locator("#pictures tbody tr")
     expect(cells.first).to_be_visible()
     with page.expect_download() as saved:
         page.get_by_role("button", name="Download CSV").click()
@@ -79,3 +82,62 @@ def test_a_picture_and_texts(page: Page, served: str, noise: Path) -> None:
     expect(page.locator(".card").first.locator(".bars tr")).to_have_count(2)
     page.locator(".card").first.locator("summary").click()
     expect(page.locator(".card").first.locator("table.twin tbody tr")).to_have_count(2)
+
+
+def test_a_filter_is_kept_in_the_address(page: Page, served: str) -> None:
+    page.goto(f"{served}/runs")
+    rows = page.locator("#list tbody tr")
+    expect(rows).to_have_count(9)
+    page.get_by_label("Filter").fill("LAB class")
+    expect(rows).to_have_count(2)
+    expect(page.locator("#list caption")).to_contain_text("2 of 9 runs")
+    page.reload()
+    expect(rows).to_have_count(2)
+    page.get_by_label("Filter").fill("nothing like it")
+    expect(rows).to_have_count(0)
+
+
+def test_runs_have_the_date_of_their_last_change(page: Page, served: str, runs_folder: Path) -> None:
+    os.utime(runs_folder / "fill" / "metrics.jsonl", (4_000_000_000, 4_000_000_000))
+    page.goto(f"{served}/runs")
+    shown = datetime.fromtimestamp(4_000_000_000).strftime("%Y-%m-%d %H:%M")
+    row = page.locator("#list tbody tr", has=page.get_by_text("fill", exact=True).first)
+    expect(row.get_by_text(shown)).to_be_visible()
+    page.locator("#list .sort", has_text="last changed").click()
+    page.locator("#list .sort", has_text="last changed").click()
+    expect(page.locator("#list tbody tr").first).to_contain_text("fill")
+    os.utime(runs_folder / "fill" / "metrics.jsonl")
+
+
+def test_what_differs_between_two_recipes(page: Page, served: str) -> None:
+    page.goto(f"{served}/runs#runs=label,labels")
+    rows = page.locator("#differences tbody tr")
+    expect(rows.first).to_be_visible()
+    found = (
+        httpx.get(f"{served}/api/runs/label").json()["settings"],
+        httpx.get(f"{served}/api/runs/labels").json()["settings"],
+    )
+    differing = [key for key in {**found[0], **found[1]} if found[0].get(key) != found[1].get(key)]
+    assert rows.locator("th").all_text_contents() == differing
+    assert "train.seed" not in differing
+    page.goto(f"{served}/runs#runs=label")
+    expect(page.locator("#curves")).to_be_visible()
+    expect(page.locator("#differences")).to_be_empty()
+
+
+def test_losses_of_different_tasks_are_apart_and_axes_have_names(page: Page, served: str) -> None:
+    page.goto(f"{served}/runs#runs=label,fill,labels&measure=valid_loss")
+    sections = page.locator("#pictures section")
+    expect(sections.locator("h2")).to_have_text(["classify", "fill"])
+    expect(sections.nth(0).locator(".legend bdi")).to_have_text(["label", "labels"])
+    expect(sections.nth(1).locator(".legend bdi")).to_have_text(["fill"])
+    expect(sections.nth(0).locator(".axis")).to_have_text(["valid loss per example", "steps"])
+    expect(sections.nth(1).locator(".axis")).to_have_text(["valid loss per token", "steps"])
+    page.locator("#over").select_option("minutes")
+    page.locator("#log").check()
+    expect(sections.nth(1).locator(".axis")).to_have_text(["valid loss per token, logarithmic", "minutes"])
+    colours = page.locator("#pictures .curve").evaluate_all("all => all.map((each) => each.style.stroke)")
+    assert len({*colours}) == 3  # a run has its own, in whichever picture
+    with page.expect_download() as saved:
+        sections.nth(1).get_by_role("button", name="Download CSV").click()
+    assert saved.value.suggested_filename == "fill-valid_loss.csv"

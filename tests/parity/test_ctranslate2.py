@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import StackConfig
 from heedful.core.experts import ExpertsConfig
 from heedful.core.position import PositionConfig
-from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer, train_tokenizer
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange import ct2
 from heedful.models import make_model
@@ -38,7 +38,7 @@ from heedful.verbs.exchange import export_model, import_model
 from hub import LINES, marian_folder
 from hub import TEXTS as HUB_TEXTS
 from loud import make_loud
-from made import made_corpus
+from made import SYLLABLES, made_corpus
 from saved import save_run
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 has no wheel for this machine")
@@ -149,12 +149,12 @@ def test_every_kind_says_the_same(name: str, tokenizer: Tokenizer, tmp_path: Pat
         assert_alike(said(ours, longest=12, **settings), said(theirs, longest=12, **settings))
 
 
-def ending(config: Any) -> nn.Module:
+def ending(config: Any, *, bias: float = 3.0) -> nn.Module:
     """A model whose sentences end by themselves, after some tokens."""
     model = make_model(replace(config, output_bias=True))
     make_loud(model, norm=1.0)
     with torch.no_grad():
-        model.head.bias[3] += 3.0
+        model.head.bias[3] += bias
     return model
 
 
@@ -193,6 +193,41 @@ def test_each_source_has_its_own_limit(run: Path) -> None:
         found.append([best[0].tokens for best in model.hypotheses(ids, model.decoding(beam=1, shortest=100))])
     assert [len(tokens) for tokens in found[1]] == [2 * len(own) + 12 if own else 0 for own in ids]
     assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("settings", [{"beam": 1}, {"beam": 4}, {"beam": 4, "n_best": 3}, {"beam": 3, "no_repeat": 2}])
+def test_what_is_said_of_a_text_does_not_depend_on_its_neighbours(
+    tokenizer: Tokenizer, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """Nor where some of its hypotheses come to its limit, and others have ended before."""
+    model = ending(preset("transformer-base-pre", tokenizer.size), bias=1.0)
+    save_run(tmp_path / "run", model, tokenizer, tokenizer, {"task": "translate", "forbidden": []})
+    theirs = heedful.load(tmp_path / "run", engine="ctranslate2")
+    assert isinstance(theirs, Translator)
+    ids, _ = theirs.encode([f"{one} {other}" for one in SYLLABLES[:12] for other in SYLLABLES[:4]])
+    decoding = theirs.decoding(**settings)
+
+    def of(rows: Sequence[Ids]) -> list[list[tuple[int, ...]]]:
+        return [[each.tokens for each in best] for best in theirs.hypotheses(rows, decoding)]
+
+    alone, (long, *_) = [of([own])[0] for own in ids], theirs.encode([" ".join(SYLLABLES)])[0]
+    ended = {len(tokens) < 2 * len(own) + 12 for own, best in zip(ids, alone, strict=True) for tokens in best}
+    assert ended == {True, False}
+    assert of([long, *ids])[1:] == alone
+
+
+def test_a_translation_of_all_positions_is_scored(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """With an end token behind it, for which one is left."""
+    run = made_run(tmp_path / "run", variant("BART", tokenizer.size), tokenizer, forbidden=[])
+    ours, theirs = heedful.load(run), heedful.load(run, engine="ctranslate2")
+    assert isinstance(ours, Translator)
+    assert isinstance(theirs, Translator)
+    ids, _ = theirs.encode(["ba de gi"])
+    settings: dict[str, Any] = {"beam": 1, "shortest": 60}
+    ((found,),) = theirs.hypotheses(ids, theirs.decoding(**settings, longest=60))
+    ((own,),) = ours.hypotheses(ids, ours.decoding(**settings, longest=59))
+    assert (len(found.tokens), found.tokens) == (59, own.tokens)
+    assert found.log_probability == pytest.approx(own.log_probability, abs=60 * CLOSE)
 
 
 def test_what_is_forbidden_is_never_said_and_not_shared_out(run: Path) -> None:
@@ -234,7 +269,7 @@ def test_an_imported_marian(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def renormalised(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As OPUS-MT is published now: padding is forbidden, and probabilities are shares of what may come."""
+    """As OPUS-MT is published now: padding is forbidden, and probabilities are renormalised over the allowed tokens."""
     torch.manual_seed(3)
     folder = tmp_path_factory.mktemp("renormalised")
     marian_folder(folder / "hub")
@@ -270,7 +305,7 @@ def test_of_such_shares_it_tells_no_words(renormalised: Path, capsys) -> None:
     """Nor translations whose beginning is given. By "auto" heedful itself searches then."""
     theirs = heedful.load(renormalised, engine="ctranslate2")
     for more, named in ({"confidence": True}, "each word"), ({"prefix": ["Der"]}, "a prefix"):
-        with pytest.raises(InputError, match=f"shares of what may come: CTranslate2 does not tell those of {named}"):
+        with pytest.raises(InputError, match=f"CTranslate2 gives no such probabilities for {named}"):
             theirs.search(LINES[:1], **more)
         assert len(theirs.search(LINES[:1], **more, renormalise=False)) == 1
     text = ("translate", renormalised, LINES[0], "--engine")

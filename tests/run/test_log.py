@@ -86,3 +86,8 @@ def test_the_speed_of_steps_that_take_unlike_times_is_of_all_of_them(
     steps = [event for event in events if isinstance(event, Trained)]
     last = steps[-1]
     assert last.rate == pytest.approx(sum(one.step.count for one in steps) / last.step.seconds)
+
+
+def test_names_in_any_encoding_are_logged(tmp_path: Path) -> None:
+    log.Log(tmp_path, step=0, tensorboard=False).note("a\udcff.tsv: 3 pairs\nand more")
+    assert (tmp_path / log.NOTES).read_text().splitlines() == ["a\\udcff.tsv: 3 pairs", "and more"]

@@ -1,6 +1,6 @@
 """A budget of minutes bounds what measuring costs: how much of the validation data, and how often."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +22,9 @@ from made import backwards, made_corpus, made_recipe
 @pytest.fixture(scope="module")
 def corpus():
     return made_corpus(held_out=60)
+
+
+ROOM = SHARE * 60 / TIMES  # seconds of a measurement in a training of a minute
 
 
 @dataclass
@@ -46,18 +49,18 @@ class Clock:
 def test_measurements_fit_in_a_fifth_of_the_time(monkeypatch, fixed, whole):
     job = Clock(fixed, whole)
     monkeypatch.setattr(measuring.time, "perf_counter", lambda: job.now)
-    found = affordable_share(job, nn.Identity(), 1.0)
+    found = affordable_share(job, nn.Identity(), ROOM)
     assert job.valid == 1.0
-    assert fixed + whole * found.share <= SHARE * 60 / TIMES + 1e-9
-    assert found.spent == job.now <= 2 * SHARE * 60 / TIMES
-    assert (found.share == 1) == (fixed + whole <= SHARE * 60 / TIMES)
+    assert fixed + whole * found.share <= ROOM + 1e-9
+    assert found.spent == job.now <= 2 * ROOM
+    assert (found.share == 1) == (fixed + whole <= ROOM)
     assert found.cost >= fixed + whole * found.share - 1e-9
 
 
 def test_the_smallest_share_is_measured_even_where_it_costs_too_much(monkeypatch):
     job = Clock(0, 1e6)
     monkeypatch.setattr(measuring.time, "perf_counter", lambda: job.now)
-    found = affordable_share(job, nn.Identity(), 1.0)
+    found = affordable_share(job, nn.Identity(), ROOM)
     assert found.share == SMALLEST
     assert job.shares == [SMALLEST]
 
@@ -72,12 +75,20 @@ def events_of(monkeypatch, tmp_path, corpus, cost, **plan):
     return list(train(recipe, tmp_path / "run", corpus=corpus)), sizes
 
 
+def scored_pairs(run):
+    """How many pairs the card says that a run was scored on."""
+    (row,) = [line for line in (run / "README.md").read_text().splitlines() if line.startswith("| valid |")]
+    return int(row.split("|")[2])
+
+
 def test_a_training_for_minutes_measures_on_a_share_and_keeps_it_when_it_is_continued(monkeypatch, tmp_path, corpus):
     events, sizes = events_of(monkeypatch, tmp_path, corpus, 1e9, eval_every="null")
     assert sizes == [25]  # the last alone: any before it would have cost too much
     assert [event.step for event in events if isinstance(event, Checkpointed)] == list(range(2, 11))
     told = [event.text for event in events if isinstance(event, Note)]
-    assert any("5 minutes of training; measuring on the way, on 50.0% of the validation data" in text for text in told)
+    assert any(
+        "5 minutes, and at most a fifth more to measure, on 50 % of the validation data" in text for text in told
+    )
     newest = load_newest(tmp_path / "run", lambda line: None)
     assert newest is not None
     assert newest.json("state.json")["progress"]["share"] == 0.5
@@ -88,6 +99,61 @@ def test_a_training_for_minutes_measures_on_a_share_and_keeps_it_when_it_is_cont
     often = made_recipe(steps=12, minutes=5, eval_sentences=50, save_every="null", eval_every=1)
     assert [e.step for e in train(often, tmp_path / "run", corpus=corpus) if isinstance(e, Measured)] == [12]
     assert sizes == [25, 25, 25]  # of which the best is chosen
+
+
+def test_a_training_for_steps_measures_on_a_share_too(monkeypatch, tmp_path, corpus):
+    """Of a length that is known at the first measurement; the share is told, kept, and scored on at the end where there
+    is no test set. A training whose whole validation data is quickly measured measures on all of it, whenever it is
+    due, and says nothing."""
+    rooms, sizes, measure = [], [], TranslateJob.measure
+
+    def share(job, model, room):
+        rooms.append(room)
+        return Affordable(chosen, 0.0, 0.0)
+
+    def run(name, steps, **plan):
+        events = []
+        for event in train(
+            made_recipe(steps=steps, eval_sentences=50, eval_every="null", **plan), tmp_path / name, corpus=own
+        ):
+            events.append(event)
+        return events
+
+    monkeypatch.setattr("heedful.run.measuring.affordable_share", share)
+    monkeypatch.setattr("heedful.run.train.QUICK", 0.0)
+    monkeypatch.setattr(measuring, "time", SimpleNamespace(perf_counter=lambda: 0.0))  # to measure takes no time
+    monkeypatch.setattr(TranslateJob, "measure", lambda job, model: sizes.append(len(job.valid)) or measure(job, model))
+    own, chosen = replace(corpus, tests={}), 0.5
+    for name, plan in (("steps", {"steps": 10}), ("epochs", {"steps": "null", "epochs": 1})):
+        events = run(name, **plan)
+        steps = [event.step for event in events if isinstance(event, Measured)]
+        assert sizes == [25] * len(steps)
+        assert len(steps) >= 4
+        (told,) = [
+            n for n, event in enumerate(events) if isinstance(event, Note) and "on 50 % of the val" in event.text
+        ]
+        assert isinstance(events[told + 1], Measured)
+        assert scored_pairs(tmp_path / name) == 30  # of 60
+        sizes.clear()
+    first, second = (event.step for event in events if isinstance(event, Trained) and event.step.step < 3)
+    assert second.progress >= 0.1  # when it is first measured
+    assert len(rooms) == 2
+    assert rooms[1] == SHARE * first.seconds / second.progress / measuring.TEN_TIMES
+    assert any("on 50 % of the validation data" in event.text for event in run("steps", 11) if isinstance(event, Note))
+    assert (len(rooms), sizes) == (2, [25])
+    own, chosen = corpus, 1.0
+    sizes.clear()
+    events = run("all", 10)
+    assert sizes == [50] * 9
+    assert not any("of the validation data" in event.text for event in events if isinstance(event, Note))
+
+
+def test_what_costs_too_much_is_measured_once_and_at_the_end(monkeypatch, tmp_path, corpus):
+    """Even on the smallest share."""
+    monkeypatch.setattr("heedful.run.measuring.affordable_share", lambda *_: Affordable(SMALLEST, 1e9, 1e9))
+    recipe = made_recipe(steps=10, eval_every="null")
+    measured = [event.step for event in train(recipe, tmp_path / "run", corpus=corpus) if isinstance(event, Measured)]
+    assert measured == [2, 10]
 
 
 def test_who_says_how_often_to_measure_gets_all_of_it(monkeypatch, tmp_path, corpus):

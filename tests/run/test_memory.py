@@ -17,6 +17,9 @@ import heedful
 from heedful.data.images.labelled import LabelledImages, Part
 from heedful.data.parts import Parts
 from heedful.errors import InputError, MissingError
+from heedful.run.events import Event, Measured, Note, Trained
+from heedful.tasks.shared.progress import ProgressLine
+from heedful.training.loop import Step
 from heedful.verbs.memory import in_memory
 
 WORDS = ["ba", "de", "gi", "ko", "lu"]
@@ -294,3 +297,46 @@ def test_what_cannot_be_scored_is_told_by_the_number_of_its_row(run_of: Callable
     with pytest.raises(InputError, match=r"^data: test 1: expected a sentence's words and their labels") as refused:
         heedful.load(run_of("tag"), heedful.Tagger).evaluate([{"tokens": ["ba"], "tags": ["O"]}])
     assert "zip(" in refused.value.fix
+
+
+def test_a_training_in_python_shows_its_progress_and_calls_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[Event] = []
+    done = train("translate", tmp_path / "run", PAIRS, *LAYERS, *VOCABULARY, callback=seen.append)
+    shown = capsys.readouterr().err
+    assert "step 1 " in shown
+    assert done.verdict in shown.splitlines()
+    assert [event.step.step for event in seen if isinstance(event, Trained)] == [1, 2]
+    assert seen[-1] == done
+    assert not any("--" in event.text for event in seen if isinstance(event, Note))
+    quiet = train("translate", tmp_path / "quiet", PAIRS, *LAYERS, *VOCABULARY, progress=False)
+    assert capsys.readouterr().err == ""
+    assert quiet.scores == done.scores
+
+    def stop(event: Event) -> None:
+        raise KeyError(type(event).__name__)
+
+    with pytest.raises(KeyError):
+        train("translate", tmp_path / "stopped", PAIRS, *LAYERS, *VOCABULARY, callback=stop)
+
+
+def test_settings_are_a_dict_too(tmp_path: Path) -> None:
+    words = train("translate", tmp_path / "words", PAIRS, *LAYERS, *VOCABULARY, progress=False)
+    inner = {"d_model": 16, "n_heads": 2, "d_ff": 16, "encoder_layers": 1, "decoder_layers": 1}
+    own = {"model": inner, "train.steps": 2, "train": {"eval_every": 2, "precision": "fp32"}, "data.vocab_size": 300}
+    found = heedful.train("translate", tmp_path / "dict", data=PAIRS, settings=own, progress=False)
+    assert found is not None
+    assert found.scores == words.scores
+    same = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("words", "dict")]
+    assert same[0] == same[1]
+
+
+def test_progress_is_a_bar_at_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # by which rich takes any output for a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    step = Step(1, 0, 0.5, 1, 1.0, 1.0, 0.5, 0.0)
+    ProgressLine().follow(iter([Note("before"), Trained(step, 1e-3, 10.0, "tokens", None), Measured(1, 0.5, {}, True)]))
+    drawn = capsys.readouterr().err
+    assert "\u2501" in drawn
+    assert "step 1  loss 0.500" in drawn

@@ -1,5 +1,6 @@
 """How threads wait beside other programs."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -75,6 +76,17 @@ def test_this_program_and_those_that_give_way_are_not_seen(tmp_path: Path, monke
     now += 0.05
     count(user=2, system=1, irq=0.5, soft=0.25, not_seen=70)
     assert others.busy() * 0.05 == pytest.approx(4.75, abs=0.2)
+
+
+def test_without_a_look_at_the_machine_nothing_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Path, *_: object) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for name in CHOSEN:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "read_text", refused)
+    with Waits() as waits:
+        assert waits.others is None
 
 
 def test_idle_threads_are_held_only_while_others_are_busy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import random
 import re
 import shutil
@@ -13,14 +14,17 @@ import torch
 from PIL import Image
 
 import heedful
+from cases import CASES, recipe_of
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.look.draw import curves, to_bytes
+from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS
 from heedful.run.events import Checkpointed, Finished, Measured, Note, Trained
 from heedful.run.job import Measurement
 from heedful.run.recipe import override, to_yaml
 from heedful.store import files
+from heedful.tasks import TASKS
 from heedful.tasks.recipes import build, saved_recipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.verbs.check import check
@@ -118,9 +122,7 @@ def test_a_training_that_was_too_short_says_so(tmp_path, corpus, monkeypatch):
     def told(name, **plan):
         events = list(train(made_recipe(steps=2, eval_every=2, **plan), tmp_path / name, corpus=corpus))
         assert isinstance(events[-1], Finished)
-        return [
-            event.text for event in events if isinstance(event, Note) and event.text.startswith("trained too little")
-        ]
+        return [event.verdict for event in events[-1:] if event.verdict.startswith("trained too little")]
 
     (by_loss,) = told("loss")
     assert re.search(r"a loss of \d+\.\d\d is no better than \d\.\d\d, .* more time .* a smaller --preset", by_loss)
@@ -132,6 +134,50 @@ def test_a_training_that_was_too_short_says_so(tmp_path, corpus, monkeypatch):
     monkeypatch.setattr("heedful.run.measuring.FEWEST", 2)
     monkeypatch.setattr("heedful.run.measuring.FEW", 2)
     assert told("enough") == []
+
+
+FLAT, FALLING = [3.0, 2.0, 2.0], [3.0, 2.5, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("losses", "bleu", "enough", "verdict", "command"),
+    [
+        (
+            FLAT,
+            25.0,
+            10,
+            r"good for the gist, .*, of texts like its own \(BLEU 25\.0 on test\)$",
+            "translate",
+        ),
+        (FALLING, 45.0, 10, r"good for drafts that need few corrections.*; its loss was still falling", "train"),
+        (
+            FLAT,
+            35.0,
+            1000,
+            r"for drafts that a translator corrects.*; 400 pairs are few .* published model",
+            "import",
+        ),
+        (FLAT, 0.4, 10, r"of no use yet: no score is better than luck$", "translate"),
+    ],
+)
+def test_a_training_ends_with_what_it_is_good_for_and_what_comes_next(
+    tmp_path, corpus, monkeypatch, losses, bleu, enough, verdict, command
+):
+    course = iter(losses)
+    monkeypatch.setattr(TranslateJob, "measure", lambda job, model: Measurement(next(course), {"bleu": bleu}, bleu, ""))
+    monkeypatch.setattr(TranslateJob, "finish", lambda *_: {"test": {"bleu": bleu, "chrf": bleu}})
+    monkeypatch.setattr(TranslateJob, "chance", lambda job: 1e9)
+    monkeypatch.setattr("heedful.tasks.translate.train.ENOUGH", enough)
+    out = tmp_path / "a run"
+    recipe = override(made_recipe(steps=3, eval_every=1), {"data.path": "own pairs.tsv"})
+    *_, finished = train(recipe, out, corpus=made_corpus())
+    assert re.search(verdict, finished.verdict)
+    assert finished.verdict in (out / "log.txt").read_text().splitlines()
+    assert finished.commands[0].startswith(f"heed {command} ")
+    if command == "train":
+        assert finished.commands[0] == f"heed train translate --resume --out '{out}' --set train.steps=6"
+    if command == "import":
+        assert "--data 'own pairs.tsv'" in finished.commands[1]
 
 
 def test_what_a_recipe_says_of_adam_is_done(tmp_path, corpus):
@@ -176,12 +222,50 @@ def test_patience_ends_a_training_that_gets_no_better_and_that_is_remembered(tmp
     assert run("broken", 3) == ([5, 6], told)
 
 
-def test_patience_waits_for_a_measure_that_is_above_nothing(tmp_path, corpus, monkeypatch):
-    """BLEU is 0 at first, as spans are of a tagger, and the loss falls."""
-    ranks = iter([0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0])
-    monkeypatch.setattr(TranslateJob, "measure", lambda job, model: Measurement(1.0, {"bleu": 0.0}, next(ranks), ""))
-    events = train(made_recipe(steps=9, eval_every=1, patience=2), tmp_path / "run", corpus=corpus)
-    assert [event.step for event in events if isinstance(event, Measured)] == [1, 2, 3, 4, 5, 6, 7]
+# BLEU and loss of each step: below 1 BLEU is luck, and the loss decides; then BLEU does.
+BY_LUCK = [(0.3, 6.0), (0.7, 5.0), (0.0, 4.0), (0.4, 3.0), (0.9, 3.5), (0.8, 3.0)]
+ABOVE = [*BY_LUCK[:5], (1.5, 3.4), (2.0, 3.6), (1.9, 2.0), (0.9, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("course", "bests", "kept"),
+    [
+        (BY_LUCK, [1, 2, 3, 4], "step 4, whose validation loss is the lowest, as no score there was better than luck"),
+        (ABOVE, [1, 2, 3, 4, 6, 7], "step 7, the best on the validation pairs (BLEU 2.0"),
+    ],
+)
+def test_where_a_score_is_luck_the_loss_decides(tmp_path, corpus, monkeypatch, course, bests, kept):
+    """Which model is kept, when patience ends, and what is said of it; in one go, or in calls of one step."""
+
+    def measured(name, until):
+        steps = iter(course[until - 1 :] if until <= len(course) else course)
+        monkeypatch.setattr(
+            TranslateJob,
+            "measure",
+            lambda job, model: (lambda bleu, loss: Measurement(loss, {"bleu": bleu}, bleu, ""))(*next(steps)),
+        )
+        recipe = made_recipe(steps=min(until, 20), eval_every=1, save_every=1, patience=2)
+        return [event for event in train(recipe, tmp_path / name, corpus=corpus) if isinstance(event, Measured)]
+
+    whole = measured("whole", 20)
+    apart = [event for until in range(1, len(course) + 1) for event in measured("apart", until)]
+    for name, events in (("whole", whole), ("apart", apart)):
+        assert [event.step for event in events] == [*range(1, len(course) + 1)]
+        assert [event.step for event in events if event.best] == bests
+        assert kept in (tmp_path / name / "README.md").read_text()
+    assert measured("whole", 20) == []  # patience is used up, which is remembered
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_score_has_a_floor(name):
+    """A task that ranks models by a score says up to where that is luck: above no right answer at all."""
+    case = CASES[name]
+    job = TASKS[case.task].job()(recipe_of(case, case.model, {"eval_sentences": 3}), case.corpus)
+    found = job.measure(make_model(job.config))
+    if found.rank == -found.loss:
+        assert job.floor() == -math.inf
+    else:
+        assert 0 < job.floor() < math.inf
 
 
 def test_what_is_measured_after_the_last_checkpoint_is_remembered(tmp_path, corpus, monkeypatch):

@@ -1,16 +1,11 @@
 """`heed serve`: what it serves, what it says, what it refuses, and how it ends."""
 
 import json
-import os
 import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +13,10 @@ import httpx
 import pytest
 
 from commands import heed
-from heedful import cli
 from heedful.cli.serving import checked_key, listen, named, run_until_ended
 from heedful.errors import InputError, MissingError
+from serving import serving
 from waiting import PATIENCE
-
-
-@contextmanager
-def serving(*words: object, cwd: Path | None = None, **more: str) -> Iterator[tuple[dict[str, Any], Any]]:
-    """What the command says, and its process."""
-    command = [sys.executable, "-m", "heedful", "serve", *map(str, words), "--port", "0", "--json", "--device", "cpu"]
-    root = str(Path(cli.__file__).parents[2])
-    env = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1", **more}
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=cwd, start_new_session=True
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line, process.stderr and process.stderr.read()
-        yield json.loads(line), process
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def children(process: int) -> list[int]:

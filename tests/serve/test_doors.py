@@ -1,5 +1,6 @@
 """One text gets the same answer by every door: Python, terminal, standard input, documents, and every protocol."""
 
+import io
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +16,7 @@ from commands import heed, standard_input
 from heedful.serve.app import make_app
 from heedful.tasks.translate.use import Translator
 from serving import hosted, opened, running, translator
+from waiting import becomes
 
 TEXTS = {
     "a sentence": "Ba de gi.",
@@ -111,3 +113,18 @@ def test_by_the_protocols_of_others(address: str, text: str, expected: str) -> N
         asked = [{"role": "user", "content": text}]
         answer = client.chat.completions.create(model="made", messages=asked)  # type: ignore[call-overload]
         assert answer.choices[0].message.content == expected
+
+
+def test_as_a_document_over_http(address: str, text: str, expected: str) -> None:
+    files = {"file": ("a.txt", text.encode())}
+    asked = {"source": "en", "target": "de"}
+    url = httpx.post(f"{address}/translate_file", files=files, data=asked).json()["translatedFileUrl"]
+    assert httpx.get(url).content == expected.encode()
+    with closing(deepl.Translator("any", server_url=address)) as theirs:
+        made = io.BytesIO()
+        theirs.translate_document(text.encode(), made, filename="a.txt", source_lang="EN", target_lang="DE")
+    assert made.getvalue() == expected.encode()
+    document = httpx.post(f"{address}/api/documents", files=files).json()["id"]
+    state = f"{address}/api/documents/{document}"
+    assert becomes(lambda: httpx.get(state).json()["status"] == "done")
+    assert httpx.get(f"{state}/file").content == expected.encode()

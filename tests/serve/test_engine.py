@@ -1,26 +1,33 @@
 """What many get who ask at once: what each would get alone."""
 
 import asyncio
+import os
+import platform
 import random
 import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import torch
 
-from heedful.errors import BusyError, InputError, LateError, NonFiniteError, TextError
+from heedful.errors import BusyError, HeedError, InputError, LateError, NonFiniteError, TextError
 from heedful.serve import engine as engine_module
-from heedful.serve.engine import LONG, PART, Engine, Limits, open_engine
+from heedful.serve.engine import LONG, Engine, Limits, open_engine
 from heedful.serve.hosted import Hosted, Writing
+from heedful.serve.jobs import given_up
+from heedful.tasks.translate.exchange import ctranslate2
+from heedful.tasks.translate.exchange.ctranslate2 import CTranslate2
 from heedful.verbs.use import ask, ask_each
 from made import SYLLABLES
 from nearly import like
-from waiting import PATIENCE
+from waiting import PATIENCE, becomes
 
 Open = Callable[..., Engine]
 TEXTS = [" ".join(SYLLABLES[i : i + n]) for n in (1, 2, 3, 4, 5) for i in range(5)]
@@ -272,6 +279,104 @@ def test_a_step_that_fails_is_told_and_the_next_texts_are_made(opened: Open, mon
     assert asyncio.run(pieces_of(engine, "ba", how)) == right
 
 
+class Panic(BaseException):
+    """As what a library raises that is written in another language."""
+
+
+KILLED: dict[str, BaseException] = {
+    "panic": Panic("pattern"),
+    "exit": SystemExit(3),
+    "interrupt": KeyboardInterrupt(),
+    "generator": GeneratorExit(),
+    "cancelled": asyncio.CancelledError(),
+    "stop": StopIteration(7),
+    "memory": MemoryError(),
+    "recursion": RecursionError(),
+    "fault": ZeroDivisionError(),
+    "model": NonFiniteError("broken"),
+}
+
+
+@pytest.mark.parametrize("how", sorted(KILLED))
+def test_what_would_end_a_thread_is_told_and_the_next_is_answered(
+    opened: Open, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Of a question, of several that were gathered, of a dear one, of other work, and of a text that is written."""
+    tag, writer, error = opened("tag"), opened("writer"), KILLED[how]
+
+    async def told(*asked: Any) -> None:
+        for found in await asyncio.gather(*asked, return_exceptions=True):
+            assert isinstance(found, HeedError | MemoryError | RecursionError | ZeroDivisionError)
+            assert not isinstance(found, LateError)
+
+    async def gathered() -> None:
+        async with standing_still(tag):
+            asked = [asyncio.create_task(tag.ask("tag", [text])) for text in TEXTS[:3]]
+            await asyncio.sleep(0)
+        await told(*asked)
+
+    async def whole() -> None:
+        right = await tag.ask("tag", ["ba"]), await pieces_of(writer, "ba", Writing(tokens=2))
+        with monkeypatch.context() as patch:
+            patch.setattr(engine_module, "ask_each", Mock(side_effect=error))
+            patch.setattr(writer.served.model, "step", Mock(side_effect=error))
+            await told(tag.ask("tag", ["ba"]), tag.ask("tag", ["ba "] * tag.limits.letters))
+            await gathered()
+            await told(pieces_of(writer, "ba", Writing(tokens=2)))
+            for size in (0, tag.limits.letters + 1):
+                await told(tag.alone(Mock(side_effect=error), size=size))
+        with monkeypatch.context() as patch:
+            patch.setattr(writer.served, "begun", Mock(side_effect=error))
+            await told(pieces_of(writer, "ba", Writing(tokens=2)))
+        assert (await tag.ask("tag", ["ba"]), await pieces_of(writer, "ba", Writing(tokens=2))) == right
+        assert not tag.trouble + writer.trouble
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize("part", ["_taken", "_do", "_of", "_next_text"])
+def test_a_fault_of_the_thread_itself_is_told_too(opened: Open, caplog: pytest.LogCaptureFixture, part: str) -> None:
+    """Who waits is told, unless another thread answers; and what is asked later is answered."""
+    engine = opened("writer")
+    works, broken = getattr(engine, part), threading.Event()
+
+    def breaks(*words: Any, **more: Any) -> Any:
+        if broken.is_set() and engine.waiting + len(engine._this.taken):
+            broken.clear()
+            raise Panic
+        return works(*words, **more)
+
+    async def asked() -> None:
+        setattr(engine, part, breaks)
+        writes = part == "_next_text"
+        broken.set()
+        with suppress(HeedError):
+            await (pieces_of(engine, "ba", Writing(tokens=2)) if writes else engine.ask("score", ["ba"]))
+        assert not broken.is_set()
+        assert await engine.ask("score", ["ba"])
+        assert await pieces_of(engine, "ba", Writing(tokens=2))
+
+    asyncio.run(asked())
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+def test_a_thread_that_ends_or_does_not_come_back_is_trouble(opened: Open) -> None:
+    over, engine = threading.Event(), opened("tag", limits=Limits(seconds=0.05))
+
+    async def stuck() -> None:
+        with pytest.raises(LateError):
+            await engine.alone(lambda: over.wait(PATIENCE))
+        assert await asyncio.to_thread(becomes, lambda: "does not come back" in engine.trouble)
+
+    asyncio.run(stuck())
+    over.set()
+    assert becomes(lambda: not engine.trouble)
+    engine._closed = True
+    with engine._changed:
+        engine._changed.notify_all()
+    assert becomes(lambda: "a thread of tag has ended" in engine.trouble)
+
+
 def test_a_full_queue_a_late_answer_and_who_left(opened: Open) -> None:
     """Who gives up before it is their turn is never answered."""
     engine, late = opened("tag", limits=Limits(waiting=3)), opened("tag", limits=Limits(seconds=0.3))
@@ -303,31 +408,35 @@ def test_a_full_queue_a_late_answer_and_who_left(opened: Open) -> None:
 
 
 def test_the_rest_of_what_is_given_up_is_not_computed(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither of who is told that it is late, nor of who leaves; what of it is drawn by its number is not parted."""
-    engine, begun, over, counts = opened("transformer"), threading.Event(), threading.Event(), list[int]()
+    """Neither of who is told that it is late, nor of who leaves: another library is asked in short calls."""
+    pytest.importorskip("ctranslate2")
+    engine, begun, over, calls = opened("transformer", engine="auto"), threading.Event(), threading.Event(), list[int]()
+    assert engine.engine == "ctranslate2"
+    run = CTranslate2._run
 
-    def asked(served: Any, verb: str, inputs: Any, settings: Any) -> Any:
-        counts.append(len(inputs))
+    def counted(self: Any, sources: Any, *words: Any, **more: Any) -> Any:
+        calls.append(len(sources))
         begun.set()
         assert over.wait(PATIENCE)
-        return ask_each(served, verb, inputs, settings)
+        return run(self, sources, *words, **more)
 
     async def left() -> None:
-        task = asyncio.create_task(engine.ask("translate", ["ba"] * (3 * PART)))
+        task = asyncio.create_task(engine.ask("translate", TEXTS * 4, {"confidence": False}))
         await asyncio.to_thread(begun.wait, PATIENCE)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         over.set()
-        await engine.alone(int)
+        await engine.alone(int, size=10**6)  # after it, in the same thread
 
-    monkeypatch.setattr(engine_module, "ask_each", asked)
+    monkeypatch.setattr(ctranslate2, "PIECE", 600)
+    monkeypatch.setattr(CTranslate2, "_run", counted)
     asyncio.run(left())
-    assert counts == [PART]
-    whole = asyncio.run(engine.ask("translate", TEXTS * 2, {"decoding": {"beam": 1}}))
-    assert counts == [PART, PART, 2 * len(TEXTS) - PART]
-    assert whole == like(ask_each(engine.served, "translate", TEXTS * 2, {"decoding": {"beam": 1}}))
-    asyncio.run(engine.ask("translate", TEXTS * 2, {"decoding": {"samples": 1}}))
-    assert counts[3:] == [2 * len(TEXTS)]
+    assert len(calls) == 1
+    whole = asyncio.run(engine.ask("translate", TEXTS * 4, {"confidence": False}))
+    assert len(calls) > 4
+    assert [own["text"] for (own,) in whole] == [
+        own["text"] for (own,) in ask_each(engine._fast, "translate", TEXTS * 4, {"confidence": False})
+    ]
 
 
 @pytest.mark.parametrize("asked", ["ask", "alone"])
@@ -357,6 +466,144 @@ def test_a_step_that_nobody_waits_for_is_not_made(opened: Open, asked: str) -> N
     asyncio.run(left())
     assert steps[0] <= 4
     assert asyncio.run(engine.ask("translate", ["ba"])) == like(ask_each(engine.served, "translate", ["ba"], None))
+
+
+@asynccontextmanager
+async def dear_at_work(engine: Engine) -> AsyncIterator[tuple[list[int], threading.Event]]:
+    """A dear question, which stands still in the model, and has the turn, until the event is set; and how often it
+    calls the model's decoder after that."""
+    calls, begun, over = [0], threading.Event(), threading.Event()
+
+    def counted(*_: object) -> None:
+        if engine._this.dear:
+            calls[0] += over.is_set()
+            begun.set()
+            assert over.wait(PATIENCE)
+
+    handle = engine.served.model.decoder.register_forward_pre_hook(counted)
+    asked = asyncio.create_task(engine.ask("translate", ["ba"], {"decoding": {"longest": 200, "shortest": 200}}))
+    assert await asyncio.to_thread(begun.wait, PATIENCE)
+    try:
+        yield calls, over
+    finally:
+        over.set()
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        handle.remove()
+
+
+DEAR = Limits(letters=40)  # of the settings too: {} is quick
+
+
+def test_a_dear_question_gives_way_before_its_next_block(opened: Open) -> None:
+    """To one that comes while it has the turn."""
+    engine = opened("transformer", limits=DEAR)
+
+    async def beside() -> Any:
+        async with dear_at_work(engine) as (calls, over):
+            small = asyncio.create_task(engine.ask("translate", ["ba"]))
+            assert await asyncio.to_thread(becomes, lambda: bool(engine._turns._waiting))
+            over.set()
+            found = await small
+            assert calls[0] <= 1
+        return found
+
+    assert asyncio.run(beside()) == like(ask_each(engine.served, "translate", ["ba"], None))
+
+
+def test_two_that_take_turns_get_what_each_gets_alone(opened: Open) -> None:
+    """Blocks of one are computed between those of the other, and a recording holds its own alone."""
+    engine, text = opened("transformer", limits=DEAR), " ".join(TEXTS[:8])
+    long = {"decoding": {"longest": 60, "shortest": 60, "beam": 3}}
+    alone = ask_each(engine.served, "translate", [text], long), ask_each(engine.served, "translate", TEXTS[:4], None)
+    weights = engine.served.attention("ba de gi", {"head": 0})
+    mixed: list[bool] = []
+    engine.served.model.decoder.register_forward_pre_hook(lambda *_: mixed.append(engine._this.dear))
+
+    async def beside() -> None:
+        dear = asyncio.create_task(engine.ask("translate", [text], long))
+        looked = asyncio.create_task(
+            engine.alone(lambda: engine.served.attention("ba de gi", {"head": 0}), size=engine.limits.letters + 1)
+        )
+        small = []
+        while not (dear.done() and looked.done()):
+            small.append(await engine.ask("translate", TEXTS[:4]))
+        found = await looked
+        assert await dear == like(alone[0])
+        assert all(one == like(alone[1]) for one in small)
+        assert {name: own.weights.tolist() for name, own in found.items()} == like(
+            {name: own.weights.tolist() for name, own in weights.items()}
+        )
+
+    asyncio.run(beside())
+    changes = sum(one != other for one, other in pairwise(mixed))
+    assert changes > 4
+
+
+def test_a_server_that_ends_waits_for_no_search(opened: Open) -> None:
+    engine = opened("transformer", limits=DEAR)
+
+    async def closed() -> None:
+        async with dear_at_work(engine) as (calls, over):
+            closing = asyncio.create_task(asyncio.to_thread(engine.close))
+            assert await asyncio.to_thread(becomes, lambda: engine._closed)
+            over.set()
+            await closing
+            assert calls[0] <= 1
+            assert becomes(lambda: not any(thread.is_alive() for thread in engine._threads))
+
+    asyncio.run(closed())
+
+
+def test_a_question_that_turns_out_to_be_dear_is_answered_by_the_other_thread(opened: Open) -> None:
+    """Its letters are few, and its tokens times beams many."""
+    engine = opened("transformer", limits=Limits(quick=100))
+    asked = {"decoding": {"beam": 8, "longest": 40, "shortest": 40}}
+    by: list[bool] = []
+    engine.served.model.decoder.register_forward_pre_hook(lambda *_: by.append(engine._this.dear))
+    assert asyncio.run(engine.ask("translate", ["ba"], asked)) == like(
+        ask_each(engine.served, "translate", ["ba"], asked)
+    )
+    assert by[:40] == [True] * 40
+    assert engine.meters.registry.get_sample_value("heed_batch_size_count", {"model": engine.name}) == 1
+
+
+def test_short_texts_are_written_beside_long_ones_that_have_all_rows(opened: Open) -> None:
+    """A fourth of the rows is kept for them."""
+    engine = opened("writer", limits=Limits(rows=4, short=8))
+    how = {"temperature": 0.0, "repetition_penalty": 1.5}
+    long, short = Writing(tokens=4000, sampling=how), Writing(tokens=4, sampling=how)
+
+    async def beside() -> None:
+        async with AsyncExitStack() as left:
+            streams = [await left.enter_async_context(aclosing(engine.write("ba", long))) for _ in range(6)]
+            firsts = [asyncio.ensure_future(anext(stream)) for stream in streams]
+            await asyncio.wait(firsts, return_when=asyncio.FIRST_COMPLETED)
+            assert len(await pieces_of(engine, "de", short)) >= 4
+            assert sum(first.done() for first in firsts) == 3
+            await given_up(firsts)
+
+    asyncio.run(beside())
+
+
+def rss() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library gives memory back by itself, or never")
+def test_memory_that_a_dear_request_took_goes_back(opened: Open) -> None:
+    """Also below what is still in use."""
+    engine, kept = opened("tag"), list[torch.Tensor]()
+    size, count = 1 << 14, 1 << 14  # a quarter of a GiB, in pieces too small to be mapped each by itself
+
+    def work() -> int:
+        parts = [torch.ones(size // 4) for _ in range(count)]
+        kept.append(parts[-1])
+        return rss()
+
+    before = rss()
+    assert asyncio.run(engine.alone(work, size=10**6)) > before + size * count // 2
+    assert becomes(lambda: rss() < before + size * count // 4)
 
 
 def test_options_are_read_once_and_long_ones_are_not_kept(opened: Open) -> None:

@@ -179,7 +179,7 @@ def test_a_walk_through_one_attention(client, folder) -> None:
         ("look", {"model": "en-fr", "text": TEXT, "layer": "x"}, 400),
         ("look", {"model": "en-fr", "inputs": ["a", "b"]}, 422),
         ("view", {"model": "en-fr", "text": TEXT, "kind": "exe"}, 422),
-        ("view", {"model": "en-fr", "text": "ko la ba " * 200}, 400),
+        ("view", {"model": "en-fr", "text": "ko la ba " * 200, "target": "ko"}, 400),
         ("steps", {"model": "en-fr", "text": TEXT, "options": {"chosen": [10**9]}}, 400),
         ("steps", {"model": "writer", "text": "ko " * 100}, 400),
         ("align", {"model": "en-fr", "text": TEXT, "options": {"word": 99}}, 400),
@@ -209,6 +209,45 @@ def test_words_and_what_they_looked_at(client, folder) -> None:
     for other in found["others"]:
         assert other["translation"].startswith("de ")
         assert other["text"] in other["translation"]
+
+
+def test_each_sentence_and_what_is_between_them(client, folder) -> None:
+    text = "  Ko la gi. De fi!\n\nKo \u200b\tla "
+    (own,) = asked(client, "align", model="en-fr", text=text)["answers"]
+    parts = ["Ko la gi.", "De fi!", "Ko \u200b\tla"]
+    assert [sentence["source"] for sentence in own["sentences"]] == parts
+    apart = [asked(client, "align", model="en-fr", text=part)["answers"][0] for part in parts]
+    words = [word for each in apart for word in each["words"]]
+    assert [word["text"] for word in own["words"]] == [word["text"] for word in words]
+    count = len(words[-1]["source"])
+    assert own["words"][-1]["source"][-count:] == pytest.approx(words[-1]["source"], abs=1e-5)
+    assert own["source"] == [word for each in apart for word in each["source"]]
+    assert own["confidence"] == pytest.approx(min(each["confidence"] for each in apart), abs=1e-5)
+    assert own["text"].startswith("  ")
+    assert own["text"].count("\n") == 2
+    for sentence, each in zip(own["sentences"], apart, strict=True):
+        assert text[sentence["source_begin"] :].startswith(sentence["source"])
+        assert own["text"][sentence["begin"] :].startswith(each["text"])
+        assert (sentence["source_words"], sentence["words"]) == (len(each["source"]), len(each["words"]))
+        assert sentence["confidence"] == pytest.approx(each["confidence"], abs=1e-5)
+    place = len(apart[0]["words"])
+    (found,) = asked(client, "align", model="en-fr", text=text, options={"word": place})["answers"]
+    (alone,) = asked(client, "align", model="en-fr", text=parts[1], options={"word": 0})["answers"]
+    assert [other["text"] for other in found["others"]] == [other["text"] for other in alone["others"]]
+    for whole, other in zip(found["others"], alone["others"], strict=True):
+        assert other["translation"] in whole["translation"]
+    for text in ("", " \n "):
+        assert (
+            asked(client, "align", 400, model="en-fr", text=text)["error"]["message"] == "there is no text to translate"
+        )
+
+
+def test_a_warning_is_that_of_its_sentence_and_a_glossary_is_used(client) -> None:
+    options = {"glossary": [["ko", "su"], ["la", "x" * 40]]}
+    (own,) = asked(client, "align", model="en-fr", text="Ba de. Ko fi. La de.", options=options)["answers"]
+    assert [("warning" in sentence) for sentence in own["sentences"]] == [False, False, True]
+    assert "su" in own["sentences"][1]["text"].lower()
+    assert "for 'la'" in own["sentences"][2]["warning"]
 
 
 def test_a_model_is_drawn_as_its_run_is(client, folder) -> None:

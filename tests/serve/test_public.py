@@ -10,23 +10,40 @@ from pydantic import ValidationError
 
 from heedful.errors import BusyError, HeedError, InputError, LateError, StorageError
 from heedful.serve import deepl, libretranslate, openai
+from heedful.serve.app import make_app
+from heedful.serve.documents import Documents
 from heedful.serve.openai_requests import ChatRequest, CompletionRequest, EmbeddingRequest
 from heedful.serve.public import RequestBody, in_one_line, verdict
 from heedful.serve.refusals import OPENAI, refused, shaped
 from serving import hosted, translator
 
-BODIES = (ChatRequest, CompletionRequest, EmbeddingRequest, libretranslate.LibreTranslateRequest, deepl.DeepLRequest)
+BODIES = (
+    ChatRequest,
+    CompletionRequest,
+    EmbeddingRequest,
+    libretranslate.LibreTranslateRequest,
+    libretranslate.DocumentRequest,
+    deepl.DeepLRequest,
+    deepl.DocumentRequest,
+    deepl.DocumentKey,
+)
 
 
 def test_all_of_them_fit_on_one_page(tmp_path: Path) -> None:
     models = hosted(translator(tmp_path / "en-de", "en", "de"))
     app = FastAPI()
-    for protocol in (openai, libretranslate, deepl):
-        app.include_router(protocol.routes(models))
+    for router in (
+        openai.routes(models),
+        libretranslate.routes(models, Documents()),
+        deepl.routes(models, Documents()),
+    ):
+        app.include_router(router)
     page = json.loads(json.dumps(app.openapi()))
     expected = "/v1/models /v1/models/{name} /v1/completions /v1/chat/completions /v1/embeddings /translate /languages"
     expected += " /detect /frontend/settings /v2/translate /v2/languages /v2/usage /v2/glossary-language-pairs"
     expected += " /v2/glossaries /v2/glossaries/{glossary_id} /v2/glossaries/{glossary_id}/entries"
+    expected += " /translate_file /download_file/{name}"
+    expected += " /v2/document /v2/document/{document_id} /v2/document/{document_id}/result"
     assert set(page["paths"]) == {*expected.split()}
     for path in ("/translate", "/v2/translate"):
         shown = page["paths"][path]["post"]["requestBody"]["content"]
@@ -37,7 +54,7 @@ def test_all_of_them_fit_on_one_page(tmp_path: Path) -> None:
 def test_the_page_of_documentation_has_every_key(body: type[RequestBody], root: Path) -> None:
     text = (root / "docs/serve.md").read_text()
     keys = [*body.IGNORED, *body.ONLY, *body.model_fields]
-    assert len(keys) > 5
+    assert len(keys) > 1
     assert [key for key in keys if f"`{key}`" not in text] == []
     assert not set(body.IGNORED) & set(body.ONLY)
     assert not {*body.IGNORED, *body.ONLY} & set(body.model_fields)
@@ -95,3 +112,23 @@ def test_what_openais_clients_are_told_of_whose_fault_it_is(error: HeedError, ki
 def test_options_are_told_as_keys(said: str, in_keys: str) -> None:
     assert refused(InputError("a", fix=said)).fix == in_keys
     assert refused(InputError(said)).message == in_keys
+
+
+def test_the_description_refers_to_what_is_in_it(tmp_path: Path) -> None:
+    described = make_app(hosted(translator(tmp_path / "en-de", "en", "de"))).openapi()
+
+    def refer(value: Any) -> None:
+        if isinstance(value, dict):
+            if isinstance(value.get("$ref"), str):
+                root, *way = value["$ref"].split("/")
+                assert root == "#"
+                found = described
+                for part in way:
+                    found = found[part]
+            for each in value.values():
+                refer(each)
+        elif isinstance(value, list):
+            for each in value:
+                refer(each)
+
+    refer(described)

@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 
 from heedful.run.folder import read_saved
 from heedful.serve.app import make_app
+from heedful.serve.engine import open_engine
 from heedful.store.lock import is_held, run_lock
 from heedful.verbs import runs as runs_verb
 from heedful.verbs.runs import MOST_POINTS, thinned, timed
@@ -171,3 +172,48 @@ def test_long_curves_are_thinned() -> None:
     assert len(thinned([*rows, *measured])) <= 2 * MOST_POINTS
     assert thinned(measured)[-1] == measured[-1]
     assert thinned(measured[:3]) == measured[:3]
+
+
+def test_when_a_run_was_changed_last_and_what_its_loss_is_a_mean_over(client: TestClient, folder: Path) -> None:
+    for file in (folder / "label").iterdir():
+        os.utime(file, (1_000_000, 1_000_000))
+    os.utime(folder / "label" / "metrics.jsonl", (2_000_000, 2_000_000))
+    found = listed(client)
+    assert (found["label"]["changed"], found["label"]["counted"]) == (2_000_000, "examples")
+    assert found["transformer"]["changed"] > 2_000_000
+    assert found["transformer"]["counted"] == "tokens"
+
+
+def test_a_recipe_by_its_keys(client: TestClient, folder: Path) -> None:
+    found = client.get("/api/runs/transformer").json()["settings"]
+    assert found["task"] == "translate"
+    assert found["train.seed"] == 0 or found["train.seed"]
+    assert all(key in ("task", "preset", "start_from") or "." in key for key in found)
+    (folder / "transformer" / "recipe.yaml").write_text("train: [")
+    broken = client.get("/api/runs/transformer").json()
+    assert broken["settings"] == {}
+    assert "recipe.yaml" in broken["trouble"]
+    aliases = "\n".join(f"a{i}: &a{i} {{b: *a{i - 1}, c: *a{i - 1}}}" for i in range(1, 40))
+    (folder / "transformer" / "recipe.yaml").write_text(f"a0: &a0 {{x: {{}}}}\n{aliases}\n")
+    assert len(client.get("/api/runs/transformer").json()["settings"]) < 1000
+
+
+def test_the_task_of_one_that_has_no_model_yet(client: TestClient, folder: Path) -> None:
+    (folder / "new").mkdir()
+    (folder / "new" / "recipe.yaml").write_text("# a recipe\ntask: classify-images\npreset: x\n")
+    found = listed(client)["new"]
+    assert (found["task"], found["counted"], found["parameters"]) == ("classify-images", "pictures", None)
+
+
+def test_every_served_run_is_listed(runs: dict[str, Path], tmp_path: Path) -> None:
+    places = [tmp_path / folder / name for folder, name in (("one", "a"), ("two", "b"), ("two", "a"), ("three", "a"))]
+    for place in places:
+        shutil.copytree(runs["label"], place)
+    models = {"a": open_engine(places[0]), "b": open_engine(places[1])}
+    client = TestClient(make_app(models, runs=tmp_path / "one"), base_url="http://localhost")
+    assert sorted(listed(client)) == ["a", "a (two)", "b"]
+    (places[2] / "README.md").write_text("the other")
+    assert client.get("/api/runs/a%20(two)").json()["card"] == "the other"
+    assert client.get("/api/runs/a").json()["card"] != "the other"
+    for model in models.values():
+        model.close()

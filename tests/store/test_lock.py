@@ -6,14 +6,18 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from heedful.errors import InputError, StorageError
-from heedful.store.lock import NAME, run_lock
+from heedful.store import files
+from heedful.store.lock import NAME, held_alone, one_after_another, run_lock
+from waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 OWNER = r"""
@@ -142,3 +146,35 @@ def test_of_trainers_that_start_at_once_one_gets_in(
             racer.communicate()
         assert sorted(answers) == ["in\n", *["refused\n"] * 3]
         tally("R11 two trainers on one run", 3)
+
+
+@pytest.mark.parametrize("what", ["replaced", "removed"])
+def test_whoever_waits_for_a_file_gets_the_one_that_is_there_then(tmp_path: Path, what: str) -> None:
+    """And not the one that it began to wait for: two would be in the block at once."""
+    path, waiting = tmp_path / "file", threading.Event()
+
+    def wait() -> str:
+        waiting.set()
+        with one_after_another(path):
+            with pytest.raises(InputError, match="another command is writing here"), held_alone(path):
+                pass
+            return path.read_text()
+
+    with ThreadPoolExecutor(1) as pool:
+        with one_after_another(path):
+            second = pool.submit(wait)
+            assert waiting.wait(PATIENCE)
+            if what == "removed":
+                path.unlink()
+            else:
+                files.write_text(path, "new")
+        assert second.result(PATIENCE) == ("" if what == "removed" else "new")
+
+
+def test_an_error_in_the_block_is_its_own_and_opens_the_lock(tmp_path: Path) -> None:
+    for error in (FileNotFoundError, BlockingIOError):
+        for _ in range(2):
+            with pytest.raises(error), held_alone(tmp_path / "file"):
+                raise error
+    with pytest.raises(StorageError), one_after_another(tmp_path / "none" / "file"):
+        pass

@@ -105,7 +105,7 @@ def test_on_the_command_line_and_what_is_scored_later(
     assert list(heedful.load(out).evaluate(tests[0].removesuffix(".en"), languages)) == ["mine.en"]
     capsys.readouterr()
     assert heed("eval", out, "--data", held[0]) == 0
-    assert capsys.readouterr().err.startswith("v.tsv: 10 pairs, "), "all of it, as the run has not learnt from it"
+    assert capsys.readouterr().out.startswith("v.tsv: 10 pairs, "), "all of it, as the run has not learnt from it"
     assert heed("eval", out, "--data", train[0]) == 0
     assert "has learnt from it" in capsys.readouterr().err
     assert heed(*words, "--out", out, *TINY, "--set=train.steps=3") == 0

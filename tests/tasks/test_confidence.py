@@ -16,9 +16,10 @@ from heedful.data.text.pairs import Pairs
 from heedful.decode.contract import Hypothesis
 from heedful.errors import InputError, StorageError
 from heedful.run.train import train
+from heedful.store.lock import run_lock
 from heedful.tasks import TASKS
 from heedful.tasks.translate.calibration import _fitted, calibrated, calibration_error, found_in, with_noise
-from heedful.tasks.translate.cli import TranslationScoring, translate
+from heedful.tasks.translate.cli import translate
 from heedful.tasks.translate.confidence import (
     FILE,
     UNLIKE,
@@ -29,6 +30,7 @@ from heedful.tasks.translate.confidence import (
 )
 from heedful.tasks.translate.documents.passages import translate_passages
 from heedful.tasks.translate.inside.words import AlignOptions, align
+from heedful.tasks.translate.options import TranslationScoring
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.scoring import score_translator
 from heedful.tasks.translate.use import Translator
@@ -180,6 +182,21 @@ def test_what_cannot_be_calibrated_is_refused_before_it_is_scored(
         next(score_translator(model, options))
 
 
+def test_a_run_that_is_being_trained_is_not_calibrated(run: Path, tmp_path: Path) -> None:
+    """Its weights may be others before the calibration is written."""
+    (tmp_path / "a").write_text("ba\n" * 20)
+    model = Translator.load(run)
+    model.run = run
+    options = TranslationScoring(source=str(tmp_path / "a"), target=str(tmp_path / "a"), calibrate=True)
+    with run_lock(run), pytest.raises(InputError, match="another trainer"):
+        next(score_translator(model, options))
+    scoring = score_translator(model, options)
+    next(scoring)
+    with pytest.raises(InputError, match="another trainer"), run_lock(run):
+        pass
+    scoring.close()
+
+
 @pytest.mark.parametrize("flag", [3.0, -0.1, math.nan])
 def test_what_is_no_probability_flags_nothing(run: Path, tmp_path: Path, flag: float, capsys) -> None:
     model = Translator.load(run)
@@ -232,6 +249,8 @@ def test_a_model_that_is_nearly_always_right_is_not_sure_of_nonsense(sure: Trans
     assert sum(one["confidence"] > low for one in records[0]) >= 28
     assert all(one.get("unlike") for one in records[1])
     assert sum(bool(one.get("unlike")) for one in records[0]) <= 1
+    (walked,) = ask(sure, "align", [f"{proper[0]}\n{nonsense[0]}"])
+    assert [one.get("unlike", False) for one in walked["sentences"]] == [records[0][0].get("unlike", False), True]
     (flagged,) = ask(sure, "translate", nonsense[:1], {"flag": 0.0})
     assert flagged["flagged"]
     assert flagged["warning"].endswith(UNLIKE)

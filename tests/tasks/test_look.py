@@ -82,7 +82,7 @@ def test_without_a_choice_a_picture_is_of_the_cross_attention(corpus):
 
 def test_a_page_says_what_was_said_and_how_sure_the_model_was(alone):
     looked = look_at_translation(alone, TEXT)
-    title = f"<title>{TEXT} → {token_label(looked.text, limit=200)} DecoderOnlyTranslator, score -"
+    title = f"<title>{TEXT} → {token_label(looked.text, limit=200)} DecoderOnlyTranslator, score \u2212"
     assert html.escape(title, quote=False).replace("&lt;title&gt;", "<title>") in draw_text(looked, "html").decode()
 
 

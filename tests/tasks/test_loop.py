@@ -13,6 +13,7 @@ from heedful.data.text.judgements import judgements_in
 from heedful.errors import InputError, MissingError
 from heedful.metrics.rewards import beats_chance
 from heedful.run.events import Checkpointed, Measured, Trained
+from heedful.store.lock import run_lock
 from heedful.tasks.prefer import loop as looping
 from heedful.tasks.prefer.loop import rounds_of
 from heedful.tasks.shared.progress import ProgressLine
@@ -165,8 +166,15 @@ def test_fewer_pairs_have_to_be_in_better_order() -> None:
     assert not beats_chance(0.5, 1_000_000)
 
 
+def test_two_loops_do_not_write_into_one_folder(world: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    with run_lock(tmp_path / "run"), pytest.raises(InputError, match="another trainer"):
+        heed(world, tmp_path / "run", "--rounds", "1", "--who", "ada", given="1234\n" * 6)
+    assert not (tmp_path / "run" / "loop.json").exists()
+
+
 def test_a_reward_that_was_learnt_ranks_nothing(world: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing would be new"):
+    with pytest.raises(InputError, match="cannot judge its own"):
         heed(world, tmp_path / "run", "--ranker", str(world / "start"))
 
 

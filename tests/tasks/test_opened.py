@@ -69,7 +69,7 @@ def test_a_notebook_shows_facts_and_the_curve_and_nothing_that_runs(run: Path, m
 def test_a_device_that_is_not_here_is_told_in_one_line(run: Path) -> None:
     """In one line of ours, which names those that are, however the model is opened."""
     for opened in (heedful.load, heedful.Translator.load):
-        with pytest.raises(InputError, match=r"^device: no device 'gpu' is here$") as found:
+        with pytest.raises(InputError, match=r"(?m)^device: no device 'gpu' is here$") as found:
             opened(run, device="gpu")
         assert found.value.fix.startswith("choose auto, cpu")
     assert heedful.load(run, heedful.Translator, device="auto").translate("ba")

@@ -168,7 +168,7 @@ def test_another_engine_is_told_of_no_windows() -> None:
         (replace(config.stack, block=turns[1]), "attention in windows"),
         (replace(config.stack, pattern=turns), "attention in windows, nor of blocks that take turns"),
     ):
-        with pytest.raises(InputError, match=f"cannot be told of {lacking}$"):
+        with pytest.raises(InputError, match=f"(?m)cannot be told of {lacking}$"):
             refuse(replace(config, stack=stack))
 
 

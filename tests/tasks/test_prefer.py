@@ -331,15 +331,15 @@ def test_who_rewards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pyt
         ("no.py:here", MissingError, "no such file"),
         ("command:", InputError, "an empty command"),
         ("command: wc 'x", InputError, "cannot be split into words"),
-        ("torn.py:here", InputError, r"torn.py:here: raises SyntaxError: .*\(torn.py, line 1\)$"),
-        ("broken.py:here", InputError, r"broken.py:here: raises KeyError: 'a' \(broken.py, line 2\)$"),
+        ("torn.py:here", InputError, r"(?m)torn.py:here: raises SyntaxError: .*\(torn.py, line 1\)$"),
+        ("broken.py:here", InputError, r"(?m)broken.py:here: raises KeyError: 'a' \(broken.py, line 2\)$"),
     ):
         with pytest.raises(kind, match=what):
             reward_named(name)
     for name, what in (
         ("rules:no", "gives 'good'"),
-        ("rules:raises", r"rules:raises: raises ZeroDivisionError: division by zero \(.*rules.py, line 7\)$"),
-        ("rules:one", r"rules:one: raises TypeError: one\(\) takes 1 positional argument but 2 were given$"),
+        ("rules:raises", r"(?m)rules:raises: raises ZeroDivisionError: division by zero \(.*rules.py, line 7\)$"),
+        ("rules:one", r"(?m)rules:one: raises TypeError: one\(\) takes 1 positional argument but 2 were given$"),
         ("command: false", "ended with 1"),
         ("command: true", "0 words for 2 answers"),
         ("command: not-a-program", "cannot be run"),

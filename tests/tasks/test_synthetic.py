@@ -21,14 +21,14 @@ from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.folder import parameters
 from heedful.run.recipe import override
 from heedful.store import files
-from heedful.tasks.shared.cli import CONTROL
+from heedful.tasks.shared.terminal import CONTROL
 from heedful.tasks.translate.load import load_together, load_translator
+from heedful.tasks.translate.options import StudentOptions, TeachingOptions
 from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training import synthetic
-from heedful.tasks.translate.training.cli import StudentOptions, TeachingOptions
 from heedful.tasks.translate.training.distil import planned_distillation
 from heedful.tasks.translate.training.synthetic import Synthetic, fastest, teacher_of, texts_in, written_by
 from heedful.tasks.translate.use import Translator
@@ -118,6 +118,23 @@ def test_nothing_is_written_twice(translators: tuple[Path, Path], tmp_path: Path
     assert broken.out.read_bytes() == whole.out.read_bytes()
     assert broken.written() is None
     assert [*broken.write(translator)] == []
+
+
+def test_two_do_not_write_into_one_file(translators: tuple[Path, Path], tmp_path: Path, monkeypatch) -> None:
+    """Who comes second is refused until the first has written all, and then has nothing to do."""
+    monkeypatch.setattr(synthetic, "AT_ONCE", 2)
+    one, other = (
+        Synthetic(texts=TEXTS, models=translators[:1], out=tmp_path / "x.tsv", writes="target") for _ in range(2)
+    )
+    translator = load_translator(translators[0])
+    first = one.write(translator)
+    next(first)
+    with pytest.raises(InputError, match="another command is writing here"):
+        next(other.write(translator))
+    assert [done for done, *_ in first] == [4, 6]
+    assert [*other.write(translator)] == []
+    assert len(rows(one.out)) == 1 + len(TEXTS)
+    assert not one.part.exists()
 
 
 @pytest.mark.parametrize("last", [".json", ".tsv"])

@@ -10,7 +10,7 @@ import torch
 import heedful
 from cases import PIXELS
 from heedful.data.images.files import to_image
-from heedful.errors import InputError
+from heedful.errors import InputError, MissingError
 
 Runs = Callable[[str], Path]
 TRANSLATE: list[tuple[dict[str, Any], str]] = [
@@ -74,7 +74,7 @@ def test_a_join_with_what_is_no_translator(run_of: Runs) -> None:
     assert found.value.fix == "give a Translator"
 
 
-@pytest.mark.filterwarnings("ignore:the translation has no")
+@pytest.mark.filterwarnings("ignore:the translation ")
 def test_what_was_taken_before_is_taken_still(run_of: Runs, tmp_path: Path) -> None:
     """None as the language that it has; words as a set; a glossary as whatever has pairs; a device of torch."""
     model = heedful.load(run_of("transformer"), heedful.Translator, device=torch.device("cpu"))
@@ -116,3 +116,34 @@ def test_nothing_is_trained_without_gradients(switched_off: Any, tmp_path: Path,
     assert not (tmp_path / "run").exists()
     assert not any(weight.is_inference() for weight in module.parameters())
     assert all(weight.requires_grad for weight in module.parameters())
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "what", "fix"),
+    [
+        ("translat", {}, "train: unknown task 'translat'", "did you mean 'translate'?"),
+        ("translate", {"minuts": 3}, "train: unknown argument 'minuts'", "did you mean 'minutes'?"),
+        ("translate", {"settings": {"train.stps": 3}}, "settings.train: unknown key 'stps'", "did you mean 'steps'?"),
+        ("translate", {"settings": ["train.steps"]}, "settings: 'train.steps' is not key=value", "settings={"),
+        ("translate", {"callback": 3}, "train: callback is 3", "give a function"),
+        ("translate", {"preset": "transformer-tin"}, "preset: unknown key", "did you mean 'transformer-tiny'?"),
+        ("translate", {}, "no data was given", "data=PATH: "),
+        (
+            "translate",
+            {"data": "pairs.tsv", "preset": "rnn-small", "start_from": "a"},
+            "train: the preset",
+            "start_from",
+        ),
+        ("tag", {"resume": True}, "{out}: there is no run to continue", "leave out resume to begin one"),
+    ],
+)
+def test_what_is_wrong_with_a_training_is_told_by_arguments(
+    task: str, words: dict[str, Any], what: str, fix: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    with pytest.raises((InputError, MissingError)) as found:
+        heedful.train(task, out, **words)
+    assert str(found.value).startswith(what.format(out=out))
+    assert fix in found.value.fix
+    assert "--" not in f"{found.value} {found.value.fix}"
+    assert found.value.__notes__ == [f"fix: {found.value.fix}"]

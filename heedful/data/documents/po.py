@@ -1,6 +1,6 @@
 """PO, the catalogues of gettext: messages without a translation, or with a fuzzy one, are translated; fuzzy marks stay.
 
-Translations to review are marked as fuzzy. In a message with plural forms, the first form is translated from the
+Translations to review are marked as fuzzy. In a message with plural forms, the form for 1 is translated from the
 singular, and all others from the plural.
 """
 
@@ -14,7 +14,7 @@ from heedful.data.documents.inline import Inline
 from heedful.data.documents.messages import chooses, passages_of
 from heedful.data.documents.passages import Document, Part, Passage, Placed, SegmentState
 from heedful.data.documents.plain import lines_of
-from heedful.data.text.formats.po import CHARSET, catalogue_of
+from heedful.data.text.formats.po import CHARSET, catalogue_of, plural_forms
 from heedful.errors import InputError, counted
 
 FIELD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[(\d+)\])?)[ \t]*(?=\")")
@@ -39,7 +39,9 @@ class Entry:
 
 def po_document(data: bytes, where: str, target: str) -> Document:
     text, encode = decoded(data, where, says=CHARSET)
-    language = catalogue_of(text, where).metadata.get("Language", "")
+    metadata = catalogue_of(text, where).metadata
+    language = metadata.get("Language", "")
+    singular = f"msgstr[{plural_forms({**metadata, 'Language': language or target}, where).singular}]"
     for number, line in enumerate(lines_of(text), 1):
         if not LINE.fullmatch(line.strip()):
             what = "neither a comment nor a quoted string"
@@ -65,7 +67,7 @@ def po_document(data: bytes, where: str, target: str) -> Document:
         for name, (begin, end) in sorted(entry.spans.items(), key=lambda item: item[1]):
             if name in said and not entry.fuzzy:
                 continue
-            plural = "msgid_plural" in entry.fields and (name != "msgstr[0]" or len(entry.spans) == 1)
+            plural = "msgid_plural" in entry.fields and (name != singular or len(entry.spans) == 1)
             source = entry.fields["msgid_plural" if plural else "msgid"]
             parts += [text[done:begin], f"{name} ", *_quoted(source, entry.line, line_end)]
             done = end

@@ -1,7 +1,7 @@
 """Reads documents; the suffix of the name determines the kind."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from heedful.data.documents.encodings import HTML, decoded
 from heedful.data.documents.hypertext import hypertext_parts, in_language
@@ -24,21 +24,33 @@ Reader = Callable[[bytes, str, str], Document]  # arguments: contents, name, tar
 def read_document(path: Path, target: str = "") -> Document:
     """Reads a document. `target` is the language of the translation, which some kinds of documents record. Raises
     MissingError or InputError, which say in one line what is wrong with it."""
-    reader = READERS.get(path.suffix.lower())
-    if reader is None and not path.is_dir():
-        what = f"{path.suffix or 'no ending'} is not the name of a kind of document that is read"
-        raise InputError(what, where=str(path), fix=f"they are {' '.join(READERS)}")
+    if not path.is_dir():  # of which opening fails
+        reader_of(str(path))
     try:
         with open_file(path) as file:
             data = file.read(MOST + 1)
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
+    return document_in(data, str(path), target)
+
+
+def document_in(data: bytes, name: str, target: str = "") -> Document:
+    """The same from the contents of a file with this name."""
+    reader = reader_of(name)
     if len(data) > MOST:
-        raise InputError(f"more than {MOST >> 20} MiB", where=str(path), fix="give it in parts")
-    assert reader is not None  # of a folder, opening has failed
-    document = reader(data, str(path), target)
-    refuse_large(document.passages, path)
+        raise InputError(f"more than {MOST >> 20} MiB", where=name, fix="give it in parts")
+    document = reader(data, name, target)
+    refuse_large(document.passages, name)
     return document
+
+
+def reader_of(name: str) -> Reader:
+    """The reader for documents with the ending of this name. Raises InputError if there is none."""
+    suffix = PurePath(name).suffix
+    if suffix.lower() not in READERS:
+        what = f"{suffix or 'no ending'} is not the name of a kind of document that is read"
+        raise InputError(what, where=name, fix=f"they are {' '.join(READERS)}")
+    return READERS[suffix.lower()]
 
 
 def _plain(data: bytes, where: str, target: str) -> Document:

@@ -1,9 +1,12 @@
 """Which two columns, keys or languages of a file are read, and the type of its rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 SOURCE, TARGET = "source", "target"  # the default names
+
+FUZZY = "fuzzy"  # the name of a column whose rows are unconfirmed translations where it says so, as in gettext
+YES = ("1", "true", "yes", "x", FUZZY)
 
 Rows = Iterator[tuple[int, tuple[str, ...]]]  # the number of the line or unit, and the source and its references
 
@@ -30,8 +33,14 @@ class Columns(NamedTuple):
     header: bool
     layout: str = ""  # what was found, for the user
     turned: str | None = None  # the options for the other direction, if not by these names
+    fuzzy: Sequence[int] = ()  # the numbers of rows that are left out, complete when all rows have been taken
 
     @property
     def other_way(self) -> str:
         """The options for the other direction."""
         return f"--source {self.target} --target {self.source}" if self.turned is None else self.turned
+
+
+def is_fuzzy(value: object) -> bool:
+    """Whether the value of a column or key called `FUZZY` says yes."""
+    return str(value).strip().lower() in YES

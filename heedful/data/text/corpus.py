@@ -29,7 +29,6 @@ class Corpus(Parts[Pairs]):
     source: str = field(kw_only=True)
     target: str = field(kw_only=True)
     other_way: str = field(default="", kw_only=True)  # the options for the other direction
-    taken: tuple[str, ...] = field(default=(), kw_only=True)  # lines about which files were read, and how
     directions: tuple[Direction, ...] = field(default=(), kw_only=True)  # if there are several
     # How often an epoch repeats the pairs of an origin, if not once.
     weights: Mapping[Origin, float] = field(default_factory=dict, kw_only=True)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from heedful.data.lines import first_few
 from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.headers import column_of
 from heedful.errors import InputError
@@ -47,7 +48,8 @@ def language_columns(names: Sequence[str]) -> LanguageColumns | None:
 
 
 def in_words(directions: Iterable[Direction]) -> str:
-    return ", ".join(f"{source} to {target}" for source, target in directions)
+    """Formats the first few directions."""
+    return first_few([f"{source} to {target}" for source, target in directions], 8)
 
 
 class OneDirection:
@@ -65,6 +67,25 @@ class OneDirection:
             fix = "name both languages, --source en --target de, or give the table itself, in no folder"
             raise InputError(what, where=where, fix=fix)
         return own == self.found
+
+
+class EachDirection:
+    """All directions: `last` is that of the row that was read last, and `there` whether rows say theirs at all."""
+
+    there = False
+    last: Direction | None = None
+
+    def has(self, languages: tuple[object, object], where: str) -> bool:
+        self.last = said_languages(languages, where)
+        return True
+
+
+def chosen_direction(source: str, target: str, each: EachDirection | None) -> OneDirection | EachDirection:
+    """Returns which rows are read of those that name their languages."""
+    if each is None:
+        return OneDirection((source, target))
+    each.there = True
+    return each
 
 
 def said_languages(languages: tuple[object, object], where: str) -> Direction:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from heedful.data.lines import COMBINING, composed, read_beginning, read_bytes
 from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET
-from heedful.data.text.formats import first_element
+from heedful.data.text.formats import LOOKED_AT, first_element
 from heedful.data.text.formats.tbx import ROOTS, read_tbx
 from heedful.data.text.headers import meaning
 from heedful.data.text.rows import read_rows
@@ -28,7 +28,6 @@ from heedful.data.text.term_tables import FIX, table_of, table_terms
 from heedful.errors import InputError, counted
 
 OR = "|"  # separates the forms of a target
-LOOKED_AT = 4096  # bytes
 ENDING = 4  # letters that inflection may add or remove
 WORD = re.compile(rf"\w[\w{COMBINING}]*")
 BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # allowed between the words of a term
@@ -142,7 +141,7 @@ def glossary_of(
 ) -> Glossary:
     """Makes a glossary of terms and translations; "|" separates several forms. If a term occurs twice, the forms are
     joined. Raises InputError for a term without a word, or without a translation."""
-    forms: dict[str, list[str]] = {}
+    forms: dict[str, dict[str, None]] = {}
     for source, target in terms:
         texts = [target] if isinstance(target, str) else target
         each = [" ".join(composed(form).split()) for text in texts for form in text.split(OR) if form.strip()]
@@ -152,8 +151,7 @@ def glossary_of(
         if not WORD.search(source) or not each:
             what = f"a term without {'a translation' if WORD.search(source) else 'a word'}: {source or each[0]!r}"
             raise InputError(what, where=where, fix=FIX)
-        own = forms.setdefault(source, [])
-        own += [form for form in each if form not in own]
+        forms.setdefault(source, {}).update(dict.fromkeys(each))
     if not forms:
         raise InputError("no term", where=where, fix=FIX)
     return Glossary(tuple(Term(source, tuple(own)) for source, own in forms.items()), language)
@@ -184,8 +182,9 @@ def read_glossary(path: str | Path, *, source: str = SOURCE, target: str = TARGE
     if (rows := table_of(path)) is not None:
         entries, left_out = table_terms(rows, source, target, where=str(path))
         return replace(glossary_of(entries, language=source, where=str(path)), left_out=left_out)
-    pairs, _ = read_rows(path, source, target)
-    return glossary_of(((row[0], row[1:]) for _, row in pairs), language=source, where=str(path))
+    pairs, taken = read_rows(path, source, target)
+    glossary = glossary_of(((row[0], row[1:]) for _, row in pairs), language=source, where=str(path))
+    return replace(glossary, left_out=len(taken.fuzzy))
 
 
 def _mapping(path: Path) -> dict[str, str] | None:

@@ -80,14 +80,17 @@ def is_conversation(prompt: str) -> bool:
 
 def order_of(ranks: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Returns the groups of equal ranks, in ascending order; ranks may have gaps, and those below 0 are left out."""
-    kept = sorted({rank for rank in ranks if rank >= 0})
-    return tuple(tuple(i for i, own in enumerate(ranks) if own == rank) for rank in kept)
+    groups: dict[int, list[int]] = {rank: [] for rank in sorted({rank for rank in ranks if rank >= 0})}
+    for i, rank in enumerate(ranks):
+        if rank >= 0:
+            groups[rank].append(i)
+    return tuple(map(tuple, groups.values()))
 
 
 def order_by(scores: Sequence[float]) -> tuple[tuple[int, ...], ...]:
     """Returns the order of candidates by their scores, the highest first; equal scores form a group."""
-    levels = sorted(set(scores), reverse=True)
-    return order_of([levels.index(score) for score in scores])
+    levels = {score: rank for rank, score in enumerate(sorted(set(scores), reverse=True))}
+    return order_of([levels[score] for score in scores])
 
 
 def read_judgements(path: str | Path) -> Parts[list[Judgement]]:
@@ -156,7 +159,8 @@ def _preferred(row: Mapping[str, Any], where: str) -> Judgement:
         asked = [] if prompt is None else prompt if isinstance(prompt, list) else [_turn("user", prompt)]
         before = zip(chosen[:-1], rejected[:-1], strict=False)  # without the answers, which may be equal
         shared = [one for one, _ in takewhile(lambda two: two[0] == two[1], before)]
-        missing = [one for one in asked if one not in shared]  # both sides may repeat the prompt
+        known = {json.dumps(one, sort_keys=True) for one in shared}  # both sides may repeat the prompt
+        missing = [one for one in asked if json.dumps(one, sort_keys=True) not in known]
         shared = [] if asked and missing == asked else shared
         begun = [*missing, *shared]
         sides = [_last(side[len(shared) :], where) for side in (chosen, rejected)]

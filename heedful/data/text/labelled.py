@@ -146,21 +146,22 @@ def _objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, dict[str, 
         _refuse_two_of_one([*row], where)
         if "choices" not in row:
             _refuse_two_answers([*row], ANSWERS | {"labels"}, where)
-        yield where, {_column(key, row): value for key, value in row.items()}
+        yield where, dict(zip(_columns([*row]), row.values(), strict=True))
 
 
-def _column(name: str, names: Collection[str]) -> str:
-    """Returns the column of `COLUMNS` that a name stands for, unless another name is that column's own, or another
-    answer's; otherwise the name."""
+def _columns(names: Sequence[str]) -> list[str]:
+    """Returns for each name the column of `COLUMNS` that it stands for, unless another name is that column's own, or
+    another answer's; otherwise the name."""
     called = ANSWERS | {*names} if ANSWERS & {*names} else {*names}
-    known = (column for column, others in COLUMNS.items() if name in others.split() and column not in called)
-    return next(known, name)
+    known = {other: column for column, own in COLUMNS.items() if column not in called for other in own.split()}
+    return [known.get(name, name) for name in names]
 
 
 def _refuse_two_of_one(names: Sequence[str], where: str) -> None:
     """Raises InputError if two names stand for the same column of `COLUMNS`."""
+    columns = _columns(names)
     for column in COLUMNS:
-        if len(same := [repr(name) for name in names if _column(name, names) == column]) > 1:
+        if len(same := [repr(name) for name, own in zip(names, columns, strict=True) if own == column]) > 1:
             what = f"{' and '.join(same)} may be the {column}"
             raise InputError(what, where=where, fix=f"call the one that is meant {column!r}")
 
@@ -168,7 +169,8 @@ def _refuse_two_of_one(names: Sequence[str], where: str) -> None:
 def _refuse_two_answers(names: Sequence[str], answers: Collection[str], where: str) -> None:
     """Raises InputError if two names may be the answer: of the names in `answers`, or else of those that stand for
     one."""
-    called = [name for name in names if name in answers] or [name for name in names if _column(name, names) in answers]
+    called = [name for name in names if name in answers]
+    called = called or [name for name, own in zip(names, _columns(names), strict=True) if own in answers]
     if len(called) > 1:
         what = f"{' and '.join(map(repr, called))} may each be the answer"
         raise InputError(what, where=where, fix="leave all but one of them out, or rename them")
@@ -177,7 +179,7 @@ def _refuse_two_answers(names: Sequence[str], answers: Collection[str], where: s
 def _header(cells: Sequence[str]) -> list[str]:
     """Returns the columns that the cells name; empty unless they include a text, and a label or score."""
     plain = [cell.strip().lower() for cell in cells]
-    names = [_column(name, plain) for name in plain]
+    names = _columns(plain)
     once = all(names.count(column) < 2 for column in COLUMNS)
     return names if "text" in names and {"label", "score"} & set(names) and once else []
 
@@ -186,7 +188,7 @@ def _half_named(where: str, first: Sequence[str], below: Sequence[Sequence[str]]
     """Returns the columns of a header in which one name is unknown but follows from the others; empty if the line is an
     example: a cell comes again below, or is longer than a name. Raises InputError if more than one is unknown."""
     plain = [cell.strip().lower() for cell in first]
-    names = [_column(name, plain) for name in plain]
+    names = _columns(plain)
     if {*names} <= COLUMNS.keys():
         _refuse_two_of_one(plain, where)  # it is a header, not an example
     if not 1 < len(first) <= 3 or not below or not COLUMNS.keys() & {*names}:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from heedful.data.parts import kind_of
 from heedful.data.text.directions import Direction
 from heedful.data.text.encodings import read_encoded_lines
+from heedful.data.text.formats import refuse_other_formats
 from heedful.errors import InputError
 
 # What is counted instead of lines, by the kind of the file.
@@ -200,8 +201,11 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
 
 
 def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
-    """Reads two files whose lines i translate each other. Raises InputError if their numbers of lines differ."""
+    """Reads two files whose lines i translate each other. Raises InputError if their numbers of lines differ, or if a
+    file is of a format whose lines are not sentences."""
     (source, one), (target, other) = (read_encoded_lines(Path(file)) for file in (source_file, target_file))
+    for file, lines in ((source_file, source), (target_file, target)):
+        refuse_other_formats(Path(file), lines, columns=True)
     if len(source) != len(target):
         (n, short), (m, long) = sorted([(len(source), str(source_file)), (len(target), str(target_file))])
         raise InputError(

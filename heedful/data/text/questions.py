@@ -61,6 +61,9 @@ def _squad(data: Any, where: str) -> Iterator[Question]:
         place = f"{where}: article {n}"
         for paragraph in _list(article, "paragraphs", place):
             context = _text(paragraph, "context", place)
+            if len(context) > LONGEST_LINE:
+                what = f"a context of {len(context):,} characters, at most {LONGEST_LINE:,} are read"
+                raise InputError(what, where=place, fix="give a paragraph or an article as a context")
             for row in _list(paragraph, "qas", place):
                 own = f"{place}, question {row.get('id')}" if isinstance(row, dict) else place
                 yield _question(row, context, f"{n} {article.get('title', '')}", own)

@@ -16,17 +16,20 @@ from typing import NamedTuple
 
 from heedful.data.lines import archive_of, files_in, listed, unreadable
 from heedful.data.parts import kind_of
-from heedful.data.text.columns import Columns, Rows, WantedColumns
+from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows, WantedColumns
 from heedful.data.text.directions import ARROW, Direction, in_words, said_in
-from heedful.data.text.formats import format_of
+from heedful.data.text.encodings import read_encoded_lines
+from heedful.data.text.formats import format_of, refuse_other_formats
 from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
 from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, exact_part, language_of, layout_of
 from heedful.data.text.object_rows import object_rows
 from heedful.data.text.pairs import Origin, Pairs, joined, pairs_of, read_pairs
-from heedful.data.text.rows import TABLES, TEXT_TABLES, directions_in, read_rows
+from heedful.data.text.rows import TABLES, TEXT_TABLES, Row, read_rows, rows_by_direction
 from heedful.data.text.table_rows import LOOKED_INTO, columns_by_language
 from heedful.errors import InputError, MissingError, counted, pip_install
+
+NO_COLUMNS = Columns(0, 1, SOURCE, TARGET, False)
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,15 @@ class Read:
 
 
 class GivenPath(NamedTuple):
-    """A path, and the weight, directions and tag that were given with it."""
+    """A path, and the weight, directions and tag that were given with it; or the directions that its rows name, with
+    these rows and their columns."""
 
     path: str
     weight: float
     ways: list[Direction]
     tag: str
+    rows: Mapping[Direction, list[Row]]
+    columns: Columns
 
 
 def read_whole(
@@ -110,7 +116,7 @@ def read_whole(
         if len(tags := {one.tag for one in given if one.tag}) > 1:
             what, where = f"two tags of the same pairs: {' and '.join(sorted(tags))}", tag_said(texts[0])[0]
             raise InputError(what, where=where, fix="say one behind the first")
-        return tagged(_read_sides((Path(given[0].path), Path(given[1].path)), wanted), "".join(tags), tag)
+        return tagged(_read_sides((Path(given[0].path), Path(given[1].path)), wanted), "".join(tags), tag, {})
     if not given:
         raise InputError("no files", fix="give a folder, a file, or two files of two languages")
     read = [_read(given[0].path, wanted, tests_alone=tests_alone)]
@@ -119,17 +125,21 @@ def read_whole(
     for one in given[1:]:
         read.append(_read(one.path, wanted) if alone else _read_beside(one.path, given[0].path, first))
     _refuse_twice(given)
-    return _united([tagged(own, one.tag, tag).weighed(one.weight) for one, own in zip(given, read, strict=True)])
+    both = zip(given, read, strict=True)
+    return _united([tagged(own, one.tag, tag, {}).weighed(one.weight) for one, own in both])
 
 
-def tagged(read: Read, said: str, column: str) -> Read:
-    """Returns a copy in which each pair has the tag `said`, or else the tag in a column."""
+def tagged(read: Read, said: str, column: str, known: dict[str, dict[int, str]]) -> Read:
+    """Returns a copy in which each pair has the tag `said`, or else the tag in a column; those of a file are kept in
+    `known`."""
     if not said and not column:
         return read
 
     def with_tags(part: Pairs) -> Pairs:
-        rows = {} if said else {file: tags_in(Path(file), column) for file in part.files}
-        tags = [said or rows[part.file_of(i)].get(part.lines[i], "") for i in range(len(part))]
+        for file in part.files:
+            if not said and file not in known:
+                known[file] = tags_in(Path(file), column)
+        tags = [said or known[part.file_of(i)].get(part.lines[i], "") for i in range(len(part))]
         return replace(part, tags=tags)
 
     return read.each(with_tags)
@@ -162,7 +172,8 @@ def _given(text: str) -> Iterator[GivenPath]:
     plain, tag = tag_said(text)
     plain, ways = said_in(plain)
     for path, weight in found_as(plain):
-        yield GivenPath(path, weight, ways or directions_in(Path(path)), tag)
+        rows, columns = ({}, NO_COLUMNS) if ways else rows_by_direction(Path(path))
+        yield GivenPath(path, weight, ways or [*rows], tag, rows, columns)
 
 
 def _refuse_twice(given: Sequence[GivenPath]) -> None:
@@ -186,13 +197,14 @@ def _read_directions(given: Sequence[GivenPath], wanted: WantedColumns, tag: str
         raise InputError(what, where=given[0].path, fix=fix)
     read: list[Read] = []
     several = len(directions) > 1
-    for path, weight, ways, told_tag in given:
-        if not ways:
-            fix = f"say it: --data '{path}:en>de'"
-            raise InputError("from which language to which? other data say theirs", where=path, fix=fix)
-        for way in (way for way in ways if way in directions):
-            own = tagged(_read(path, WantedColumns(*way), tests_alone=tests_alone), told_tag, tag)
-            own = own.weighed(weight, way if several else None)
+    known = dict[str, dict[int, str]]()
+    for one in given:
+        if not one.ways:
+            fix = f"say it: --data '{one.path}:en>de'"
+            raise InputError("from which language to which? other data say theirs", where=one.path, fix=fix)
+        for way in (way for way in one.ways if way in directions):
+            named = _of_rows(one, way) if one.rows else _read(one.path, WantedColumns(*way), tests_alone=tests_alone)
+            own = tagged(named, one.tag, tag, known).weighed(one.weight, way if several else None)
             read.append(of_way(own, directions, way) if several else own)
     whole = _united(read)
     left = in_words(way for way in there if way not in directions)
@@ -205,6 +217,15 @@ def _read_directions(given: Sequence[GivenPath], wanted: WantedColumns, tag: str
     sources, targets = (", ".join(dict.fromkeys(way[side] for way in directions)) for side in (0, 1))
     taken = whole.taken._replace(source=sources, target=targets, turned="")
     return replace(whole, tests=whole_tests, taken=taken, told=told, directions=directions if several else ())
+
+
+def _of_rows(given: GivenPath, way: Direction) -> Read:
+    """Returns the pairs of a direction that rows name."""
+    pairs = pairs_of(given.path, given.rows[way])
+    taken = given.columns._replace(
+        source=way[0], target=way[1], fuzzy=given.columns.fuzzy if way == given.ways[0] else ()
+    )
+    return Read(pairs, None, {}, taken, [Path(given.path)], told=[_told((given.path,), pairs, taken)])
 
 
 def _read_beside(path: str, first: str, taken: Columns) -> Read:
@@ -303,7 +324,7 @@ def _read(given: str, wanted: WantedColumns, *, tests_alone: bool = False) -> Re
     path, source, target = Path(given), wanted.source, wanted.target
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         around = files_in(path.parent) if path.parent.is_dir() and not path.is_symlink() else []
         if languages := beside(path, around):
             names = chosen(path.parent, languages, source, target, stem=path.name)
@@ -404,12 +425,21 @@ def _told(files: Sequence[object], pairs: Pairs, taken: Columns) -> str:
     """Describes in a line how a table or two files were read, for the user."""
     lines = f"line by line, {taken.source} and {taken.target}" + (f", {pairs.encoded}" if pairs.encoded else "")
     layout = lines if len(files) == 2 else taken.layout
-    return f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{counted(len(pairs), 'pair')}"
+    layout += f", {counted(len(taken.fuzzy), 'fuzzy row')} left out" if taken.fuzzy else ""
+    told = f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{counted(len(pairs), 'pair')}"
+    both = zip(pairs.source, pairs.target, strict=True)
+    broken = sum("\n" in one or "\n" in other for one, other in both)
+    return f"{told}, {broken:,} with line breaks, which the model learns too" if broken else told
 
 
 def _read_table(path: Path, wanted: WantedColumns) -> tuple[Pairs, Columns]:
-    rows, taken = read_rows(path, *wanted.names)
-    return pairs_of(str(path), rows), taken
+    try:
+        rows, taken = read_rows(path, *wanted.names)
+        return pairs_of(str(path), rows), taken
+    except InputError:
+        if format_of(path) is None and kind_of(path) not in (".json", ".jsonl"):
+            refuse_other_formats(path, read_encoded_lines(path)[0])  # perhaps it was never meant for a table
+        raise
 
 
 def _read_hub(path: str, source: str, target: str) -> Read:

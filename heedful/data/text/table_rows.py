@@ -8,8 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heedful.data.lines import listed
-from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
-from heedful.data.text.directions import LanguageColumns, OneDirection, language_columns
+from heedful.data.text.columns import FUZZY, SOURCE, TARGET, Columns, Rows, is_fuzzy
+from heedful.data.text.directions import (
+    EachDirection,
+    LanguageColumns,
+    OneDirection,
+    chosen_direction,
+    language_columns,
+)
 from heedful.data.text.headers import column_of, filled, is_header, meaning, two_of
 from heedful.data.text.quality.languages import language
 from heedful.errors import InputError, counted
@@ -17,6 +23,7 @@ from heedful.errors import InputError, counted
 LOOKED_INTO = 200  # rows, to identify the languages of the columns
 MOST_TEXT = 4000  # characters of a column, to identify its language
 TableRow = tuple[int, list[str]]  # the number of a row, and its cells; a blank row has none
+QUOTE = "write texts that hold a {} in quotes, or put a TAB between the columns"
 ATTRIBUTION = "CC-BY"  # the beginning of the third column in Tatoeba's pairs
 
 
@@ -29,13 +36,16 @@ def table_rows(
     between: str = "cell",
     *,
     named: bool = False,
+    each: EachDirection | None = None,
 ) -> tuple[Rows, Columns]:
-    """Returns the rows of a table's two columns, and which columns these are. Raises InputError."""
+    """Returns the rows of a table's two columns, and which columns these are; if rows name their languages, those of
+    one direction, or of `each`. Raises InputError."""
     cells = iter(cells)
     number, first = next((row for row in cells if row[1]), (1, []))
     if not named and (told := language_columns(first)):
-        taken = Columns(told.source, told.target, source, target, True, described)
-        return _told_rows(path, cells, first, told, (source, target)), taken
+        cells = _without_fuzzy(first, cells, fuzzy := list[int]())
+        taken = Columns(told.source, told.target, source, target, True, described, fuzzy=fuzzy)
+        return _told_rows(path, cells, first, told, chosen_direction(source, target, each)), taken
     ahead = [*islice(cells, LOOKED_INTO)]
     below = [row for _, row in ahead if row]
     numbers, names = _numbers(source, target), [cell.strip() for cell in first]
@@ -43,19 +53,25 @@ def table_rows(
     rule, taken = next((rule, found) for rule in RULES if (found := rule(table)) is not None)
     rows = chain([] if taken.header else [(number, first)], ahead, cells)
     which = f"no header, columns {taken.left + 1} and {taken.right + 1}"
-    which += f" by their languages, {taken.source} and {taken.target}" if rule is _by_language else ""
+    if rule is _by_language:
+        which += f" by their languages, {taken.source} and {taken.target}"
+        which += f", {counted(len(first) - 2, 'other column')} not read" if len(first) > 2 else ""
+    if between == "comma" and rule in (_by_language, _first_two) and _cut_by_commas([first, *below], taken.right):
+        if len(first) > 2:
+            what = "cells that begin with a blank, as where commas of the texts are not in quotes"
+            raise InputError(what, where=table.where, fix=QUOTE.format("comma"))
+        which += ", the second behind a comma and a blank: is it one of the text?"
     which = f"columns {names[taken.left]!r} and {names[taken.right]!r} of its header" if taken.header else which
     taken = taken._replace(layout=f"{described}, {which}")
     if taken.header:
-        wide = _under(first, path, rows)
+        wide = _under(first, path, _without_fuzzy(names, rows, fuzzy := list[int]()))
+        taken = taken._replace(fuzzy=fuzzy)
+    elif rule in (_by_number, _by_language):
+        wide = as_wide_as_first(path, rows, len(first), max(taken.left, taken.right) + 1, between)
     else:
-        least = max(taken.left, taken.right) + 1
-        wider = rule in (_by_number, _by_language)
-        attributed = len(first) == 3 and first[2].startswith(ATTRIBUTION)
-        most = sys.maxsize if wider else 3 if attributed else 2
-        expected = f"at least {least}" if wider else f"2 (source {between} target)"
+        most = 3 if len(first) == 3 and first[2].startswith(ATTRIBUTION) else 2
         fix = "give two columns, or say which: --source 1 --target 2, or two names in a first line that has them"
-        wide = _wide(path, rows, least, most, expected=expected, fix=fix)
+        wide = _wide(path, rows, 2, most, expected=f"2 (source {between} target)", fix=fix)
     return ((number, (row[taken.left], row[taken.right]) if row else ("", "")) for number, row in wide), taken
 
 
@@ -64,16 +80,24 @@ def _told_rows(
     rows: Iterable[TableRow],
     header: list[str],
     at: LanguageColumns,
-    asked: tuple[str, str],
+    only: OneDirection | EachDirection,
 ) -> Rows:
-    """Yields, of rows that name their languages, those of the direction that is asked for, or all if none is. Raises
-    InputError if these are of several directions."""
-    only = OneDirection(asked)
+    """Yields, of rows that name their languages, those of the directions that are asked for."""
     for number, cells in _under(header, path, rows):
         if not any(cells):
             yield number, ("", "")
         elif only.has((cells[at.source_language], cells[at.target_language]), f"{path}:{number}"):
             yield number, (cells[at.source], cells[at.target])
+
+
+def _without_fuzzy(header: Sequence[str], rows: Iterable[TableRow], fuzzy: list[int]) -> Iterator[TableRow]:
+    """Yields the rows that a column called fuzzy does not mark, and adds the numbers of the others to `fuzzy`."""
+    at = next((i for i, name in enumerate(header) if name.strip().lower() == FUZZY), None)
+    for number, row in rows:
+        if at is not None and len(row) > at and is_fuzzy(row[at]):
+            fuzzy.append(number)
+        else:
+            yield number, row
 
 
 def only_sides(names: Sequence[str], source: str, target: str) -> tuple[int, int] | None:
@@ -197,6 +221,21 @@ def _under(header: list[str], path: Path, rows: Iterable[TableRow]) -> Iterator[
     expected = f"{len(header)} as in the header"
     fix = f"each line needs all of {listed(cell.strip().lower() for cell in header)}"
     return _wide(path, rows, len(header), len(header), expected=expected, fix=fix)
+
+
+def as_wide_as_first(path: Path, rows: Iterable[TableRow], width: int, least: int, between: str) -> Iterator[TableRow]:
+    """Yields the rows of a table without a header, each blank or with `least` columns; as many as the first where texts
+    may hold what separates the columns. Raises InputError for other rows."""
+    if between in ("TAB", "cell"):
+        fix = "give these columns in each line"
+        return _wide(path, rows, least, sys.maxsize, expected=f"at least {least}", fix=fix)
+    expected = f"{width} as in the first row"
+    return _wide(path, rows, max(width, least), width, expected=expected, fix=QUOTE.format(between))
+
+
+def _cut_by_commas(rows: Sequence[Sequence[str]], column: int) -> bool:
+    """Whether most cells of a column begin with a blank, as the rest of a sentence does behind a comma."""
+    return 2 * sum(row[column].startswith(" ") for row in rows if len(row) > column) > len(rows)
 
 
 def _wide(

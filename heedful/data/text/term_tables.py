@@ -12,13 +12,14 @@ from pathlib import Path
 from heedful.data.lines import listed
 from heedful.data.parts import kind_of
 from heedful.data.tables import table_cells
-from heedful.data.text.columns import SOURCE, TARGET
+from heedful.data.text.columns import FUZZY, SOURCE, TARGET, is_fuzzy
 from heedful.data.text.directions import LanguageColumns, in_words, language_columns
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of
-from heedful.data.text.formats.tbx import NOT_USED
+from heedful.data.text.formats.tbx import MOST_SYNONYMS, NOT_USED
 from heedful.data.text.formats.xlsx import MOST_COLUMNS, chosen_sheet, refuse_not_computed
 from heedful.data.text.headers import SIDES, is_header, meaning
+from heedful.data.text.table_rows import as_wide_as_first
 from heedful.errors import InputError
 
 LONGEST_CODE, LONGEST_NAME = 3, 40  # characters
@@ -48,10 +49,11 @@ def table_of(path: Path) -> Rows | None:
     if kind:
         _, sheet, begin = chosen_sheet(path)
         refuse_not_computed(path, sheet, range(MOST_COLUMNS))
-        rows = sheet.listed(begin)
+        between, rows = "cell", sheet.listed(begin)
     else:
-        _, rows = table_cells(path, read_encoded_lines(path)[0], is_header)
-    return [(number, row) for number, row in rows if any(row) and not (len(row) == 1 and row[0].startswith(COMMENT))]
+        between, rows = table_cells(path, read_encoded_lines(path)[0], is_header)
+    kept = [(number, row) for number, row in rows if any(row) and not (len(row) == 1 and row[0].startswith(COMMENT))]
+    return [*as_wide_as_first(path, kept, len(kept[0][1]), 1, between)] if kept else []
 
 
 def table_terms(rows: Rows, source: str, target: str, *, where: str) -> tuple[list[Entry], int]:
@@ -68,6 +70,7 @@ def table_terms(rows: Rows, source: str, target: str, *, where: str) -> tuple[li
     plain = tuple(cell.strip().lower() for cell in first[:2]) in PLAIN_HEADERS
     columns = ([0], [1]) if plain else _columns_in(first, source, target, where=where)
     states = _states(first, columns) if columns else {}
+    fuzzy = [i for i, cell in enumerate(first) if columns and cell.strip().lower() == FUZZY]
     entries, left_out = list[Entry](), 0
     for number, row in rows[1:] if columns else rows:
         if columns is None and len(row) < 2:
@@ -76,6 +79,8 @@ def table_terms(rows: Rows, source: str, target: str, *, where: str) -> tuple[li
             [row[i] for i in side if i < len(row) and row[i].strip() and not _refused(row, states.get(i))]
             for side in columns or ([0], [1])
         )
+        if any(i < len(row) and is_fuzzy(row[i]) for i in fuzzy):
+            terms = []
         entries += [(term, forms) for term in terms or [""] if columns is None or (term and forms)]
         left_out += columns is not None and not (terms and forms)
     return entries, left_out
@@ -128,6 +133,9 @@ def _columns_in(first: Sequence[str], source: str, target: str, *, where: str) -
         sides = [[i for i, each in enumerate(named) if each == side] for side in (one, other)]
         several = any(len(own) > 1 and side in SIDES for own, side in zip(sides, (one, other), strict=True))
         if one and other and one != other and all(sides) and not several:
+            if max(map(len, sides)) > MOST_SYNONYMS:
+                what = f"{len(sides[0]):,} and {len(sides[1]):,} columns of terms"
+                raise InputError(what, where=where, fix=f"give at most {MOST_SYNONYMS} columns of a language")
             return sides[0], sides[1]
     for names in ([_in_brackets(cell) for cell in first], [meaning(cell.lower()) for cell in first]):
         if None not in asked and names.count(asked[0]) == names.count(asked[1]) == 1:

@@ -1,5 +1,5 @@
 // A conversation with a model; any token of its answers shows the ten that were likeliest there.
-import { ask, byId, chosenModel, download, later, latest, make, models, percent, remember, state, stream, trouble } from "./common.js";
+import { ask, byId, chosenModel, download, later, latest, make, models, number, percent, remember, state, stream, trouble } from "./common.js";
 import { likeliest } from "./likeliest.js";
 import { options } from "./sampling.js";
 
@@ -87,7 +87,7 @@ async function answer(pieces) {
     for await (const piece of stream(known[select.value].converses, body, own.signal)) {
       add(piece);
       const seconds = (performance.now() - started) / 1000;
-      byId("count").textContent = `${turn.pieces.length} tokens, ${(turn.pieces.length / seconds).toFixed(0)} a second`;
+      byId("count").textContent = `${turn.pieces.length} tokens, ${number(Math.round(turn.pieces.length / seconds))} a second`;
     }
   } catch (error) {
     if (error.name !== "AbortError") trouble(error);

@@ -1,4 +1,5 @@
-// What all views use: parts of a document, questions to the server, and the state in the address.
+// What all views use: parts of a document, formats, questions to the server, and the state in the address.
+export * from "./formats.js";
 
 export const byId = (id) => document.getElementById(id);
 
@@ -14,15 +15,6 @@ export function drawn(tag, attributes = {}, ...children) {
   node.append(...children);
   return node;
 }
-
-export const percent = (share) => (share > 0.9995 ? "100 %" : share < 0.0005 ? "< 0.1 %" : `${(100 * share).toFixed(1)} %`);
-
-// "bleu on test" as a terminal says it; the names are those of metrics/names.py.
-const SCORES = {
-  bleu: "BLEU", chrf: "chrF", ter: "TER", rouge1: "ROUGE-1", rouge2: "ROUGE-2", rougeL: "ROUGE-L",
-  map: "mAP", map50: "mAP@0.5", map75: "mAP@0.75", miou: "mean IoU",
-};
-export const scoreName = (key) => key.replace(/^\S+/, (name) => SCORES[name] ?? name.replaceAll("_", " "));
 
 // A language that a run names by a code, and that code; any other name as it is, without one.
 export function language(name) {
@@ -88,8 +80,8 @@ export async function* stream(verb, body, signal) {
   }
 }
 
-// One question at a time: a newer one gives up the older. `answer` is called unless it was given up.
-export function latest(question, answer) {
+// One question at a time: a newer one gives up the older. `answer` is called unless it was given up, or `failed`.
+export function latest(question, answer, failed = () => {}) {
   let running = null;
   return async (...given) => {
     running?.abort();
@@ -101,7 +93,9 @@ export function latest(question, answer) {
         answer(found, ...given);
       }
     } catch (error) {
-      if (error.name !== "AbortError" && own === running) trouble(error);
+      if (error.name === "AbortError" || own !== running) return;
+      trouble(error);
+      failed(...given);
     }
   };
 }

@@ -2,7 +2,7 @@
 
 const MOST_PAIRS = 1 << 22; // of words that are compared
 const words = new Intl.Segmenter(undefined, { granularity: "word" }); // also where no spaces stand between them
-const wordsOf = (text) => [...words.segment(text)].map(({ segment }) => segment);
+export const wordsOf = (text) => [...words.segment(text)].map(({ segment }) => segment);
 const told = (list, differs) => list.map((text) => ({ text, differs }));
 
 // Two lists of {text, differs}, one for each text.

@@ -1,5 +1,5 @@
 // Maps over a picture: each layer and head, or of each thing that was found; choosing a patch asks what it looked at.
-import { byId, button, csv, download, latest, make, twin } from "./common.js";
+import { byId, button, csv, download, latest, make, percent, twin } from "./common.js";
 
 // Matplotlib's inferno, in nine steps.
 const HEAT = [
@@ -62,7 +62,7 @@ export function drawImage(area, view, again) {
 
   function show() {
     const map = view.maps[chosen];
-    facts.textContent = view.said.map(([name, chance]) => `${name} ${chance.toFixed(3)}`).join(", ");
+    facts.textContent = view.said.map(([name, chance]) => `${name} ${percent(chance)}`).join(", ");
     paint(large, picture, view, map, options());
     if (patch !== null) mark();
     note.textContent = `${map.group ? `${map.group}, ` : ""}${map.name}${patch === null ? "" : `, what patch ${patch} looked at`}`;

@@ -1,5 +1,5 @@
 // The ten tokens that were likeliest at a place in a text, as a table: `go` is called with the one that is chosen instead.
-import { make, percent, twin } from "./common.js";
+import { bits, make, percent, twin } from "./common.js";
 
 export function likeliest(step, go) {
   const rows = () => [["token", "probability", "after the settings"],
@@ -15,7 +15,7 @@ export function likeliest(step, go) {
   });
   return [
     make("h2", { textContent: "The likeliest here" }),
-    make("p", { className: "quiet", textContent: `Choose one to go on from it instead. Entropy ${step.entropy.toFixed(2)} bits; grey: cut by the settings.` }),
+    make("p", { className: "quiet", textContent: `Choose one to go on from it instead. Entropy ${bits(step.entropy)}; grey: cut by the settings.` }),
     make("table", { className: "bars" }, make("tbody", {}, ...lines)),
     twin("The likeliest tokens at this place", rows),
   ];

@@ -1,16 +1,21 @@
 // Asks what a model looked at, and hands it to the scripts of the page that is one file (page_*.js), or, of a picture,
 // to image.js. The address has the question before its "#", and what is chosen of the answer after it.
+import * as formats from "./formats.js";
 import { ask, button, byId, download, make, models, reached, trouble } from "./common.js";
 import { drawImage } from "./image.js";
 import { chosenLanguages, offer } from "./languages.js";
 
+Object.assign(globalThis, formats); // for the scripts of that page, which are no modules
 const SCRIPTS = ["page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page_walk.js", "page.js"];
-const FIELDS = ["text", "target", "pair"], LANGUAGES = ["from_language", "to"];
+const FIELDS = ["text", "target", "pair", "sentence"], LANGUAGES = ["from_language", "to"];
 const known = await models();
 const select = byId("model");
 
 const moved = new URLSearchParams(location.hash.slice(1)); // another view's link has the question after the "#"
-if (moved.has("model")) location.replace(`look?${moved}`);
+if (moved.has("model")) {
+  location.replace(`look?${moved}`);
+  await new Promise(() => {}); // ask nothing until this page is left
+}
 
 const asked = new URLSearchParams(location.search);
 const reads = () => Object.values(known[select.value].verbs).some((verb) => verb.reads === "pictures") ? "pictures" : "texts";
@@ -19,7 +24,7 @@ function fields() {
   const { looks_with: options } = known[select.value], pictures = reads() === "pictures";
   byId("field-text").hidden = pictures;
   byId("field-file").hidden = !pictures;
-  for (const name of ["target", "pair"]) byId(`field-${name}`).hidden = pictures || !options.includes(name);
+  for (const name of ["target", "pair", "sentence"]) byId(`field-${name}`).hidden = pictures || !options.includes(name);
   byId("field-texts").hidden = !options.includes("shown");
 }
 
@@ -34,7 +39,7 @@ function load(source) {
 
 async function show(question) {
   const view = await ask("view", question);
-  const { model, text, target, pair } = question;
+  const { model, target, pair } = question, text = question.options ? view.title : question.text; // of one sentence
   const steps = "steps" in known[model].verbs ? "api/steps" : null;
   const languages = Object.fromEntries(LANGUAGES.filter((name) => name in question).map((name) => [name, question[name]]));
   view.live = { model, text, target, pair, languages, steps, beam: known[model].verbs.steps?.options.includes("beam") };
@@ -90,13 +95,16 @@ function whole() {
 }
 
 if (asked.has("model") && asked.get("model") in known) select.value = asked.get("model");
-for (const name of FIELDS) byId(name).value = asked.get(name) ?? "";
+for (const name of FIELDS) byId(name).value = asked.get(name) ?? (name === "sentence" ? 1 : "");
 if (!asked.has("text")) byId("text").value = known[select.value].example;
 offer(known[select.value], Object.fromEntries(asked));
 fields();
+let chosen = select.value;
 select.addEventListener("change", () => {
-  byId("text").value ||= known[select.value].example;
-  offer(known[select.value], chosenLanguages());
+  const text = byId("text").value.trim(), untouched = !text || text === known[chosen].example;
+  chosen = select.value;
+  if (untouched) location.href = `look?${new URLSearchParams({ model: chosen })}`; // with its own example
+  offer(known[chosen], chosenLanguages());
   fields();
   whole();
 });
@@ -115,12 +123,15 @@ byId("question").addEventListener("submit", (event) => {
   location.href = `look?${words}`;
 });
 
-if (asked.has("text") && reads() === "texts") {
-  const question = { model: select.value };
-  for (const name of [...FIELDS, ...LANGUAGES]) if (asked.get(name)) question[name] = asked.get(name);
+// What the address asks, or the model's example.
+if (reads() === "texts" && (asked.has("text") || known[select.value].example)) {
+  const question = { model: select.value, text: byId("text").value };
+  for (const name of ["text", "target", "pair", ...LANGUAGES]) if (asked.get(name)) question[name] = asked.get(name);
+  if (Number(asked.get("sentence")) > 1) question.options = { sentence: Number(asked.get("sentence")) };
   try {
     await show(question);
   } catch (error) {
-    trouble(error);
+    if (asked.has("text")) trouble(error);
+    else byId("about").textContent = `${error.message}.`; // such as a second text
   }
 }

@@ -1,5 +1,5 @@
 // What models say of pictures: labels, boxes, masks, matches or completions, drawn over them.
-import { Refusal, ask, button, byId, chosenModel, csv, download, drawn, make, models, percent, reached, remember, state, trouble, twin } from "./common.js";
+import { Refusal, ask, button, byId, chosenModel, csv, download, drawn, make, models, number, percent, reached, remember, state, trouble, twin } from "./common.js";
 
 const MOST = 8; // pictures at a time
 const SAMPLES = 4; // of each that is painted
@@ -126,7 +126,7 @@ function finished(node, name, answer, { nodes, rows, over = () => {}, said = () 
 
 function ranked(title, pairs) {
   const [low, high] = [Math.min(0, ...pairs.map(([, share]) => share)), Math.max(1e-9, ...pairs.map(([, share]) => share))];
-  const shares = pairs.every(([, share]) => share >= 0 && share <= 1), told = (share) => (shares ? percent(share) : share.toFixed(3));
+  const shares = pairs.every(([, share]) => share >= 0 && share <= 1), told = (share) => (shares ? percent(share) : number(share));
   const length = (share) => (share - low) / (high - low);
   const table = make("table", { className: "bars" }, make("tbody", {}, ...pairs.slice(0, 8).map(([name, share]) => {
     const bar = make("i");
@@ -136,7 +136,7 @@ function ranked(title, pairs) {
   return {
     nodes: [table],
     rows: () => [[title, "score"], ...pairs.map(([name, share]) => [name, share.toFixed(4)])],
-    said: () => pairs.slice(0, 8).map(([name, share]) => [`${name} ${told(share)}`, length(share), COLOURS[0]]),
+    said: () => pairs.slice(0, 8).map(([name, share]) => [`${name} ${told(share)}`, length(share), "#0e7a6c"]),
   };
 }
 
@@ -159,7 +159,7 @@ function boxes(answer, frame, picture) {
   const placed = () => {
     const taken = [];
     return sure().map(({ label, score, box }) => {
-      const [left, top, right] = box, far = left > 0.6 * width, words = `${label} ${Math.round(100 * score)} %`, long = 0.62 * size * words.length;
+      const [left, top, right] = box, far = left > 0.6 * width, words = `${label} ${percent(score)}`, long = 0.62 * size * words.length;
       const x = far ? Math.min(right, width - size / 4) : left + size / 4, begin = far ? x - long : x;
       let y = top > 1.3 * size ? top - size / 3 : top + size;
       while (y < height - 0.6 * size && taken.some((other) => Math.abs(other.y - y) < size && begin < other.begin + other.long && other.begin < begin + long)) y += 0.3 * size;
@@ -272,7 +272,7 @@ function take(list) {
 // ---------------------------------------------------------------------------------------------- controls
 
 function say() {
-  byId("threshold-said").textContent = valueOf("threshold").toFixed(2);
+  byId("threshold-said").textContent = percent(valueOf("threshold"));
   byId("opacity-said").textContent = percent(valueOf("opacity"));
   byId("keep-said").textContent = percent(valueOf("keep"));
 }

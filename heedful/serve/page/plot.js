@@ -1,17 +1,10 @@
 // Curves over each other, as SVG: hovering or the arrow keys read their values; and a copy that stands alone.
-import { drawn, make } from "./common.js";
+import { drawn, make, number } from "./common.js";
 
 const COLOURS = ["--curve-1", "--curve-2", "--curve-3", "--curve-4", "--curve-5", "--curve-6"];
 const DASHES = ["", "6 3", "2 3", "8 3 2 3", "12 4", "1 4"]; // never colour alone
-const [RIGHT, BOTTOM, TOP] = [16, 30, 10];
+const [RIGHT, BOTTOM, TOP] = [16, 46, 30];
 export const MOST = COLOURS.length; // curves at a time
-
-export function number(value) {
-  if (value === null || value === undefined) return "";
-  const size = Math.abs(value);
-  if (Number.isInteger(value) || size >= 100) return value.toLocaleString("en", { maximumFractionDigits: 0 });
-  return size >= 10 ? value.toFixed(1) : size >= 0.001 || size === 0 ? value.toFixed(3) : value.toExponential(1);
-}
 
 // At most about `count` round numbers from `low` to `high`.
 function ticks(low, high, count) {
@@ -44,11 +37,12 @@ function stroked(node, i) {
   return node;
 }
 
-// `lines` are lists of [x, y], one for each of `names`. `told` gets what stands under the cursor, as text, and where that
+// `lines` are lists of [x, y], one for each of `names`, in these `colours` (by their numbers); `measure` and `over` are the
+// names of the axes, and `format` writes a value. `told` gets what stands under the cursor, as text, and where that
 // is ("" and null: the cursor is gone); `at` is where it was when these curves were drawn before.
-export function plot({ names, lines, measure, over, log, width, at }, told) {
+export function plot({ names, lines, colours, measure, over, log, format, width, at }, told) {
   const points = lines.flat(), scale = log ? Math.log10 : (y) => y;
-  const height = Math.round(Math.min(Math.max(width * 0.36, 220), 460));
+  const height = Math.round(Math.min(Math.max(width * 0.36, 240), 460));
   const [left, right] = span(points.map(([x]) => x)), [least, most] = span(points.map(([, y]) => scale(y)));
   const [low, high] = [least - 0.04 * (most - least), most + 0.04 * (most - least)];
   const heights = log ? ratioTicks(10 ** low, 10 ** high, 6) : ticks(low, high, 6);
@@ -60,11 +54,13 @@ export function plot({ names, lines, measure, over, log, width, at }, told) {
     svg.append(drawn("line", { x1: margin, x2: width - RIGHT, y1: up(tick), y2: up(tick), class: "grid" }));
     svg.append(drawn("text", { x: margin - 8, y: up(tick) + 4, "text-anchor": "end" }, label(tick)));
   }
-  for (const tick of ticks(left, right, Math.min(8, width / 70))) svg.append(drawn("text", { x: across(tick), y: height - 8, "text-anchor": "middle" }, label(tick)));
+  for (const tick of ticks(left, right, Math.min(8, width / 70))) svg.append(drawn("text", { x: across(tick), y: height - BOTTOM + 20, "text-anchor": "middle" }, label(tick)));
+  svg.append(drawn("text", { x: 0, y: 14, class: "axis" }, `${measure}${log ? ", logarithmic" : ""}`));
+  svg.append(drawn("text", { x: width - RIGHT, y: height - 6, "text-anchor": "end", class: "axis" }, over));
   lines.forEach((line, i) => {
     const path = line.map(([x, y]) => `${across(x).toFixed(1)},${up(y).toFixed(1)}`).join(" ");
-    svg.append(stroked(drawn("polyline", { points: path, class: "curve", "stroke-dasharray": DASHES[i] }), i));
-    if (line.length === 1) svg.append(stroked(drawn("circle", { cx: across(line[0][0]), cy: up(line[0][1]), r: 3, class: "dot" }), i));
+    svg.append(stroked(drawn("polyline", { points: path, class: "curve", "stroke-dasharray": DASHES[colours[i]] }), colours[i]));
+    if (line.length === 1) svg.append(stroked(drawn("circle", { cx: across(line[0][0]), cy: up(line[0][1]), r: 3, class: "dot" }), colours[i]));
   });
   const cursor = drawn("g", { class: "cursor" });
   svg.append(cursor);
@@ -76,8 +72,8 @@ export function plot({ names, lines, measure, over, log, width, at }, told) {
     at = x;
     const found = lines.flatMap((line, i) => (within(line, x) ? [[i, ...near(line, x)]] : []));
     cursor.replaceChildren(drawn("line", { x1: across(x), x2: across(x), y1: TOP, y2: height - BOTTOM }),
-      ...found.map(([i, dot, y]) => stroked(drawn("circle", { cx: across(dot), cy: up(y), r: 4, class: "dot" }), i)));
-    const text = `${over} ${number(x)}: ${found.map(([i, , y]) => `${names[i]} ${number(y)}`).join(", ") || "nothing measured"}`;
+      ...found.map(([i, dot, y]) => stroked(drawn("circle", { cx: across(dot), cy: up(y), r: 4, class: "dot" }), colours[i])));
+    const text = `${over.replace(/s$/, "")} ${number(x)}: ${found.map(([i, , y]) => `${names[i]} ${format(y)}`).join(", ") || "nothing measured"}`;
     svg.setAttribute("aria-valuenow", x);
     svg.setAttribute("aria-valuetext", text);
     told(text, x);
@@ -104,20 +100,20 @@ export function plot({ names, lines, measure, over, log, width, at }, told) {
   });
   if (at !== null) readAt(Math.min(Math.max(at, left), right));
   const keys = names.map((name, i) => make("span", {},
-    drawn("svg", { viewBox: "0 0 30 8", class: "key-line" }, stroked(drawn("line", { x1: 0, x2: 30, y1: 4, y2: 4, "stroke-dasharray": DASHES[i], "stroke-width": 2 }), i)),
+    drawn("svg", { viewBox: "0 0 30 8", class: "key-line" }, stroked(drawn("line", { x1: 0, x2: 30, y1: 4, y2: 4, "stroke-dasharray": DASHES[colours[i]], "stroke-width": 2 }), colours[i])),
     make("bdi", { textContent: name }), ...(lines[i].length ? [] : [" (not measured)"])));
   return make("div", {}, svg, make("p", { className: "legend" }, ...keys));
 }
 
 // A copy with its colours and its legend inside, which any program draws as here.
-export function standalone(svg, names) {
+export function standalone(svg, names, colours) {
   const styles = getComputedStyle(document.documentElement), colour = (name) => styles.getPropertyValue(name).trim();
   const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number), whole = height + 10 + 20 * names.length;
   const copy = svg.cloneNode(true);
   copy.querySelector(".cursor").remove();
   names.forEach((name, i) => {
     const y = height + 14 + 20 * i;
-    copy.append(stroked(drawn("line", { x1: 16, x2: 46, y1: y - 4, y2: y - 4, "stroke-dasharray": DASHES[i], "stroke-width": 2 }), i), drawn("text", { x: 54, y }, name));
+    copy.append(stroked(drawn("line", { x1: 16, x2: 46, y1: y - 4, y2: y - 4, "stroke-dasharray": DASHES[colours[i]], "stroke-width": 2 }), colours[i]), drawn("text", { x: 54, y }, name));
   });
   for (const node of copy.querySelectorAll("*")) {
     const name = /var\((--[\w-]+)\)/.exec(node.style.stroke)?.[1];

@@ -1,6 +1,6 @@
 // Answers put in order: by dragging, by their numbers, or by buttons. What is decided is sent, and kept, at once.
 
-import { Refusal, byId, get, make, reached } from "./common.js";
+import { Refusal, byId, decimal, get, make, reached } from "./common.js";
 
 let shown = null; // what the server asks now
 let levels = []; // groups of numbers of answers from 0, the best first
@@ -41,7 +41,7 @@ function show(asked) {
   byId("over").hidden = !asked.over;
   if (asked.over) {
     const { items, kendall_tau: tau, same_order: same } = asked.agreement;
-    const agreed = tau === undefined ? "" : ` On ${items} prompts of several people: Kendall's tau ${tau.toFixed(2)}`;
+    const agreed = tau === undefined ? "" : ` On ${items} prompts of several people: Kendall's tau ${decimal(tau)}`;
     const pairs = same === undefined || !agreed ? "" : `, ${Math.round(100 * same)} % of pairs alike`;
     byId("end").textContent = `All is judged, and kept in ${asked.out}.${agreed}${pairs}${agreed ? "." : ""}`;
     return;

@@ -1,13 +1,14 @@
-// All runs of a folder: scores side by side, curves over each other, live while one trains.
-import { button, byId, csv, download, get, later, latest, make, remember, scoreName, state, trouble, twin } from "./common.js";
-import { MOST, number, plot, standalone } from "./plot.js";
+// All runs: scores side by side, curves over each other, what differs between their recipes; live while one trains.
+import { button, byId, csv, date, download, get, later, latest, make, number, remember, score, scoreName, state, table, trouble, twin } from "./common.js";
+import { MOST, plot, standalone } from "./plot.js";
 import { askTwo } from "./two.js";
 
 const WORDS = ["task", "state"]; // columns of texts
 const HIDDEN = ["step", "epoch", "seconds", "minutes", "averaged"];
 const AGAIN = 2000; // milliseconds, while a run trains
 let runs = null, sorted = { by: "name", down: false }, asking = false;
-let drawnRuns = [], cursor = null; // what the picture shows, and where it is read
+let drawnRuns = []; // what the pictures show
+const cursors = new Map(); // where the picture of a task is read
 const read = new Map(); // what was read of a run, by its name
 
 // ------------------------------------------------------------------------------------------------- list
@@ -18,16 +19,25 @@ function chosen() {
   return (state().runs ?? "").split(",").map(unescaped).filter((name) => runs.some((run) => run.name === name)).slice(0, MOST);
 }
 
+const stateOf = (run) => (run.training ? "training" : run.trouble ?? (run.finished ? "finished" : "unfinished"));
+
+// Those whose name, task and state have all words of the filter.
+function filtered() {
+  const words = byId("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+  return runs.filter((run) => words.every((word) => `${run.name} ${run.task} ${stateOf(run)}`.toLowerCase().includes(word)));
+}
+
 function columns() {
   const scores = new Map(); // what most runs have comes first
   for (const key of runs.flatMap((run) => Object.keys(run.scores))) scores.set(key, (scores.get(key) ?? 0) + 1);
   return [
     ["name", "run", (run) => run.name],
     ["task", "task", (run) => run.task],
+    ["changed", "last changed", (run) => run.changed],
     ["parameters", "parameters", (run) => run.parameters],
     ["steps", "steps", (run) => run.steps],
     ["minutes", "minutes", (run) => run.minutes],
-    ["state", "state", (run) => (run.training ? "training" : run.trouble ?? (run.finished ? "finished" : "unfinished"))],
+    ["state", "state", stateOf],
     ...[...scores].sort((a, b) => b[1] - a[1]).map(([key]) => [key, scoreName(key), (run) => run.scores[key]]),
   ];
 }
@@ -42,7 +52,7 @@ function order(a, b, down) {
 
 function list() {
   const all = columns(), [, , value] = all.find(([key]) => key === sorted.by) ?? all[0];
-  const rows = [...runs].sort((a, b) => order(value(a), value(b), sorted.down));
+  const rows = filtered().sort((a, b) => order(value(a), value(b), sorted.down));
   const focused = document.activeElement?.dataset?.key;
   const heads = all.map(([key, title]) => {
     const click = button(title, () => { sorted = { by: key, down: sorted.by === key && !sorted.down }; list(); }, { className: "sort" });
@@ -63,12 +73,12 @@ function list() {
     return make("tr", {}, make("th", { scope: "row" }, label), ...all.slice(1).map(([key, , of]) => {
       const found = of(run);
       const className = [WORDS.includes(key) && "text", key === "state" && "state", key === "state" && run.training && "live"].filter(Boolean).join(" ");
-      return make("td", { textContent: typeof found === "number" ? number(found) : found ?? "", className });
+      return make("td", { textContent: typeof found !== "number" ? found ?? "" : (key === "changed" ? date : key in run.scores ? (value) => score(key, value) : number)(found), className });
     }));
   });
   byId("list").replaceChildren(runs.length
-    ? make("table", { className: "twin runs" }, make("caption", { textContent: `Choose up to ${MOST} runs to see their curves.` }), make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...body))
-    : make("p", { textContent: "There are no runs in this folder yet." }));
+    ? make("table", { className: "twin runs" }, make("caption", { textContent: `${rows.length < runs.length ? `${number(rows.length)} of ${number(runs.length)} runs. ` : ""}Choose up to ${MOST} to see their curves and what differs between their recipes.` }), make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...body))
+    : make("p", { textContent: "There are no runs yet." }));
   if (focused) byId("list").querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
@@ -96,38 +106,63 @@ const curves = latest(
   },
 );
 
+// A measure by its name; a loss with what it is a mean over, of which tasks have different ones.
+const titleOf = (key) => ({ lr: "learning rate", norm: "norm of the gradient" })[key] ?? scoreName(key);
+const unitOf = (key, { counted }) => (/loss$/.test(key) && counted ? ` per ${counted.replace(/s\b/, "")}` : "");
+
 function draw() {
   byId("curves").hidden = drawnRuns.length === 0;
+  byId("differences").replaceChildren(...differences());
   if (!drawnRuns.length) return;
-  const names = drawnRuns.map(({ name }) => name);
   const measures = [...new Set(drawnRuns.flatMap(({ curve }) => curve.flatMap(Object.keys)))].filter((key) => !HIDDEN.includes(key));
   const select = byId("measure"), before = state().measure;
-  select.replaceChildren(...measures.map((key) => make("option", { value: key, textContent: key.replaceAll("_", " ") })));
+  select.replaceChildren(...measures.map((key) => make("option", { value: key, textContent: titleOf(key) })));
   select.value = measures.includes(before) ? before : measures.find((key) => key === "valid_loss") ?? measures[0] ?? "";
-  const measure = select.value, over = byId("over").value, log = byId("log").checked;
-  const lines = drawnRuns.map((run) => pointsOf(run, measure, over).filter(([, y]) => !log || y > 0));
-  const rows = () => [["run", over, measure], ...lines.flatMap((line, i) => line.map(([x, y]) => [names[i], String(Number(x.toFixed(3))), String(y)]))];
-  picture(names, lines, measure, over, log);
-  byId("saves").replaceChildren(
-    button("Download CSV", () => download(`${measure}.csv`, csv(rows()), "text/csv")),
-    button("Download SVG", () => download(`${measure}.svg`, standalone(byId("picture").querySelector(".plot"), names), "image/svg+xml"), { disabled: !lines.some((line) => line.length) }));
-  const opened = byId("twin-place").querySelector("details")?.open;
-  byId("twin-place").replaceChildren(twin(`${measure} of the chosen runs`, rows));
-  if (opened) byId("twin-place").querySelector("details").open = true;
+  const opened = new Set([...document.querySelectorAll("#pictures section")].filter((each) => each.querySelector("details")?.open).map((each) => each.dataset.task));
+  const focused = document.activeElement?.closest("#pictures section")?.dataset.task;
+  const tasks = [...new Set(drawnRuns.map(({ task }) => task ?? "unknown task"))];
+  byId("pictures").replaceChildren(...tasks.map((task) => make("section", { ariaLabel: task })));
+  for (const [i, place] of [...byId("pictures").children].entries()) {
+    place.dataset.task = tasks[i];
+    picture(place, tasks[i], tasks.length > 1);
+    if (opened.has(tasks[i])) place.querySelector("details").open = true;
+    if (focused === tasks[i]) place.querySelector(".plot")?.focus();
+  }
   tell();
 }
 
-function picture(names, lines, measure, over, log) {
-  const place = byId("picture"), focused = place.contains(document.activeElement), at = cursor;
+// The curves of one task: those of others have other units.
+function picture(place, task, several) {
+  const colours = [...drawnRuns.keys()].filter((i) => (drawnRuns[i].task ?? "unknown task") === task), own = colours.map((i) => drawnRuns[i]);
+  const names = own.map(({ name }) => name), measure = byId("measure").value, over = byId("over").value, log = byId("log").checked;
+  const lines = own.map((run) => pointsOf(run, measure, over).filter(([, y]) => !log || y > 0));
+  const rows = () => [["run", over, measure], ...lines.flatMap((line, i) => line.map(([x, y]) => [names[i], String(Number(x.toFixed(3))), String(y)]))];
+  const readout = make("p", { className: "readout" }), file = several ? `${task}-${measure}` : measure;
+  if (several) place.append(make("h2", { textContent: task }));
   if (!lines.some((line) => line.length)) {
-    place.replaceChildren(make("p", { textContent: log ? "Nothing above zero has been measured yet." : "Nothing has been measured yet." }));
-    return;
+    place.append(make("p", { textContent: log ? "Nothing above zero has been measured." : `No ${titleOf(measure)} has been measured.` }));
+  } else {
+    const told = (text, x) => { readout.textContent = text; cursors.set(task, x); };
+    const title = `${titleOf(measure)}${unitOf(measure, own[0])}`, width = Math.round(Math.max(place.clientWidth, 240));
+    place.append(plot({ names, lines, colours, measure: title, over: { step: "steps", minutes: "minutes" }[over], log, format: (value) => score(measure, value), width, at: cursors.get(task) ?? null }, told));
   }
-  const width = Math.round(Math.max(place.clientWidth, 240));
-  const told = (text, x) => { byId("readout").textContent = text; cursor = x; };
-  const made = plot({ names, lines, measure: measure.replaceAll("_", " "), over, log, width, at }, told);
-  place.replaceChildren(made);
-  if (focused) made.querySelector(".plot").focus();
+  place.append(readout, make("p", {},
+    button("Download CSV", () => download(`${file}.csv`, csv(rows()), "text/csv")),
+    button("Download SVG", () => download(`${file}.svg`, standalone(place.querySelector(".plot"), names, colours), "image/svg+xml"), { disabled: !lines.some((line) => line.length) })),
+    twin(`${titleOf(measure)} of the chosen runs`, rows));
+}
+
+// The settings that not all of the chosen runs have alike.
+function differences() {
+  const own = drawnRuns.filter(({ settings }) => Object.keys(settings).length);
+  if (own.length < 2) return [];
+  const said = (value) => (value === undefined ? "not there" : typeof value === "string" ? value || '""' : JSON.stringify(value));
+  const keys = [...new Set(own.flatMap(({ settings }) => Object.keys(settings)))].filter((key) => new Set(own.map(({ settings }) => said(settings[key]))).size > 1);
+  const heading = make("h2", { textContent: "What differs between their recipes" });
+  if (!keys.length) return [heading, make("p", { textContent: "Nothing: they are the same." })];
+  const region = make("div", { className: "scroll wide recipes", tabIndex: 0, role: "region", ariaLabel: "What differs between the recipes" });
+  region.append(table([["setting", ...own.map(({ name }) => name)], ...keys.map((key) => [key, ...own.map(({ settings }) => said(settings[key]))])], `${number(keys.length)} of ${number(new Set(own.flatMap(({ settings }) => Object.keys(settings))).size)} settings`));
+  return [heading, region];
 }
 
 function tell() {
@@ -145,8 +180,7 @@ for (const id of ["measure", "over", "log"]) {
   byId(id).addEventListener("change", () => {
     const node = byId(id);
     remember({ [id]: node.type === "checkbox" ? (node.checked ? "1" : null) : node.value });
-    cursor = null;
-    byId("readout").textContent = "";
+    cursors.clear();
     draw();
   });
 }
@@ -169,13 +203,15 @@ async function refresh() {
 
 byId("over").value = state().over === "minutes" ? "minutes" : "step";
 byId("log").checked = state().log === "1";
+byId("filter").value = state().filter ?? "";
+byId("filter").addEventListener("input", () => { remember({ filter: byId("filter").value }); list(); });
 await refresh();
-let width = byId("picture").clientWidth;
+let width = byId("pictures").clientWidth;
 new ResizeObserver(later(100, () => {
-  if (byId("picture").clientWidth === width) return;
-  width = byId("picture").clientWidth;
+  if (byId("pictures").clientWidth === width) return;
+  width = byId("pictures").clientWidth;
   draw();
-})).observe(byId("picture"));
+})).observe(byId("pictures"));
 const visible = () => document.visibilityState === "visible";
 setInterval(() => visible() && runs?.some((run) => run.training) && refresh(), AGAIN);
 document.addEventListener("visibilitychange", () => visible() && refresh());

@@ -1,6 +1,6 @@
 // A card for each model: what it does, its scores, and an example that runs with one click.
 import { told } from "./answers.js";
-import { ask, button, byId, language, latest, linkTo, make, models, scoreName, trouble } from "./common.js";
+import { ask, button, byId, language, latest, linkTo, make, models, number, score, scoreName, trouble } from "./common.js";
 
 const VIEWS = {
   translate: (model) => "align" in model.verbs && model.languages,
@@ -12,9 +12,8 @@ const VIEWS = {
 const MOST = 8; // directions that are named
 const NAMES = { translate: "Translate", write: "Write", chat: "Chat", pictures: "Pictures", look: "Look inside" };
 
-function score(name, value) {
-  const shown = Math.abs(value) >= 10 ? value.toFixed(1) : value.toFixed(3);
-  return make("div", {}, make("dt", { textContent: scoreName(name) }), make("dd", { textContent: shown }));
+function scored([name, value]) {
+  return make("div", {}, make("dt", { textContent: scoreName(name) }), make("dd", { textContent: score(name, value) }));
 }
 
 function directions({ languages, targets }) {
@@ -26,14 +25,14 @@ function directions({ languages, targets }) {
 function card(model) {
   const { name, task, parameters, engine } = model;
   const what = model.languages ? `translates ${directions(model)}` : model.does;
-  const size = parameters >= 1e6 ? `${(parameters / 1e6).toFixed(1)} million` : parameters.toLocaleString("en");
+  const size = parameters >= 1e6 ? `${number(parameters / 1e6)} million` : number(parameters);
   const node = make("article", { className: "card" },
     make("h2", { textContent: name }),
     make("p", { textContent: `This model ${what}.` }),
     make("p", { className: "quiet", textContent: `${task}, ${size} parameters, engine ${engine}` }));
   if (model.outdated) node.append(make("p", { className: "quiet", textContent: "The run has other weights by now: start the server again to have them answer." }));
   const scores = Object.entries(model.scores);
-  if (scores.length) node.append(make("dl", { className: "scores" }, ...scores.map(([key, value]) => score(key, value))));
+  if (scores.length) node.append(make("dl", { className: "scores" }, ...scores.map(scored)));
   const verb = Object.keys(model.verbs).find((each) => model.verbs[each].reads === "texts" && !model.verbs[each].options.includes("contexts"));
   const ready = model.languages?.[1] !== ""; // it need not be told what to translate to
   if (verb && model.example && ready) node.append(trial(model, verb));

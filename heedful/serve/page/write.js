@@ -1,5 +1,5 @@
 // A text that is continued as one watches; any of its tokens shows the ten that were likeliest there.
-import { ask, byId, chosenModel, latest, make, models, percent, remember, state, stream, trouble } from "./common.js";
+import { ask, byId, chosenModel, latest, make, models, number, percent, remember, state, stream, trouble } from "./common.js";
 import { likeliest } from "./likeliest.js";
 import { options } from "./sampling.js";
 
@@ -24,7 +24,7 @@ async function write() {
     for await (const piece of stream(streams(), { model: select.value, text: begun, options: options() }, own.signal)) {
       if (piece.token !== null || piece.text) show(piece);
       const seconds = (performance.now() - started) / 1000;
-      byId("count").textContent = `${pieces.length} tokens, ${(pieces.length / seconds).toFixed(0)} a second`;
+      byId("count").textContent = `${pieces.length} tokens, ${number(Math.round(pieces.length / seconds))} a second`;
     }
   } catch (error) {
     if (error.name !== "AbortError") trouble(error);

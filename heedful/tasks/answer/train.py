@@ -2,19 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar
 
 from heedful.data.batches import shuffled_groups
 from heedful.data.parts import Parts
 from heedful.data.text.questions import Question, read_questions
 from heedful.errors import counted
+from heedful.metrics.labels import by_luck
 from heedful.models.encoder import Encoder
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.run.card import CardText, Scores, score_table
 from heedful.run.job import Measurement
 from heedful.tasks.answer.layout import AnswerBatch, AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
 from heedful.tasks.answer.recipe import AnswerRecipe
-from heedful.tasks.answer.use import Answerer
+from heedful.tasks.answer.use import Answerer, word_f1
 from heedful.tasks.shared.body import BodyJob
 from heedful.tasks.shared.sections import TokenTrain
 from heedful.training.loss import Loss
@@ -77,6 +79,13 @@ class AnswerJob(BodyJob[AnswerRecipe, Parts[list[Question]], TokenClassifier]):
 
     def task(self, model: TokenClassifier) -> AnswerTask:
         return AnswerTask(self.windows, self.recipe.train)
+
+    def floor(self) -> float:
+        """By always saying that there is no answer, or the whole text, which is the best of all answers that are given
+        without a look at the question."""
+        valid: list[Question] = self.valid
+        whole = fmean(max((word_f1(one.context, own.text) for own in one.answers), default=0.0) for one in valid)
+        return by_luck(len(valid), max(whole, fmean(not one.answers for one in valid)))
 
     def measure(self, model: TokenClassifier) -> Measurement:
         answerer, shown = Answerer(model, self.tokenizer, self.spec()), self.valid[:SHOWN]

@@ -8,6 +8,7 @@ from heedful.data.text.conversations import Message
 from heedful.decode.settings import SamplingOptions
 from heedful.errors import HeedError, InputError, counted
 from heedful.store import files
+from heedful.store.lock import one_after_another
 from heedful.tasks.chat.use import ChatModel, ChatOptions, ChatRecord, Reply, answer_turns, listed_in
 
 HELP = """/reset         forget what was said; the system's text stays
@@ -97,10 +98,11 @@ class Talk:
         path = Path(name)
         try:
             files.need_output(path)
-            if path.exists():
-                raise InputError("is there already", where=name, fix="choose another name")
-            line = json.dumps({"messages": self.messages}, ensure_ascii=False) + "\n"
-            files.write_output(path, line.encode())
+            with one_after_another(path.parent):
+                if path.exists():
+                    raise InputError("is there already", where=name, fix="choose another name")
+                line = json.dumps({"messages": self.messages}, ensure_ascii=False) + "\n"
+                files.write_output(path, line.encode())
         except HeedError as error:
             return f"not saved: {error}"
         return f"{path}: {counted(len(self.turns), 'turn')}"

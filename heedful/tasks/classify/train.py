@@ -1,5 +1,6 @@
 """Trains a text classifier, from scratch, from a language model or from an encoder."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,9 +8,9 @@ from statistics import fmean, pstdev
 from typing import Any, ClassVar
 
 from heedful.data.batches import shuffled_groups
-from heedful.data.text.labelled import AnswerKind, Labelled, read_labelled
+from heedful.data.text.labelled import AnswerKind, Example, Labelled, read_labelled
 from heedful.errors import InputError, counted
-from heedful.metrics.labels import accuracy, entropy
+from heedful.metrics.labels import accuracy, by_luck, entropy, f1, most_frequent
 from heedful.models import config_from
 from heedful.models.classifier import Classifier, ClassifierConfig
 from heedful.models.encoder import Encoder, EncoderConfig
@@ -174,6 +175,20 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
 
     def chance(self) -> float | None:
         return entropy(one.label for one in self.corpus.train) if self.corpus.answer == "label" else None
+
+    def floor(self) -> float:
+        valid: list[Example] = self.valid
+        count = len(valid)
+        match self.answers.answer:
+            case "label":
+                return by_luck(count, most_frequent(one.label for one in valid))
+            case "choice":
+                return by_luck(count, fmean(1 / len(one.choices) for one in valid))
+            case "score":
+                return 2 / math.sqrt(max(1, count - 1))  # two standard deviations of a correlation by luck
+        right = [one.labels for one in valid]
+        always = [label for label in self.answers.labels if 2 * sum(label in own for own in right) > count]
+        return by_luck(sum(map(len, right)) or 1, f1([always] * count, right)[1])
 
     def measure(self, model: Classifier) -> Measurement:
         classifier = TextClassifier(model, self.tokenizer, self.spec())

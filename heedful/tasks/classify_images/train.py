@@ -17,7 +17,7 @@ from heedful.data.images.augment import AUGMENTS, Augment, draws, mixed, seen
 from heedful.data.images.files import Preparation, Survey
 from heedful.data.images.labelled import LabelledImages, Part, label_names, read_labelled_images
 from heedful.errors import InputError, counted
-from heedful.metrics.labels import entropy
+from heedful.metrics.labels import by_luck, entropy, most_frequent
 from heedful.models.patches import interpolated_positions
 from heedful.models.vision_presets import VISION_TRANSFORMERS, vit_config
 from heedful.models.vit import ViT, ViTConfig
@@ -148,6 +148,9 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
 
     def chance(self) -> float:
         return entropy(self.corpus.train.labels)
+
+    def floor(self) -> float:
+        return by_luck(len(self.valid), most_frequent(self.valid.labels))
 
     def measure(self, model: ViT) -> Measurement:
         classifier = ImageClassifier(model, self.spec())

@@ -14,6 +14,7 @@ from heedful.data.images.boxes import BoxedImages, BoxedPart, read_boxed_images,
 from heedful.data.parts import spread
 from heedful.errors import InputError, counted
 from heedful.metrics.boxes import ScoredBox
+from heedful.metrics.labels import by_luck
 from heedful.models.detr import DETR, DETRConfig
 from heedful.models.vision_presets import DETECTORS, detr_config
 from heedful.run.card import CardText, Scores
@@ -115,6 +116,9 @@ class DetectJob(PictureJob[DetectRecipe, BoxedImages, DETR]):
 
     def task(self, model: DETR) -> DetectTask:
         return DetectTask(self.corpus.train, self.answers, self.viewer)
+
+    def floor(self) -> float:
+        return by_luck(sum(map(len, self.valid.things)))
 
     def measure(self, model: DETR) -> Measurement:
         served = Detector(model, self.spec())

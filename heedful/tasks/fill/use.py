@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heedful.core.arguments import checks_arguments
 from heedful.core.seeds import counter_seed
-from heedful.data.batches import by_length, pad
+from heedful.data.batches import of_like_length, pad
 from heedful.data.blanks import MaskedRows, Masker, PairKind, PairSampler, packed, pieces
 from heedful.data.frame import Frame
 from heedful.data.text.documents import read_text
@@ -21,11 +21,13 @@ from heedful.metrics.nats import Nats
 from heedful.models.encoder import Encoder
 from heedful.run.task import Ask, Scored
 from heedful.tasks.shared.asked import refuse_no_answers
-from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import shorten
 from heedful.tasks.shared.one_or_many import listed, one_or_many
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.reading import READ
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers
+
+LOGITS = 2048  # that count as a token that is read
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ class Filler(TextModel[Encoder]):
                 what = f"{len(ids)} tokens, but the model reads at most {self.context}"
                 raise TextError(what, where=shorten(text), fix="give less text around the mask")
         made: list[list[Filled]] = [[] for _ in texts]
-        for group in by_length(rows, READ):
+        logits = [ids.count(self.masker.mask) * own.size // LOGITS for ids in rows]
+        for group in of_like_length([*map(max, map(len, rows), logits)], READ):
             tokens, segments = pad([rows[i] for i in group], after=(), filler=own.pad)
             hidden = tokens == self.masker.mask
             chances = self._logits(tokens, segments, hidden).softmax(1)

@@ -1,7 +1,7 @@
 """The likelihood of texts, and of continuations of a text, under a language model."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,6 +53,16 @@ class ChoicePrompt(NamedTuple):
     continuations: list[Ids]
     counts: list[int]
 
+    @property
+    def tokens(self) -> int:
+        return len(self.past) + sum(map(len, self.continuations))
+
+    def parts(self) -> Iterator["ChoicePrompt"]:
+        """The same in parts, of as many choices as are scored at a time."""
+        most = max(1, SCORED // (len(self.past) + max(map(len, self.continuations), default=0)))
+        for i in range(0, max(1, len(self.continuations)), most):
+            yield self._replace(continuations=self.continuations[i : i + most], counts=self.counts[i : i + most])
+
 
 def asked_of(choices: Sequence[str], alone: Ids, whole: Sequence[Ids], *, bos: int, most: int) -> ChoicePrompt:
     """Splits the tokens of choices into the part that they share and the rest. `alone` is the context, `whole` the
@@ -76,20 +86,22 @@ def weighed(model: LM, asked: Sequence[ChoicePrompt]) -> list[list[float]]:
     """The log-probability (nats) of each choice. A context is read once for all its choices, in a batch with contexts
     of similar length."""
     device = model.embed.tokens.weight.device
-    width = max((len(one.continuations) for one in asked), default=1)
-    out: list[list[float]] = [[] for _ in asked]
-    for group in by_length([one.past for one in asked], SCORED // max(1, width)):
-        source, segments = (part.to(device) for part in pad([asked[i].past[:-1] for i in group], after=()))
+    parts = [part for one in asked for part in one.parts()]
+    width = max((len(one.continuations) for one in parts), default=1)
+    scored: list[list[float]] = [[] for _ in parts]
+    for group in by_length([one.past for one in parts], SCORED // max(1, width)):
+        source, segments = (part.to(device) for part in pad([parts[i].past[:-1] for i in group], after=()))
         found = log_probabilities(
             model,
             source,
             segments,
-            bos=torch.tensor([asked[i].past[-1] for i in group], device=device),
-            continuations=[asked[i].continuations for i in group],
+            bos=torch.tensor([parts[i].past[-1] for i in group], device=device),
+            continuations=[parts[i].continuations for i in group],
         )
         for i, each in zip(group, found, strict=True):
-            out[i] = [sum(logprobs[-own:]) for logprobs, own in zip(each, asked[i].counts, strict=True)]
-    return out
+            scored[i] = [sum(logprobs[-own:]) for logprobs, own in zip(each, parts[i].counts, strict=True)]
+    every = iter(logprob for own in scored for logprob in own)
+    return [[next(every) for _ in one.counts] for one in asked]
 
 
 def nats_of(model: LM, ids: Sequence[int], stride: int | None = None) -> Float[Tensor, "T"]:

@@ -9,6 +9,7 @@ from heedful.data.batches import pad
 from heedful.data.tokenizer import Ids
 from heedful.decode.contract import Hypothesis
 from heedful.decode.draws import penalties
+from heedful.decode.rows import in_halves
 from heedful.decode.search import beam
 from heedful.decode.settings import SHAPING, Sampling
 from heedful.errors import InputError
@@ -46,7 +47,14 @@ class BeamPlan(NamedTuple):
 
 @torch.inference_mode()
 def searched(
-    model: LM, begun: Sequence[Ids], plan: BeamPlan, how: Sampling, *, ends: Sequence[int], forbidden: tuple[int, ...]
+    model: LM,
+    begun: Sequence[Ids],
+    plan: BeamPlan,
+    how: Sampling,
+    *,
+    ends: Sequence[int],
+    forbidden: tuple[int, ...],
+    at_once: int | None = None,
 ) -> list[list[Hypothesis]]:
     """The continuations of each prompt, the best first, of as many tokens as the model's context has room for, with the
     penalties of `how`."""
@@ -55,9 +63,10 @@ def searched(
     found: list[list[Hypothesis]] = [[] for _ in read]
     order = sorted(range(len(read)), key=lambda i: len(read[i]))
     size = max(1, plan.rows // plan.width) if how.repetition_penalty == 1 else 1
-    for group in (order[i : i + size] for i in range(0, len(order), size)):
+
+    def search(group: Sequence[int]) -> list[list[Hypothesis]]:
         source, segments = (part.to(device) for part in pad([read[i][:-1] for i in group], after=()))
-        best = beam(
+        return beam(
             model,
             source,
             segments,
@@ -69,8 +78,11 @@ def searched(
             length_penalty=plan.length_penalty,
             forbidden=forbidden,
             rules=penalties(how, read[group[0]], on_log_probabilities=plan.width > 1),
+            at_once=at_once,
         )
-        for i, own in zip(group, best, strict=True):
+
+    for group in (order[i : i + size] for i in range(0, len(order), size)):
+        for i, own in zip(group, in_halves(search, group), strict=True):
             found[i] = own
     return found
 

@@ -12,6 +12,7 @@ from heedful.core.arguments import checks_arguments
 from heedful.core.seeds import counter_seed
 from heedful.data.frame import Frame
 from heedful.data.tokenizer import Ids, Tokenizer
+from heedful.decode.contract import ATTENDED, with_attention
 from heedful.decode.rows import refuse_length_penalty
 from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, counted
@@ -142,16 +143,19 @@ class LanguageModel(TextModel[LM]):
             raise InputError(what, fix="give 1 or more, and no beam beside them")
         refuse_unused_penalty(length_penalty, compares=beam is not None or best_of > 1)
         refuse_length_penalty(length_penalty, tokens)
+        begun = self._begun(prompts)
+        width, rows = beam or samples * best_of, max(batch, beam or 1)
+        self._ask_leave(begun, tokens, width, rows)
         if beam is not None:
             refuse_drawing([*sampling], stop, width=beam, samples=samples)
-            return self._search(prompts, BeamPlan(tokens, beam, samples, length_penalty, batch), Sampling(**sampling))
+            return self._search(
+                prompts, begun, BeamPlan(tokens, beam, samples, length_penalty, batch), Sampling(**sampling)
+            )
         how, drawn = Sampling(**sampling), samples * best_of
-        begun = [
-            (ids, counter_seed(how.seed, i, j)) for i, ids in enumerate(self._begun(prompts)) for j in range(drawn)
-        ]
+        seeded = [(ids, counter_seed(how.seed, i, j)) for i, ids in enumerate(begun) for j in range(drawn)]
         made = [Generated(prompt, "", [], []) for prompt in prompts for _ in range(drawn)]
         ends: list[list[float]] = [[] for _ in made]
-        for piece in self._say(begun, how, tokens, stop, batch):
+        for piece in self._say(seeded, how, tokens, stop, batch):
             own = made[piece.text]
             if piece.token is not None:
                 own.tokens.append(piece.token)
@@ -163,9 +167,17 @@ class LanguageModel(TextModel[LM]):
         best = [made[max(group, key=scores.__getitem__)] for group in groups]
         return [best[i : i + samples] for i in range(0, len(best), samples)]
 
-    def _search(self, prompts: Sequence[str], plan: BeamPlan, how: Sampling) -> list[list[Generated]]:
-        begun = self._begun(prompts)
-        found = searched(self.model, begun, plan, how, ends=self.ends, forbidden=self.forbidden)
+    def _ask_leave(self, begun: Sequence[Ids], tokens: int, width: int, rows: int) -> None:
+        """Asks the budget for `width` texts of each prompt, `rows` at a time. Raises TooMuchError."""
+        read = [len(window(ids, self.context)) for ids in begun]
+        longest = min(self.context, max(read, default=0) + tokens)
+        said = width * len(begun) * (tokens + tokens * longest // ATTENDED)
+        self.spend(sum(map(with_attention, read)) + said, min(rows, width * len(begun)) * longest)
+
+    def _search(
+        self, prompts: Sequence[str], begun: Sequence[Ids], plan: BeamPlan, how: Sampling
+    ) -> list[list[Generated]]:
+        found = searched(self.model, begun, plan, how, ends=self.ends, forbidden=self.forbidden, at_once=self.at_once)
         made: list[list[Generated]] = []
         for prompt, ids, best in zip(prompts, begun, found, strict=True):
             texts = [self.tokenizer.decode_after(ids, each.tokens) for each in best]
@@ -236,8 +248,9 @@ class LanguageModel(TextModel[LM]):
         A text that is longer than the model's context is scored in windows that move by `stride` tokens (None: half of
         the context): each token is scored once, given all tokens before it in its window.
         """
-        made = []
-        for text, ids in zip(texts, self._ids(texts), strict=True):
+        made, every = [], self._ids(texts)
+        self.spend(sum(2 * len(ids) for ids in every), 0)  # windows overlap
+        for text, ids in zip(texts, every, strict=True):
             nats = float(nats_of(self.model, [self.tokenizer.bos, *ids], stride).sum())
             made.append(Likelihood(nats, len(ids), len(text.encode()), len(text.split()) + text.count("\n")))
         return made
@@ -275,6 +288,7 @@ class LanguageModel(TextModel[LM]):
             what = f"weigh: {counted(len(contexts), 'context')} and {counted(len(choices), 'list')} of choices"
             raise InputError(what, fix="give a list of contexts, and for each its choices")
         asked = [self._asked(context, own) for context, own in zip(contexts, choices, strict=True)]
+        self.spend(sum(one.tokens for one in asked), 0)
         found = weighed(self.model, asked)
         return [
             [Choice(*each) for each in zip(own, logprobs, one.counts, strict=True)]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -25,7 +26,7 @@ from heedful.run.folder import parameters, read_tokenizers
 from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.tasks.match.recipe import MatchRecipe
-from heedful.tasks.match.use import Matcher, MatchLayout, MatchSpec, lowered
+from heedful.tasks.match.use import RECALLS, Matcher, MatchLayout, MatchSpec, lowered
 from heedful.tasks.shared.picture_job import PictureJob, augment_of, fitted
 from heedful.training.loss import Loss, contrastive
 
@@ -161,6 +162,12 @@ class MatchJob(PictureJob[MatchRecipe, CaptionedImages, CLIP]):
         augment = augment_of(self.recipe.images, AUGMENTS)
         layout = _layout(self.tokenizer, self.answers, self.config)
         return MatchTask(self.corpus.train, self.answers, layout, augment, self.recipe)
+
+    def floor(self) -> float:
+        """Two standard deviations above the sum of all recalls of keys in random order, from both sides."""
+        count = len(self.valid)
+        of_rank = [sum(rank < most for most in RECALLS) for rank in range(count)]
+        return 2 * (fmean(of_rank) + 2 * pstdev(of_rank) / math.sqrt(count))
 
     def measure(self, model: CLIP) -> Measurement:
         matcher = Matcher(model, self.tokenizer, self.spec())

@@ -1,5 +1,6 @@
 """Trains a parser on trees."""
 
+from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
 from itertools import groupby
@@ -10,6 +11,8 @@ from heedful.data.parts import Parts, some_of
 from heedful.data.text.trees import LEAF, BracketVocabulary, Tree, Treebank, linearise, read_treebank
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError, are, counted
+from heedful.metrics.brackets import bracket_scores
+from heedful.metrics.labels import by_luck
 from heedful.models import TranslationModel
 from heedful.models.presets import PARSERS, translator_config
 from heedful.run.card import CardText, Scores
@@ -80,6 +83,13 @@ class ParseJob(Job[ParseRecipe, Treebank, TranslationModel]):
 
     def task(self, model: TranslationModel) -> TranslationTask:
         return TranslationTask(self.pairs, self.recipe.train, packs=model.packs)
+
+    def floor(self) -> float:
+        """By one bracket around all words, and luck."""
+        valid: list[Tree] = self.valid
+        top = Counter(next(tree.constituents())[0] for tree in valid).most_common(1)[0][0]
+        flat = [Tree(top, (*tree.leaves(),)) for tree in valid]
+        return by_luck(len(valid), bracket_scores(valid, flat).f1)
 
     def measure(self, model: TranslationModel) -> Measurement:
         """Measures the loss under teacher forcing, and EVALB's scores of greedy trees; the sample shows a few of

@@ -13,18 +13,22 @@ from heedful.data.batches import by_length, pad
 from heedful.data.text.trees import LEAF, BracketVocabulary, Leaf, Tree, read_test_trees, words_in
 from heedful.data.tokenizer import BOS, EOS, Ids, Tokenizer
 from heedful.decode.brackets import Bracketed, Grammar
+from heedful.decode.contract import with_attention
+from heedful.decode.rows import in_halves
 from heedful.decode.search import beam as beam_search
 from heedful.errors import MissingError, TextError
 from heedful.metrics.brackets import SHORT, bracket_scores
 from heedful.models import TranslationModel
 from heedful.run.task import Ask, Saved, Scored
-from heedful.tasks.parse.cli import TreeScoring
+from heedful.tasks.parse.options import TreeScoring
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.lengths import most_positions
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import TextModel, spec_of, text_facts
 from heedful.tasks.translate.searching import SEARCH_TOKENS
 from heedful.tasks.translate.training.losses import target_nats
+
+USUAL = 4  # tokens of a tree, for each word, that a budget is asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,23 +77,32 @@ class Parser(TextModel[TranslationModel]):
         model = self.model
         device, width = model.head.weight.device, beam or self.spec.beam
         ids = self.encode(sentences)
-        out: dict[int, Tree] = {}
-        for rows in by_length(ids, batch_scale(device) * max(256, SEARCH_TOKENS // width)):
+        positions = most_positions(model.config)
+        limits = [len(leaves) * (2 * self.spec.run + 1) + 1 for leaves in sentences]
+        limits = limits if positions is None else [min(limit, positions) for limit in limits]
+        usual = [min(limit, USUAL * len(leaves)) for limit, leaves in zip(limits, sentences, strict=True)]
+        self.spend(width * sum(map(with_attention, usual)), width * max(usual, default=0))
+
+        def search(rows: Sequence[int]) -> list[Tree]:
             leaves = torch.tensor([len(sentences[i]) for i in rows], device=device)
-            longest = leaves * (2 * self.spec.run + 1) + 1
-            longest = longest.clamp(max=most_positions(model.config) or int(longest.max()))
+            own = torch.tensor([limits[i] for i in rows], device=device)
             source, segments = (part.to(device) for part in pad([ids[i] for i in rows]))
             found = beam_search(
-                Bracketed(model, self.grammar, leaves=leaves, longest=longest),
+                Bracketed(model, self.grammar, leaves=leaves, longest=own),
                 source,
                 segments,
                 bos=BOS,
                 eos=EOS,
-                longest=longest,
+                longest=own,
                 beam=width,
                 length_penalty=self.spec.length_penalty,
+                at_once=self.at_once,
             )
-            out |= {i: self.brackets.decode(best[0].tokens, sentences[i]) for i, best in zip(rows, found, strict=True)}
+            return [self.brackets.decode(best[0].tokens, sentences[i]) for i, best in zip(rows, found, strict=True)]
+
+        out: dict[int, Tree] = {}
+        for rows in by_length(ids, batch_scale(device) * max(256, SEARCH_TOKENS // width)):
+            out |= dict(zip(rows, in_halves(search, rows), strict=True))
         return [out[i] for i in range(len(sentences))]
 
     def encode(self, sentences: Sequence[Sequence[Leaf]]) -> list[Ids]:

@@ -9,7 +9,8 @@ import typer
 
 from heedful.errors import InputError, counted
 from heedful.store import files
-from heedful.tasks.shared.cli import PEOPLE, Command, Device, Json, Run, Seed, Settings, say, user_name
+from heedful.tasks.shared.options import Device, Json, Run, Seed, Settings
+from heedful.tasks.shared.terminal import PEOPLE, Command, say, user_name
 
 if TYPE_CHECKING:
     from heedful.tasks.prefer.loop import Round
@@ -52,7 +53,7 @@ def loop(
     import torch
 
     from heedful.run.device import chosen_device
-    from heedful.tasks.prefer.loop import PERSON, Plan, Round, newest_kept
+    from heedful.tasks.prefer.loop import ANSWERS, PERSON, RULE_ANSWERS, Plan, Round, newest_kept
     from heedful.tasks.prefer.loop import loop as rounds_of_loop
     from heedful.tasks.shared.progress import ProgressLine
 
@@ -66,7 +67,7 @@ def loop(
         out=files.with_proper_name(out),
         ranker=ranker,
         rounds=rounds,
-        answers=answers,
+        answers=answers or (ANSWERS if ranker == PERSON else RULE_ANSWERS),
         tokens=tokens,
         noise=noise,
         seed=seed,
@@ -82,7 +83,6 @@ def loop(
             say(f"warning: round {each.number} made the answers worse: it is not kept")
         if as_json:
             print(json.dumps(asdict(each)), flush=True)
-
 
     say(f"the policy to use: {newest_kept(plan, done)}")
 

@@ -31,6 +31,7 @@ from heedful.run.start import read_start
 from heedful.run.task import Task
 from heedful.run.train import train
 from heedful.store import files
+from heedful.store.lock import run_lock
 from heedful.tasks.prefer import PREFER
 from heedful.tasks.prefer.learning import refuse_one_answer
 from heedful.tasks.prefer.recipe import PreferRecipe
@@ -43,13 +44,12 @@ from heedful.tasks.reward.use import RewardModel
 from heedful.tasks.shared.ranking import Ranking, in_terminal
 
 PERSON = "person"
-ANSWERS = {PERSON: 4}  # to a prompt; to a rule, which does not tire, as many as a judgement can have
-MOST_ANSWERS = 9
+ANSWERS, RULE_ANSWERS = 4, 9  # to a prompt, by default; a rule does not tire
 # What both learn by, unless the settings say otherwise: as the rankers of benchmarks/prefer.py.
 REWARD_TRAIN = {"steps": 400, "tokens": 512, "lr": 1e-3, "weight_decay": 0.1, "precision": "fp32"}
 POLICY_TRAIN = {"epochs": 25, "lr": 5e-4}
 POLICY = {"rollouts": 128, "batch": 32, "kl": 0.1}
-ROUNDS = "rounds.jsonl"
+ROUNDS, SETTINGS = "rounds.jsonl", "loop.json"
 Follow = Callable[[Iterator[Event]], object]  # consumes the events of a training
 
 
@@ -62,7 +62,7 @@ class Plan:
     out: Path
     ranker: str = PERSON
     rounds: int = 2
-    answers: int | None = None  # None: ANSWERS
+    answers: int = ANSWERS
     tokens: int = 64
     noise: float = 0.0
     seed: int = 0
@@ -103,8 +103,17 @@ def loop(plan: Plan, follow: Follow, device: torch.device) -> Iterator[Round]:
     where a person leaves before everything is judged."""
     rule = None if plan.ranker == PERSON else reward_named(plan.ranker)
     if rule is None and plan.ranker != PERSON:
-        what = "a run of reward ranks as it has learnt to, and nothing would be new"
+        what = "a reward model cannot judge its own training loop"
         raise InputError(what, where=plan.ranker, fix="--ranker person, or --ranker module:function")
+    files.need_access(plan.out)
+    if not (plan.out / SETTINGS).is_file():
+        _refuse_early(plan)
+        files.make_folder(plan.out)
+    with run_lock(plan.out):
+        yield from _rounds(plan, rule, follow, device)
+
+
+def _rounds(plan: Plan, rule: Reward | None, follow: Follow, device: torch.device) -> Iterator[Round]:
     begin(plan)
     done = rounds_of(plan.out)
     yield from done
@@ -117,11 +126,8 @@ def loop(plan: Plan, follow: Follow, device: torch.device) -> Iterator[Round]:
 
 def begin(plan: Plan) -> None:
     """Writes the loop's settings, or checks that they are those of the loop in `out`."""
-    files.need_access(plan.out)
-    path = plan.out / "loop.json"
+    path = plan.out / SETTINGS
     if not path.is_file():
-        _refuse_early(plan)
-        files.make_folder(plan.out)
         files.write_json(path, plan.facts())
         return
     old, new = files.read_json(path), plan.facts()
@@ -215,8 +221,7 @@ def _judge(plan: Plan, number: int, rule: Reward | None, prompts: Sequence[str],
 
     def answers(prompt: str) -> tuple[str, ...]:
         if not made:  # all at once: a batch is faster, and a person waits only once
-            count = plan.answers or ANSWERS.get(plan.ranker, MOST_ANSWERS)
-            found = _answers(plan, run, prompts, count, ("round", number))
+            found = _answers(plan, run, prompts, plan.answers, ("round", number))
             made.update({own: tuple(dict.fromkeys(texts)) for own, texts in zip(prompts, found, strict=True)})
         return made[prompt]
 

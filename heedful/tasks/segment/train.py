@@ -90,6 +90,16 @@ class SegmentJob(PictureJob[SegmentRecipe, MaskedImages, Pyramid]):
     def task(self, model: Pyramid) -> SegmentTask:
         return SegmentTask(self.corpus.train, self.viewer)
 
+    def floor(self) -> float:
+        """The mean IoU of saying the most frequent class of every pixel, or all classes as often as they are, whichever
+        is more."""
+        classes, counts = len(self.answers.labels), torch.zeros(256, dtype=torch.int64)
+        for index in range(len(self.valid)):
+            counts += self.valid.masks[index].flatten().long().bincount(minlength=256)
+        own = counts[:classes]
+        shares = own[own > 0] / own.sum()
+        return 0.01 + float(torch.maximum(shares.max() / len(shares), (shares / (2 - shares)).mean()))
+
     def measure(self, model: Pyramid) -> Measurement:
         scores = Segmenter(model, self.spec()).measure(self.valid)
         loss = scores.pop("loss")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from torch import nn
 
 from heedful.core.arguments import checks_arguments
+from heedful.decode.contract import Budget
 from heedful.errors import InputError
 from heedful.run.task import Law, Looked, NamedWeights
 from heedful.tasks.shared.one_or_many import is_one, listed
@@ -38,7 +39,18 @@ class Opened:
     purpose: ClassVar[str]  # in words
     model: nn.Module
     run: Path | None = None
+    budget: Budget | None = None  # of each request, in a server
     verbs: RunVerbs | None = None
+
+    @property
+    def at_once(self) -> int | None:
+        """Tokens, times beams, that may be kept at the same time; None: any number."""
+        return None if self.budget is None else self.budget.at_once
+
+    def spend(self, tokens: int, at_once: int) -> None:
+        """Asks the budget before anything is computed. Raises TooMuchError."""
+        if self.budget is not None:
+            self.budget.spend(tokens, at_once)
 
     @checks_arguments
     def ask(self, verb: str, given: str | Path | Sequence[str | Path], settings: Settings | None = None) -> list[Any]:

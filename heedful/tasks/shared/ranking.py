@@ -13,7 +13,8 @@ from heedful.data.text.judgements import Judgement, judgements_in
 from heedful.errors import InputError
 from heedful.metrics.agreement import agreement
 from heedful.store import files
-from heedful.tasks.shared.cli import on_one_line, say
+from heedful.store.lock import one_after_another
+from heedful.tasks.shared.terminal import on_one_line, say
 
 Order = tuple[tuple[int, ...], ...]
 Answers = Callable[[str], tuple[str, ...]]
@@ -30,15 +31,40 @@ class Item:
 
 
 class Ranking:
-    """The judgements in a file, to which people add; one process at a time."""
+    """The judgements in a file, to which several people and processes may add at the same time."""
 
     def __init__(self, out: Path, prompts: Iterable[str], answers: Answers) -> None:
         """Raises InputError for a file that holds something else, and StorageError if `out` is not a file."""
-        self.out, self.prompts, self._answers = out, list(dict.fromkeys(prompts)), answers
-        if out.exists():
-            files.refuse_other_than_files(out)
-        self.judgements = judgements_in(out) if out.exists() and out.stat().st_size else []
+        self.out, self.prompts, self._answers = out.resolve(), list(dict.fromkeys(prompts)), answers
+        if self.out.exists():
+            files.refuse_other_than_files(self.out)
+        self._read: list[Judgement] = []
+        self._version: tuple[int, int, int] | None = None  # of the file that was read
         self._lock = threading.RLock()
+        _ = self.judgements  # raises for a file that holds something else
+
+    @property
+    def judgements(self) -> list[Judgement]:
+        """All that are in the file, whoever added them. Raises as `__init__`."""
+        with self._lock:
+            if not self.out.exists():
+                return []
+            if self._stamp() != self._version:
+                with one_after_another(self.out):  # nobody is writing a line
+                    self._reread()
+            return self._read
+
+    def _reread(self) -> None:
+        """Where the file is locked."""
+        self._version = self._stamp()
+        self._read = judgements_in(self.out) if self.out.stat().st_size else []
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            found = self.out.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
     def next(self, who: str) -> Item | None:
         """The next item for this person; None if all are judged. Prompts with a single answer are skipped."""
@@ -59,19 +85,25 @@ class Ranking:
             raise InputError("an order that names an answer twice, or one that is not there", fix=FIX)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         made = Judgement(item.prompt, item.candidates, tuple(group for group in order if group), who, now)
-        with self._lock:
+        with self._lock, one_after_another(self.out):
+            if self._stamp() != self._version:
+                self._reread()
             files.append_line(self.out, json.dumps(made.record(), ensure_ascii=False))
-            self.judgements.append(made)
+            self._read, self._version = [*self._read, made], self._stamp()
 
     def undo(self, who: str) -> bool:
         """Removes this person's last judgement; False if there is none."""
-        with self._lock:
-            last = max((i for i, one in enumerate(self.judgements) if one.who == who), default=None)
+        if not any(one.who == who for one in self.judgements):
+            return False
+        with self._lock, one_after_another(self.out):
+            self._reread()  # also where it looks the same: an inode may be used again
+            last = max((i for i, one in enumerate(self._read) if one.who == who), default=None)
             if last is None:
                 return False
-            del self.judgements[last]
-            rows = (json.dumps(one.record(), ensure_ascii=False) for one in self.judgements)
+            self._read = [*self._read[:last], *self._read[last + 1 :]]
+            rows = (json.dumps(one.record(), ensure_ascii=False) for one in self._read)
             files.write_output(self.out, "".join(f"{row}\n" for row in rows).encode())
+            self._version = self._stamp()
             return True
 
     def agreement(self) -> dict[str, float | int]:

@@ -50,6 +50,9 @@ class TextJob(Job[R, Documents, M]):
             return [valid[i] for i in spread(len(valid), share)]
         return [text[: max(SHORTEST, round(share * len(text)))] for text in valid]
 
+    def amount(self, valid: list[str]) -> int:
+        return sum(map(len, valid))
+
     def describe(self) -> str:
         tokens = sum(map(len, self.documents))
         return (

@@ -10,7 +10,7 @@ from heedful.data.batches import shuffled_groups
 from heedful.data.parts import Parts
 from heedful.data.text.tagged import Sentence, read_tagged
 from heedful.errors import are, counted
-from heedful.metrics.labels import entropy, has_spans
+from heedful.metrics.labels import by_luck, entropy, has_spans, most_frequent, spans
 from heedful.models.encoder import Encoder
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.run.card import CardText, Scores, score_table
@@ -95,6 +95,12 @@ class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
 
     def chance(self) -> float:
         return entropy(label for one in self.corpus.train for label in one.labels)
+
+    def floor(self) -> float:
+        if self.rank == "span_f1":
+            return by_luck(sum(len(spans(one.labels)) for one in self.valid) or 1)
+        labels = [label for one in self.valid for label in one.labels]
+        return by_luck(len(labels), most_frequent(labels))
 
     def measure(self, model: TokenClassifier) -> Measurement:
         tagger, valid = Tagger(model, self.tokenizer, self.spec()), self.valid

@@ -43,6 +43,7 @@ TRANSLATE = Task(
     asks={
         "translate": Lazy("heedful.tasks.translate.records:ASK"),
         "fragment": Lazy("heedful.tasks.translate.documents.fragments:ASK"),
+        "passage": Lazy("heedful.tasks.translate.documents.questions:ASK"),
         "align": Lazy("heedful.tasks.translate.inside.words:ASK"),
         "score": Lazy("heedful.tasks.translate.pairs.weigh:ASK"),
         "steps": Lazy("heedful.tasks.translate.inside.steps:ASK"),
@@ -50,10 +51,10 @@ TRANSLATE = Task(
     facts=Lazy("heedful.tasks.translate.records:translator_facts"),
     laws=Lazy("heedful.tasks.translate.laws:translator_laws"),
     evaluate=Lazy("heedful.tasks.translate.scoring:score_translator"),
-    eval_options=Lazy("heedful.tasks.translate.cli:TranslationScoring"),
+    eval_options=Lazy("heedful.tasks.translate.options:TranslationScoring"),
     inside=Inside(
         look=Lazy("heedful.tasks.translate.inside.look:look_translating"),
-        options=Lazy("heedful.tasks.translate.cli:TranslationLook"),
+        options=Lazy("heedful.tasks.translate.options:TranslationLook"),
         attention=Lazy("heedful.tasks.translate.inside.look:attention_translating"),
         feed=Lazy("heedful.tasks.translate.inside.feed:feed_translator"),
     ),

@@ -15,14 +15,13 @@ import typer
 from heedful.data.lines import quoted
 from heedful.errors import InputError, counted
 from heedful.store import files
-from heedful.tasks.shared.cli import (
+from heedful.tasks.shared.line_by_line import answer_lines, one_each
+from heedful.tasks.shared.options import (
     Beam,
-    Command,
     Device,
     Engine,
     FromLanguage,
     Json,
-    LayerOptions,
     LengthPenalty,
     Run,
     Seed,
@@ -32,14 +31,12 @@ from heedful.tasks.shared.cli import (
     TopK,
     TopP,
     Weights,
-    on_one_line,
-    say,
+    by_groups,
 )
-from heedful.tasks.shared.line_by_line import answer_lines, one_each
-from heedful.tasks.shared.options import by_groups
+from heedful.tasks.shared.terminal import Command, on_one_line, say
+from heedful.tasks.translate.options import Rerank, Tag, With
 from heedful.tasks.translate.pairs.cli import align
 from heedful.tasks.translate.training.cli import COMMANDS as SYNTHETIC
-from heedful.tasks.translate.training.cli import Rerank
 
 if TYPE_CHECKING:
     from heedful.decode.settings import DecodingOptions
@@ -47,71 +44,27 @@ if TYPE_CHECKING:
     from heedful.tasks.translate.use import Translator
     from heedful.tasks.translate.wishes import Wishes
 
-Tag = Annotated[str, typer.Option("--tag", metavar="NAME", help="The kind of translation, of those learnt: formal.")]
-With = Annotated[
-    list[str] | None,
-    typer.Option("--with", metavar="RUN", help="Search with this run too, as one model; may be given again."),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslationScoring:
-    """The options of `heed eval` for a translator."""
-
-    source: Annotated[
-        str | None, typer.Option(help="A file, a sentence a line; with --data, a language or column.")
-    ] = None
-    target: Annotated[str | None, typer.Option(help="Its reference translations, line by line; likewise.")] = None
-    data: Annotated[
-        str | None,
-        typer.Option(help="Data as for train: test sets are scored, or what was not learnt from."),
-    ] = None
-    to: To = ""
-    from_language: FromLanguage = ""
-    beam: Beam = None
-    length_penalty: LengthPenalty = None
-    together: With = None
-    engine: Engine = None
-    bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for 95 % intervals, such as 1000.")] = 0
-    ter: Annotated[bool, typer.Option("--ter", help="Score by TER too, which takes its time.")] = False
-    against: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Compare with this run: is the difference more than chance?")
-    ] = None
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="Write the translations here, a line each.")] = None
-    calibrate: Annotated[
-        bool,
-        typer.Option("--calibrate", help="Fit confidence on these pairs, or the data's validation part, and keep it."),
-    ] = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslationLook(LayerOptions):
-    """The options of `heed look` for a translator."""
-
-    target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None
-    sentence: Annotated[int, typer.Option(min=1, help="Watch this sentence of a text of several.")] = 1
-    to: To = ""
-    from_language: FromLanguage = ""
-    tag: Tag = ""
-
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationSearch:
     """The search of `heed translate`."""
 
     beam: Beam = None
-    n_best: Annotated[
-        int, typer.Option(min=1, help="How many translations of each: a line each, with its score, or empty.")
-    ] = 1
-    groups: Annotated[
-        int, typer.Option(min=1, help="Groups of the beam that say different things, for --n-best and --rerank.")
-    ] = 1
-    diversity: Annotated[float, typer.Option(min=0, help="How different: nats for what another group says.")] = 0.5
+    n_best: Annotated[int, typer.Option(min=1, help="Translations of each text, one line each with its score.")] = 1
+    groups: Annotated[int, typer.Option(min=1, help="Groups of a diverse beam search, for --n-best and --rerank.")] = 1
+    diversity: Annotated[
+        float,
+        typer.Option(min=0, help="Diversity of the groups: nats subtracted for a token that another group chose."),
+    ] = 0.5
     length_penalty: LengthPenalty = None
-    longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens.")] = None
-    shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens.")] = None
-    no_repeat: Annotated[int | None, typer.Option(min=0, help="No n-gram of this size twice.")] = None
-    samples: Annotated[int, typer.Option(min=0, help="Draw this many at random in place of searching.")] = 0
+    longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens of a translation.")] = None
+    shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens of a translation.")] = None
+    no_repeat: Annotated[int | None, typer.Option(min=0, help="No n-gram of this size may occur twice; 0 is off.")] = (
+        None
+    )
+    samples: Annotated[
+        int, typer.Option(min=0, help="Sample this many translations of each text instead of searching.")
+    ] = 0
     temperature: Temperature = 1.0
     top_k: TopK = 0
     top_p: TopP = 1.0
@@ -164,7 +117,7 @@ class TranslationOutputOptions:
 
     flag: Annotated[
         float | None,
-        typer.Option(metavar="P", help="Tell what is less sure than this, to be read first: 0.4."),
+        typer.Option(metavar="P", help="List translations whose confidence is below this, such as 0.4."),
     ] = None
     aligned: Annotated[bool, typer.Option("--align", help="Tell which words belong together, as heed align does.")] = (
         False
@@ -203,7 +156,7 @@ class TranslatorOptions:
     rerank: Rerank = None
     engine: Engine = None
     processes: Annotated[
-        int | None, typer.Option(min=1, help="That share a file, on a CPU, with one thread each; else one a core.")
+        int | None, typer.Option(min=1, help="Processes that share a file, on a CPU (by default one per core).")
     ] = None
     device: Device = "auto"
     weights: Weights = "float32"

@@ -22,12 +22,13 @@ from heedful.metrics.texts import Rouge, Scores
 from heedful.run.learnt import has_held_out, learnt_from, warning
 from heedful.run.task import Scored
 from heedful.store import files
-from heedful.tasks.shared.cli import on_one_line
+from heedful.store.lock import run_lock
+from heedful.tasks.shared.terminal import on_one_line
 from heedful.tasks.translate.calibration import FEWEST, calibrated
-from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.confidence import write_calibration
 from heedful.tasks.translate.languages import KEY
 from heedful.tasks.translate.load import load_translator
+from heedful.tasks.translate.options import TranslationScoring
 from heedful.tasks.translate.pairs.directed import directed_by_data, directed_by_files, refuse_named
 from heedful.tasks.translate.pairs.tagged import with_tags
 from heedful.tasks.translate.searching import Translation
@@ -48,6 +49,8 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
     kept = _to_be_calibrated(translator) if options.calibrate else None
     settings = chosen(beam=options.beam, length_penalty=options.length_penalty)
     with ExitStack() as both:
+        if kept is not None:
+            both.enter_context(run_lock(kept))  # its weights stay those that are calibrated
         for one in (translator, other):
             if one is not None:
                 both.enter_context(one.in_processes(torch.get_num_threads()))
@@ -73,8 +76,8 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
             yield Scored(
                 name, loss | _record(found, names[1]), f"{told}\n{_told(found, names)}", notes, told_apart(pairs)
             )
-    if kept is not None:
-        yield _calibrated(translator, valid, kept)
+        if kept is not None:
+            yield _calibrated(translator, valid, kept)
 
 
 def known(scores: Scores | Rouge) -> dict[str, Any]:

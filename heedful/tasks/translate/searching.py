@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 
@@ -12,45 +13,26 @@ from heedful.data.batches import by_length
 from heedful.data.documents.words import Span
 from heedful.data.tokenizer import Ids
 from heedful.decode.constrained import Wish, constrained_beam
-from heedful.decode.contract import Hypothesis, SearchOptions
+from heedful.decode.contract import Hypothesis, SearchOptions, with_attention
 from heedful.decode.diverse import diverse_beam
 from heedful.decode.draws import penalties
+from heedful.decode.rows import in_halves
 from heedful.decode.rules import Certain, NoRepeat, Rule
 from heedful.decode.search import beam, greedy, sample
 from heedful.decode.settings import Decoding
 from heedful.errors import InputError
 from heedful.tasks.shared.lengths import cut_warning, length_warning
 from heedful.tasks.translate.confidence import WordLikelihoods, likelihood_of
+from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.wishes import NO_WISHES, UsedTerm, WantedForms, Wishes
-
-if TYPE_CHECKING:
-    from heedful.tasks.translate.use import Translator
 
 SEARCH_TOKENS = 8192  # source tokens in a batch, times the beam
 NARROWEST = 5  # the narrowest beam of a search with required words
 SLACK = 4  # tokens that a translation with required words may have beyond them and a quarter more than without
+WISHED = 1 << 14  # tokens in wishes, times the wishes, that take as long as a step of the model
 WORTH = 2048  # source tokens, times the beam, from which several processes pay
 
 Number = int | tuple[int, int]  # of a text, or of a text and a segment of it; for sampling
-
-
-@runtime_checkable
-class SearchEngine(Protocol):
-    """Another library, which searches in place of our model."""
-
-    @property
-    def own(self) -> "Translator | None":
-        """The model as heedful has it, which can be looked into; None where only the library has it."""
-
-    def search(
-        self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
-    ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each source, of at most `limits` tokens, as from `decode.search`."""
-
-    def scored(
-        self, sources: Sequence[Ids], listed: Sequence[Sequence[Hypothesis]], decoding: Decoding
-    ) -> list[list[Hypothesis]]:
-        """The same hypotheses with the log-probabilities of their tokens."""
 
 
 class Searched(NamedTuple):
@@ -64,6 +46,16 @@ class Searched(NamedTuple):
     wishes: list[list[Wish]] | None = None
     plain: list[int] | None = None  # the lengths of the translations without the wishes
     avoid: tuple[str, ...] = ()
+
+    def part(self, rows: Sequence[int]) -> "Searched":
+        """The same of some of the sources."""
+        return self._replace(
+            sources=[self.sources[row] for row in rows],
+            numbers=[self.numbers[row] for row in rows],
+            prefix=None if self.prefix is None else [self.prefix[row] for row in rows],
+            wishes=None if self.wishes is None else [self.wishes[row] for row in rows],
+            plain=None if self.plain is None else [self.plain[row] for row in rows],
+        )
 
 
 class Translation(NamedTuple):
@@ -131,7 +123,7 @@ class Asking(NamedTuple):
 
 
 def search_texts(
-    translator: "Translator",
+    translator: BaseTranslator,
     texts: Sequence[str],
     asking: Asking,
     *,
@@ -150,12 +142,13 @@ def search_texts(
     forced = None if prefix is None else translator.target.encode(prefix)
     extra = wanted or [()] * len(texts)
     wanted = [[*wishes.of(text), *more] if own else [] for text, own, more in zip(texts, ids, extra, strict=True)]
-    found = translator.hypotheses(ids, decoding, forced, numbers=numbers, avoid=wishes.avoid)
+    found = hypotheses(translator, ids, decoding, forced, numbers=numbers, avoid=wishes.avoid)
     plain = [len(best.tokens) for best, *_ in found]
     read = [translator.texts_of(best) for best in found]
     # Translations that have their wishes anyway are not searched for again.
     lacking = [n for n, own in enumerate(wanted) if not all(one.met(text) for one in own for text in read[n])]
-    again = translator.hypotheses(
+    again = hypotheses(
+        translator,
         [ids[n] for n in lacking],
         replace(decoding, beam=max(decoding.beam, NARROWEST)),
         None if forced is None else [forced[n] for n in lacking],
@@ -193,10 +186,43 @@ def search_texts(
     return made
 
 
+def hypotheses(
+    translator: BaseTranslator,
+    ids: Sequence[Ids],
+    decoding: Decoding,
+    forced: Sequence[Ids] | None = None,
+    *,
+    numbers: Sequence[Number] | None = None,
+    wishes: Sequence[list[Wish]] | None = None,
+    plain: Sequence[int] | None = None,
+    avoid: tuple[str, ...] = (),
+) -> list[list[Hypothesis]]:
+    """The hypotheses of all sentences, in their order, searched in batches of similar length. Their `numbers` (from
+    0) matter for sampling. `plain`: the lengths of their translations without wishes, to bound those with them."""
+    out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # the translation of a blank source
+    filled = [i for i, sentence in enumerate(ids) if sentence]
+    shared, batches = translator.processes, []
+    device, count = next(translator.model.parameters()).device, 1 if shared is None else shared.count
+    groups = [[filled[i] for i in own] for own in groups_of([ids[i] for i in filled], decoding, count, device)]
+    for rows in groups:
+        begin = None if forced is None else [[*translator.begin, *forced[i]] for i in rows]
+        held = None if wishes is None else [wishes[i] for i in rows]
+        usual = None if plain is None else [plain[i] for i in rows]
+        named: list[Number] = [*rows] if numbers is None else [numbers[i] for i in rows]
+        batches.append(Searched([ids[i] for i in rows], decoding, named, begin, held, usual, avoid))
+    ask_leave(translator, batches)
+    search = partial(search_in_memory, translator)
+    found = map(search, batches) if shared is None or len(batches) < 2 else shared.map(batches)
+    for rows, best in zip(groups, found, strict=True):
+        for i, one in zip(rows, best, strict=True):
+            out[i] = one
+    return out
+
+
 def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int, device: torch.device) -> list[list[int]]:
     """The numbers of the sources of each batch, of similar length. With several processes, all get equally many batches
     of about equally many tokens."""
-    width = max(decoding.beam, decoding.samples, 1)
+    width = width_of(decoding)
     most = batch_scale(device) * max(256, SEARCH_TOKENS // width)
     groups, tokens = by_length(sources, most), sum(len(source) + 1 for source in sources)
     if processes > 1 and tokens * width >= WORTH:
@@ -207,13 +233,49 @@ def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int, device
     return groups
 
 
-def search_batch(translator: "Translator", batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
+def width_of(decoding: Decoding) -> int:
+    """How many hypotheses of a source there are at a time."""
+    return max(decoding.beam, decoding.samples, 1)
+
+
+def ask_leave(translator: BaseTranslator, batches: Sequence[Searched]) -> None:
+    """Asks the budget before anything is searched for. Where no limit was asked for, translations count as about twice
+    as long as their sources: those that are not are up to the clock. Raises TooMuchError."""
+    if translator.budget is None:
+        return
+    tokens, at_once = 0, 0
+    usual = translator.about.get("decode", {}).get("longest")
+    for batch in batches:
+        decoding, wishes = batch.decoding, batch.wishes or [[] for _ in batch.sources]
+        unlimited = decoding.longest == usual and batch.wishes is None
+        for source, limit, wanted in zip(batch.sources, _limits(translator, batch), wishes, strict=True):
+            most = min(limit, max(2 * len(source) + 12, decoding.shortest)) if unlimited else limit
+            weight, read = width_of(decoding) * weight_of(wanted), with_attention(len(source))
+            tokens += read + round(weight * with_attention(most))
+            at_once = max(at_once, read + round(weight * most))
+    translator.spend(tokens, at_once)
+
+
+def weight_of(wishes: Sequence[Wish]) -> float:
+    """How many times as much a step with these wishes takes: it looks at each of their tokens for each wish."""
+    return 1 + len(wishes) * sum(len(phrase) for wish in wishes for phrase in wish.phrases) / WISHED
+
+
+def search_in_memory(translator: BaseTranslator, batch: Searched) -> list[list[Hypothesis]]:
+    """`search_batch`, in parts if that needs too much memory. Raises TooMuchError where one source does."""
+    return in_halves(lambda rows: search_batch(translator, batch.part(rows)), range(len(batch.sources)))
+
+
+def search_batch(translator: BaseTranslator, batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
     """Searches for one batch. `through` replaces the model. Raises InputError for settings that do not go together."""
     _refuse(translator, batch)
     decoding, limits = batch.decoding, _limits(translator, batch)
-    if translator.engine is not None:
+    if (engine := translator.engine) is not None:
+        left = [row for row, limit in enumerate(limits) if not engine.takes(limit, decoding)]
+        if left and (own := engine.own) is not None:
+            return _search_with_both(translator, own, batch, left)
         whole = [translator.framed(ids) for ids in batch.sources]
-        return translator.engine.search(whole, limits=limits, decoding=decoding, prefix=batch.prefix)
+        return engine.search(whole, limits=limits, decoding=decoding, prefix=batch.prefix)
     model: Any = through or translator.searched  # a Transformer or an RNN: the search knows neither
     device = next(translator.model.parameters()).device
     source, segments = (part.to(device) for part in translator.padded(batch.sources))
@@ -227,6 +289,7 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
         "prefix": batch.prefix,
         "length_penalty": decoding.length_penalty,
         "renormalise": decoding.renormalise,
+        "at_once": translator.at_once,
     }
     asked = (model, source, segments)
     if decoding.samples:
@@ -248,8 +311,19 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
     return beam(*asked, beam=width, n_best=n_best, early_stopping=early, finished_first=first, **options)
 
 
+def _search_with_both(
+    translator: BaseTranslator, own: "BaseTranslator", batch: Searched, left: Sequence[int]
+) -> list[list[Hypothesis]]:
+    """By the model itself for the rows that are `left`, and by the engine for the others."""
+    taken = sorted({*range(len(batch.sources))} - {*left})
+    found = dict(zip(left, search_in_memory(own, batch.part(left)), strict=True))
+    if taken:
+        found |= zip(taken, search_batch(translator, batch.part(taken)), strict=True)
+    return [found[row] for row in range(len(batch.sources))]
+
+
 def refuse_engine(
-    translator: "Translator", decoding: Decoding, *, prefix: bool = False, confidence: bool = False
+    translator: BaseTranslator, decoding: Decoding, *, prefix: bool = False, confidence: bool = False
 ) -> None:
     """Raises InputError for what CTranslate2 cannot do with this model. Of renormalised probabilities it gives the
     score of a translation, but not with a prefix, and not of single words."""
@@ -258,21 +332,21 @@ def refuse_engine(
         raise InputError(what, fix="leave out the engine")
     if decoding.renormalise and (prefix or confidence):
         told = "a prefix" if prefix else "each word, as confidence and records (--json) need them"
-        what = f"this model's probabilities are shares of what may come: CTranslate2 does not tell those of {told}"
+        what = f"this model renormalises over the allowed tokens: CTranslate2 gives no such probabilities for {told}"
         raise InputError(what, fix="leave out the engine")
 
 
-def refuse_untold_target(translator: "Translator") -> None:
+def refuse_untold_target(translator: BaseTranslator) -> None:
     """Raises InputError for a model of several languages without a default target language."""
     if translator.about.get("target") == "":
         raise InputError("it has several languages: to which one?", fix="--to names it, such as de")
 
 
-def _refuse(translator: "Translator", batch: Searched) -> None:
+def _refuse(translator: BaseTranslator, batch: Searched) -> None:
     decoding, engine = batch.decoding, translator.engine is not None
     refuse_untold_target(translator)
     if decoding.samples and decoding.n_best > 1:
-        what = "translations are drawn, or the best of a search: not both"
+        what = "samples and n_best cannot be combined"
         raise InputError(what, fix="leave out n_best, or samples")
     if (batch.wishes or batch.avoid) and (engine or decoding.samples):
         what = "words are required or avoided in what is searched for by heedful alone, and is not drawn"
@@ -288,7 +362,7 @@ def _refuse(translator: "Translator", batch: Searched) -> None:
         refuse_engine(translator, decoding, prefix=batch.prefix is not None)
 
 
-def _limits(translator: "Translator", batch: Searched) -> list[int]:
+def _limits(translator: BaseTranslator, batch: Searched) -> list[int]:
     """The most tokens of each source's translations: twice the source's and 12 more, unless a limit is given, and room
     for required words."""
     longest, positions = batch.decoding.longest, translator.positions
@@ -304,7 +378,7 @@ def _limits(translator: "Translator", batch: Searched) -> list[int]:
     return limits if positions is None else [min(limit, positions) for limit in limits]
 
 
-def _rules(translator: "Translator", batch: Searched) -> list[Rule]:
+def _rules(translator: BaseTranslator, batch: Searched) -> list[Rule]:
     """The rules on the next token. `sample` applies penalties for repetition itself."""
     decoding, begin = batch.decoding, () if batch.prefix else translator.begin
     rules: list[Rule] = [Certain(position, token) for position, token in enumerate(begin)]

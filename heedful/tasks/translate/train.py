@@ -1,5 +1,7 @@
 """Training a translator: pairs of texts in, a model out. A summariser is one too, of long and short texts."""
 
+import math
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -60,6 +62,15 @@ from heedful.tasks.translate.training.variants import Variants, varies
 from heedful.tasks.translate.use import Translator
 
 WARM = 8  # sentences that are translated before a model's speed is measured
+ENOUGH = 50_000  # pairs to learn two languages from, and nothing else
+# What translations of less than this BLEU are good for.
+USES = (
+    (10.0, "of no use yet: its translations seldom keep the meaning"),
+    (20.0, "good for a hint of what a text is about, and for no more"),
+    (30.0, "good for the gist, with grave errors"),
+    (40.0, "good for drafts that a translator corrects"),
+    (math.inf, "good for drafts that need few corrections"),
+)
 CALIBRATED = 400  # pairs of the validation data that confidence is calibrated on, at most
 
 
@@ -358,6 +369,32 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
     def chance(self) -> float:
         return entropy(token for _, target in self.pairs for token in target)
+
+    def floor(self) -> float:
+        return self.metric.by_luck(self.valid.references)
+
+    def good_for(self, scores: Scores) -> str:
+        """By bands of BLEU, about those of Lavie (2010, Evaluating the Output of Machine Translation Systems)."""
+        name, found = next(iter(scores.items()))
+        if self.metric.rank != "bleu":
+            return super().good_for(scores)
+        bleu = float(found["bleu"])
+        use = next(use for below, use in USES if bleu < below)
+        return f"{use}, of texts like its own (BLEU {bleu:.1f} on {name})"
+
+    def few_data(self) -> tuple[str, list[str]]:
+        path = self.recipe.data.path
+        if self.metric.rank != "bleu" or self.originals >= ENOUGH or not path:
+            return "", []
+        source, target = self.corpus.source, self.corpus.target
+        known = len(source) == len(target) == 2  # codes of languages
+        name = f"Helsinki-NLP/opus-mt-{source}-{target}" if known else "Helsinki-NLP/opus-mt-en-fr"
+        data = shlex.join(["--data", *([path] if isinstance(path, str) else path)])
+        why = f"{counted(self.originals, 'pair')} are few to learn languages from, and a published model knows them"
+        return f"{why}: {name}{'' if known else ', or that of your languages'}", [
+            f"heed import {name} --out runs/published",
+            f"heed train translate --from runs/published {data} --out runs/tuned",
+        ]
 
     def measure(self, model: TranslationModel) -> Measurement:
         """The loss with teacher forcing, the scores of greedy translations, and a sample of these."""

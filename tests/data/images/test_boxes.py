@@ -207,6 +207,9 @@ def wrong(folder, kind):
             (folder / "0.xml").write_text(text, encoding="gb2312")
         case "entities":
             (folder / "0.xml").write_text('<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>')
+        case "entities in UTF-16":
+            text = '<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>'
+            (folder / "0.xml").write_text(text, encoding="utf-16")
         case "other xml":
             (folder / "0.xml").write_text("<html/>")
         case "no edge":
@@ -236,9 +239,10 @@ def wrong(folder, kind):
         ("another size", "says 20 x 10 pixels, but .* has 10 x 20"),
         ("a damaged picture", r"0\.png: "),
         ("no box", "no box to learn from"),
-        ("damaged xml", r"0\.xml: not XML"),
-        ("another encoding", r"0\.xml: its encoding cannot be read"),
+        ("damaged xml", r"0\.xml:1: not well-formed XML"),
+        ("another encoding", r"0\.xml:1: its encoding cannot be read"),
         ("entities", "entities"),
+        ("entities in UTF-16", "entities"),
         ("other xml", "<html>, expected"),
         ("no edge", r"0\.xml: object 1: a box of 1, 2, 3"),
         ("no name", "object 1: no name"),

@@ -183,7 +183,7 @@ HOSTILE = {
     "{% set n = namespace(_a=1) %}": "underscore",
     "{% include '/etc/passwd' %}": "no loader|loader",
     "{% import 'os' as os %}": "loader",
-    "{{ raise_exception('one\ntwo') }}": "chat template: one two$",
+    "{{ raise_exception('one\ntwo') }}": "(?m)chat template: one two$",
     "{{ messages | unknown }}": "line 1: No filter named 'unknown'",
     "{% if %}": "line 1",
     "{{ 1 / 0 }}": "ZeroDivisionError",

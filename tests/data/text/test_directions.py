@@ -270,7 +270,7 @@ def test_synthetic_pairs_of_several_directions_are_refused_beside_pairs_of_one(t
     ]
     (tmp_path / "s.tsv").write_text("".join(["source\ttarget\tsource_lang\ttarget_lang\n", *rows]))
     corpus = read_parallel(tmp_path / "a.tsv")
-    with pytest.raises(InputError, match=r"s\.tsv: pairs of several directions, and the others are of one$"):
+    with pytest.raises(InputError, match=r"(?m)s\.tsv: pairs of several directions, and the others are of one$"):
         with_synthetic(corpus, [str(tmp_path / "s.tsv")])
     assert len(with_synthetic(corpus, [f"{tmp_path / 's.tsv'}:en>de"]).train) == len(corpus.train) + 9
 

@@ -54,6 +54,15 @@ def test_what_is_inside_says_what_it_is(tmp_path: Path, kind: str, name: str):
     assert all_pairs(read_parallel(packed, source=None if kind != "po" else "en")) == dict(MANY)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("kind", ["tmx", "xlf"])
+def test_what_comes_before_the_first_tag_says_nothing(tmp_path: Path, kind: str, encoding: str):
+    text = written.WRITERS[kind](MANY).decode().partition("?>")[2]
+    begin = f'<?xml version="1.0" encoding="{encoding}"?><!-- <a> > {"long " * 1000}--><?b c?><!-- <d> -->\n'
+    (tmp_path / "memory.txt").write_bytes(f"{begin}{text}".encode(encoding))
+    assert all_pairs(read_parallel(tmp_path / "memory.txt")) == dict(MANY)
+
+
 def test_a_zip_file_of_memories(tmp_path: Path):
     with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
         archive.writestr("a.tmx", written.tmx(MANY[:15]))
@@ -243,8 +252,8 @@ BROKEN = {
     "half a gzip": ("m.tmx.gz", gzip.compress(written.tmx(MANY))[:200], "gzip"),
     **{f"nothing in a {kind}": (f"m.{kind}", b"", "empty") for kind in ("tmx", "xlf", "po", "xlsx", "parquet")},
     "a memory of blanks": ("m.tmx", b"  \n\n", "empty"),
-    "a page in place of a memory": ("m.tmx", b"<!DOCTYPE html><html><body>Sign in</body></html>", "expected 2"),
-    "another xml": ("m.xlf", b'<?xml version="1.0"?><rss><item>a</item></rss>', "expected 2"),
+    "a page in place of a memory": ("m.tmx", b"<!DOCTYPE html><html><body>Sign in</body></html>", "a page, or XML"),
+    "another xml": ("m.xlf", b'<?xml version="1.0"?><rss><item>a</item></rss>', "a page, or XML"),
     "another element closed": ("m.tmx", written.tmx(MANY).replace(b"</seg>", b"</sag>", 1), "mismatched tag"),
     "a NUL in a memory": ("m.tmx", written.tmx(MANY).replace(b"Satz", b"Sa\0tz", 1), "not well-formed XML"),
     "an entity of HTML": ("m.xlf", written.xliff(MANY).replace(b"Satz", b"&nbsp;", 1), "undefined entity"),

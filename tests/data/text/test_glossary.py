@@ -186,7 +186,7 @@ def test_comments_have_no_term(tmp_path: Path) -> None:
 def test_terms_of_other_languages_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "terms.tsv"
     path.write_text("English\tFrench\ndog\tchien\n")
-    with pytest.raises(InputError, match=r"its columns are 'English', 'French', and en is translated to de$"):
+    with pytest.raises(InputError, match=r"(?m)its columns are 'English', 'French', and en is translated to de$"):
         read_glossary(path, source="en", target="de")
     assert read_glossary(path, source="en", target="fr").terms == (Term("dog", ("chien",)),)
     assert read_glossary(path).terms == (Term("dog", ("chien",)),), "of a model that does not say its languages"

@@ -192,9 +192,9 @@ def test_a_fault_is_one_line(
 
 
 def test_a_zip_file_is_not_unpacked_beyond_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(tmp_path, {"z.zip": packed({"p.tsv": table("\t"), "zeros": bytes(100_000)})})
-    monkeypatch.setattr("heedful.data.lines.MOST_UNPACKED", 100_000)
-    with pytest.raises(InputError, match=r"z\.zip: 10[0-9],\d{3} bytes when unpacked, at most 100,000 are read"):
+    put(tmp_path, {"z.zip": packed({"p.tsv": table("\t"), "zeros": bytes(1_000_000)})})
+    monkeypatch.setattr("heedful.data.lines.ALWAYS_UNPACKED", 100_000)
+    with pytest.raises(InputError, match=r"z\.zip: 1,00\d,\d{3} bytes when unpacked, at most \d{3},\d{3} are read"):
         read_parallel(tmp_path / "z.zip")
 
 

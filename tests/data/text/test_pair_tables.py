@@ -44,7 +44,7 @@ def test_a_header_is_found_case_aside(tmp_path: Path) -> None:
 
 def test_a_quoted_cell_holds_commas_quotes_and_line_ends(tmp_path: Path) -> None:
     rows = 'en,de\n"a, b","say ""c"""\n"two\nlines",d\ne,f\nonly one\n'
-    with pytest.raises(InputError, match=r"p\.csv:6: 1 column, expected 2 as in the header$"):
+    with pytest.raises(InputError, match=r"(?m)p\.csv:6: 1 column, expected 2 as in the header$"):
         read_parallel(write(tmp_path, {"p.csv": rows}) / "p.csv", source="en", target="de")
     path = write(tmp_path, {"p.csv": rows.removesuffix("only one\n")}) / "p.csv"
     corpus = read_parallel(path, source="en", target="de")
@@ -156,15 +156,15 @@ def test_what_leaves_a_choice_is_asked_for(
 
 def test_a_row_without_the_column_that_a_number_names(tmp_path: Path) -> None:
     path = write(tmp_path, {"p.tsv": "a\tb\tc\nd\te\n"}) / "p.tsv"
-    with pytest.raises(InputError, match=r"p\.tsv:2: 2 columns, expected at least 3$"):
+    with pytest.raises(InputError, match=r"(?m)p\.tsv:2: 2 columns, expected at least 3$"):
         read_parallel(path, source="3", target="1")
 
 
 def test_a_header_without_the_column_that_a_number_names(tmp_path: Path) -> None:
     path = write(tmp_path, {"p.tsv": "en\tde\n" + GOOD}) / "p.tsv"
-    with pytest.raises(InputError, match=r"p\.tsv:1: 2 columns, expected at least 3$"):
+    with pytest.raises(InputError, match=r"(?m)p\.tsv:1: 2 columns, expected at least 3$"):
         read_parallel(path, source="1", target="3")
-    with pytest.raises(InputError, match=r"p\.tsv:1: 2 columns, expected at least 3$"):
+    with pytest.raises(InputError, match=r"(?m)p\.tsv:1: 2 columns, expected at least 3$"):
         read_whole(path, tag="3")
 
 

@@ -9,6 +9,7 @@ from heedful.data.xml import name_of
 # The contents of these are code of another format; the contents of others (hi, g, pc, mrk) are text.
 CODES = ("bpt", "ept", "ph", "it", "ut", "sub", "x", "bx", "ex", "sc", "ec", "sm", "em")
 
+SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 PHRASE = r"[biu]{1,3}|[\^_]|\d{1,4}"  # Phrase writes tags as text: {b>bold<b}, {1>code<1}
 PHRASE_TAG = re.compile(rf"{{(?:{PHRASE})>|<(?:{PHRASE})}}")
 DROPPED = "\0"  # stands for a code until all of a segment is read: XML has no such character
@@ -31,6 +32,14 @@ def words_of(segment: Element | None) -> str:
         else:
             parts.append(f"{DROPPED} {DROPPED}" if breaks_line(item.get, "".join(item.itertext())) else DROPPED)
     return BETWEEN_BLANKS.sub("", PHRASE_TAG.sub(DROPPED, "".join(parts))).replace(DROPPED, "")
+
+
+def unbroken(text: str, *elements: Element | None) -> str:
+    """Joins the lines of a text by blanks: programs that indent XML break it. Not where an element around it says that
+    blanks are to be kept."""
+    if "\n" not in text or any(element is not None and element.get(SPACE) == "preserve" for element in elements):
+        return text
+    return " ".join(filter(None, map(str.strip, text.split("\n"))))
 
 
 def breaks_line(attribute: Callable[[str], str | None], content: str) -> bool:

@@ -1,9 +1,13 @@
 """Folders that `datasets.save_to_disk` of Hugging Face writes: a split of Arrow files, or a folder for each split."""
 
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from heedful.data.lines import json_line, read_bytes
 from heedful.data.text.columns import Columns, Rows
+from heedful.data.text.formats.parquet import damaged, records
 from heedful.data.text.object_rows import object_rows
 from heedful.errors import InputError, MissingError, pip_install
 
@@ -31,20 +35,29 @@ def _listed(path: Path, key: str) -> list[object]:
 def read_split(folder: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """Reads the rows of two columns, or of two keys under "translation". Raises InputError or MissingError."""
     try:
-        import pyarrow
+        import pyarrow  # noqa: F401
     except ImportError:
         fix = pip_install("datasets")
         raise MissingError("reading Arrow needs the package pyarrow", where=str(folder), fix=fix) from None
-    rows: list[object] = []
-    for each in _listed(folder / STATE, "_data_files"):
-        path = folder / Path(str(each.get("filename") if isinstance(each, dict) else each)).name
+    rows = _rows([folder / Path(_name(each)).name for each in _listed(folder / STATE, "_data_files")])
+    first = next(rows, None)
+    if first is None:
+        raise InputError("no rows", where=str(folder), fix="give a data set of pairs")
+    items = ((f"{folder}: row {number}", row) for number, row in enumerate(chain([first], rows), 1))
+    return object_rows(items, source, target, described="a saved data set, columns")
+
+
+def _rows(paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    import pyarrow
+
+    fix = "save the data set again"
+    for path in paths:
         try:
             with pyarrow.memory_map(str(path)) as held:
-                rows += pyarrow.ipc.open_stream(held).read_all().to_pylist()
+                yield from records(pyarrow.ipc.open_stream(held), path, fix)
         except (pyarrow.ArrowException, OSError) as error:
-            what = f"damaged: {' '.join(str(error).split())[:200]}"
-            raise InputError(what, where=str(path), fix="save the data set again") from None
-    if not rows:
-        raise InputError("no rows", where=str(folder), fix="give a data set of pairs")
-    items = ((f"{folder}: row {number}", row) for number, row in enumerate(rows, 1))
-    return object_rows(items, source, target, described="a saved data set, columns")
+            raise damaged(path, error, fix) from None
+
+
+def _name(entry: object) -> str:
+    return str(entry.get("filename") if isinstance(entry, dict) else entry)

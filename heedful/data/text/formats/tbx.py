@@ -1,6 +1,6 @@
 """TBX, the exchange format of terms (ISO 30042, of 2008 and of 2019), and the XML of MultiTerm."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from heedful.data.lines import listed
@@ -9,6 +9,7 @@ from heedful.data.text.headers import meaning
 from heedful.data.xml import elements, language_of, name_of
 from heedful.errors import InputError
 
+MOST_SYNONYMS = 100  # each is paired with each of the other language
 MULTITERM = "mtf"
 ROOTS = ("martif", "tbx", MULTITERM)
 CONCEPTS, LANGUAGES = ("termentry", "conceptentry", "conceptgrp"), ("langset", "langsec")
@@ -49,6 +50,7 @@ def read_tbx(path: Path, source: str, target: str) -> list[tuple[str, tuple[str,
                 used, term = True, ""
         elif name == "term":
             term = " ".join("".join(element.itertext()).split())
+            element.clear()
         elif (element.get("type", "") if name in NOTES else name).lower() in STATUS:
             used = not (element.text or "").strip().lower().startswith(NOT_USED)
         elif name in terms and term and used:
@@ -59,14 +61,21 @@ def read_tbx(path: Path, source: str, target: str) -> list[tuple[str, tuple[str,
     there = [*dict.fromkeys(language for concept in concepts for language in concept)]
     if not there:
         raise InputError("no term", where=str(path), fix="export the terms again")
-    left, right = _sides(there, source, target, str(path))
-    return [
-        (term, forms)
-        for concept in concepts
-        if (forms := tuple(form for name in right for form in concept.get(name, ())))
-        for name in left
-        for term in concept.get(name, ())
-    ]
+    left, right = ({name: rank for rank, name in enumerate(own)} for own in _sides(there, source, target, str(path)))
+    entries: list[tuple[str, tuple[str, ...]]] = []
+    for concept in concepts:
+        terms, forms = _terms(concept, left), _terms(concept, right)
+        if len(terms) > 1 and max(len(terms), len(forms)) > MOST_SYNONYMS:
+            what = f"a concept of {len(terms):,} and {len(forms):,} terms, such as {terms[0]!r}"
+            raise InputError(what, where=str(path), fix=f"give at most {MOST_SYNONYMS} terms of one meaning")
+        entries += [(term, forms) for term in terms if forms]
+    return entries
+
+
+def _terms(concept: Mapping[str, Sequence[str]], languages: Mapping[str, int]) -> tuple[str, ...]:
+    """Returns the terms of a concept in these languages, by their ranks."""
+    own = sorted(concept.keys() & languages.keys(), key=languages.__getitem__)
+    return tuple(term for name in own for term in concept[name])
 
 
 def _sides(there: Sequence[str], source: str, target: str, where: str) -> tuple[list[str], list[str]]:
@@ -75,7 +84,8 @@ def _sides(there: Sequence[str], source: str, target: str, where: str) -> tuple[
         what = f"its languages are {listed(there)}, and from which this model translates is not told"
         raise InputError(what, where=where, fix="give a table: a term, a TAB and its translation in each line")
     left, right = _called(source, there), _called(target, there)
-    rest = [name for name in there if name not in (*left, *right)]
+    known = {*left, *right}
+    rest = [name for name in there if name not in known]
     if len({meaning(name) or name for name in rest}) == 1:
         left, right = rest if source == SOURCE else left, rest if target == TARGET else right
     for name, own in ((source, left), (target, right)):

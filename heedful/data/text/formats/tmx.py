@@ -2,11 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
-from heedful.data.text.formats.inline import words_of
+from heedful.data.text.formats.inline import unbroken, words_of
 from heedful.data.text.formats.languages import two_languages
 from heedful.data.text.headers import meaning
 from heedful.data.xml import elements, language_of, name_of
@@ -15,34 +16,49 @@ from heedful.errors import InputError, counted
 ANY = ("*all*", "")  # values of a header without a source language
 
 
+@dataclass
+class Memory:
+    """The units of a memory, each with the first text in each language, by the language's name in lower case."""
+
+    source: str = ""  # the source language of the header
+    units: list[dict[str, str]] = field(default_factory=list)
+    spelled: dict[str, str] = field(default_factory=dict)  # the names of the languages, as they are first written
+    further: Counter[str] = field(default_factory=Counter)  # texts of units that have one in this language already
+    broken: int = 0  # texts with line breaks
+
+
 def read_tmx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """Reads the units that have both languages, numbered by their order in the file. Of several variants of a unit in
     one language (regardless of case), the first is taken. "en" includes all regions, the most frequent first. Inline
-    codes are left out. Raises InputError or MissingError."""
-    first, units, spelled = "", list[dict[str, str]](), dict[str, str]()
-    for kind, value in _units(path):
-        if isinstance(value, str):
-            first = value
-        elif kind == "unit":
-            units.append({spelled.setdefault(name.lower(), name): text for name, text in value.items()})
-    found = Counter(language for unit in units for language in unit)
+    codes are left out, and line breaks are blanks. Raises InputError or MissingError."""
+    memory = _memory(path)
+    found = Counter(language for unit in memory.units for language in unit)
     if not found:
         raise InputError("no unit with a segment of text", where=str(path), fix="export the memory again")
-    there = sorted(found, key=lambda name: (name.lower() != first.lower(), -found[name], name))
+    first = memory.source.lower()
+    there = sorted(found, key=lambda name: (name != first, -found[name], memory.spelled[name]))
     regions = {name: own for name in (source, target) if len(own := _regions(name, there)) > 1}
-    for name, own in regions.items():
-        there = [name if one == own[0] else one for one in there if one not in own[1:]]
-        for unit in units:
-            if first_of := next((one for one in own if one in unit), None):
-                unit[name] = unit[first_of]
-    left, right = two_languages(there, source, target, where=str(path))
-    without = sum(left not in unit or right not in unit for unit in units)
-    names = [f"{name} ({', '.join(regions[name])})" if name in regions else name for name in (left, right)]
-    layout = f"TMX, {' and '.join(names)}" + (f", {counted(without, 'unit')} without both left out" if without else "")
-    rows = (
-        (number, (unit[left], unit[right])) for number, unit in enumerate(units, 1) if left in unit and right in unit
-    )
-    return rows, Columns(0, 1, left, right, True, layout)
+    called = {one: name for name, own in regions.items() for one in own}
+    names = dict.fromkeys(called.get(one, memory.spelled[one]) for one in there)
+    left, right = two_languages([*names], source, target, where=str(path))
+    sides = [regions.get(name, [name.lower()]) for name in (left, right)]
+    ranks = [{one: rank for rank, one in enumerate(own)} for own in sides]
+    rows, variants = list[tuple[int, tuple[str, str]]](), sum(memory.further[one] for own in sides for one in own)
+    for number, unit in enumerate(memory.units, 1):
+        texts = [sorted((rank[one], unit[one]) for one in unit if one in rank) for rank in ranks]
+        variants += sum(len(own) - 1 for own in texts if own)
+        if all(texts):
+            rows.append((number, (texts[0][0][1], texts[1][0][1])))
+    shown = [
+        f"{name} ({', '.join(memory.spelled[one] for one in own)})" if name in regions else name
+        for name, own in zip((left, right), sides, strict=True)
+    ]
+    layout = f"TMX, {' and '.join(shown)}"
+    if without := len(memory.units) - len(rows):
+        layout += f", {counted(without, 'unit')} without both left out"
+    layout += f", {counted(variants, 'further variant')} of units left out" if variants else ""
+    layout += f", line breaks in {counted(memory.broken, 'text')} read as blanks" if memory.broken else ""
+    return iter(rows), Columns(0, 1, left, right, True, layout)
 
 
 def _regions(name: str, there: Sequence[str]) -> list[str]:
@@ -53,22 +69,29 @@ def _regions(name: str, there: Sequence[str]) -> list[str]:
     return sorted(same, key=lambda one: one.lower() != name.lower())
 
 
-def _units(path: Path) -> Iterator[tuple[str, str | dict[str, str]]]:
-    """Yields the source language of the header, and the text of each unit by language."""
-    unit: dict[str, str] = {}
+def _memory(path: Path) -> Memory:
+    memory, unit = Memory(), dict[str, str]()
     for event, element in elements(path):
         name = name_of(element)
         if event == "start" and name == "header":
             named = element.get("srclang", "")
-            yield "source", "" if named.lower() in ANY else named
+            memory.source = "" if named.lower() in ANY else named
         elif event == "end" and name == "tuv":
-            language = language_of(element)
+            language = memory.spelled.setdefault(language_of(element).lower(), language_of(element)).lower()
             segment = next((child for child in element if name_of(child) == "seg"), None)
             if not language:
                 raise InputError("a tuv without xml:lang", where=str(path), fix="each needs the language of its text")
-            if language.lower() not in map(str.lower, unit):
-                unit[language] = words_of(segment)
+            if segment is None and (element.text or "").strip():
+                where = f"{path}: unit {len(memory.units) + 1}"
+                raise InputError("a tuv without <seg>", where=where, fix="each needs its text within <seg> and </seg>")
+            if language in unit:
+                memory.further[language] += 1
+            else:
+                text = words_of(segment).strip()
+                unit[language] = unbroken(text, segment, element)
+                memory.broken += unit[language] != text
         elif event == "end" and name == "tu":
-            yield "unit", unit
+            memory.units.append(unit)
             unit = {}
             element.clear()
+    return memory

@@ -13,7 +13,7 @@ from datetime import datetime, time
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from heedful.data.lines import DAMAGED, NOT_READ, archive_in, most_unpacked, read_bytes, read_in_parts
+from heedful.data.lines import DAMAGED, NOT_READ, archive_in, most_unpacked, packed_size, read_bytes, read_in_parts
 from heedful.data.text.columns import Columns, Rows
 from heedful.data.text.headers import is_header
 from heedful.data.text.table_rows import table_rows
@@ -71,7 +71,11 @@ def chosen_sheet(path: Path) -> tuple[str, Sheet, int]:
     InputError or MissingError."""
     data = read_bytes(path)
     try:
-        sheets = [sheet for sheet in _Workbook(data, str(path)).sheets() if sheet.rows or sheet.not_computed]
+        sheets = [
+            sheet
+            for sheet in _Workbook(data, packed_size(path), str(path)).sheets()
+            if sheet.rows or sheet.not_computed
+        ]
     except (*DAMAGED, NOT_READ, KeyError, ValueError, IndexError, OverflowError) as error:
         what = f"not a workbook that can be read: {' '.join(str(error).split())[:200] or type(error).__name__}"
         raise InputError(what, where=str(path), fix=FIX) from None
@@ -92,9 +96,9 @@ def chosen_sheet(path: Path) -> tuple[str, Sheet, int]:
 class _Workbook:
     """Reads the parts of a workbook."""
 
-    def __init__(self, data: bytes, where: str) -> None:
-        self.archive, self.where = archive_in(io.BytesIO(data), len(data), where), where
-        self.characters = most_unpacked(len(data))  # that may still be read: many cells may share a text
+    def __init__(self, data: bytes, packed: int, where: str) -> None:
+        self.archive, self.where = archive_in(io.BytesIO(data), packed, where), where
+        self.characters = most_unpacked(packed)  # that may still be read: many cells may share a text
         self.parts: dict[str, tuple[str, str]] = {}  # the kind and the name of each part, by its relation
         for element in self._elements("xl/_rels/workbook.xml.rels", ("Relationship",)):
             name = posixpath.normpath(posixpath.join("/xl", element.get("Target", ""))).lstrip("/")

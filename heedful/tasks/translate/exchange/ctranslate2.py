@@ -1,12 +1,14 @@
 """Translators that search with CTranslate2."""
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from heedful.data.batches import of_like_length
 from heedful.data.tokenizer import Ids
 from heedful.decode.contract import Hypothesis
 from heedful.decode.draws import penalties
@@ -66,6 +68,8 @@ A text without these tokens around it{blank} is another text to the model. Witho
 lengths, the library reads 1,024 tokens of a text and says at most 256.
 {lost}"""
 SHARED = 16  # sources from which on threads that rest share them
+PIECE = 1 << 13  # tokens times beams that are searched for in one call, where calls are to be short
+SCORED = 1 << 11  # tokens that are scored in one call: it holds the logits of all of them
 
 
 class CTranslate2:
@@ -77,6 +81,9 @@ class CTranslate2:
     (`renormalise`), the library's scores are ours. A beam may then find another hypothesis than ours, and where
     sentences come to their limit too: we prefer what has ended. Its beam is over when it is full of what has ended,
     whatever `early_stopping` says.
+
+    What is found for a source does not depend on the others: those that are searched together have one limit. A call of
+    the library cannot be stopped. Where it is served, calls are short, and what no short one can do it does not take.
     """
 
     def __init__(self, folder: Path, translator: Translator, run: Path | None = None) -> None:
@@ -84,13 +91,20 @@ class CTranslate2:
         self._words = convertible(translator).words()
         self._ids = {word: index for index, word in enumerate(self._words.target)}
         self._eos, self._never = translator.target.eos, frozenset(translator.forbidden)
-        self._most = [ct2.most_tokens(*side) for side in ct2.sides(translator.model.config)]
+        most = [ct2.most_tokens(*side) or sys.maxsize for side in ct2.sides(translator.model.config)]
+        self._most = most[0], most[1] - 1  # it is scored with an end token behind it, whether it has one or not
         self._model = library_model(folder, "Translator")
+        self._between: Callable[[], None] | None = None
 
     @cached_property
     def own(self) -> Translator | None:
         """The model as heedful has it, which can be looked into; None where there is a folder of the library alone."""
         return None if self._whole is None else Translator.load(self._whole)
+
+    def serve(self, own: Translator, between: Callable[[], None]) -> None:
+        """Makes calls short, and calls `between` before each, which may raise to end a search. `own` is the model as
+        heedful has it, which need not be read again."""
+        self.__dict__["own"], self._between = own, between
 
     def search(
         self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
@@ -104,31 +118,60 @@ class CTranslate2:
             what = "CTranslate2 would punish repetitions otherwise than heedful does"
             raise InputError(what, where="penalties", fix="leave out the engine, or them")
         longest, most = max(map(len, sources)), self._most[0]
-        if most is not None and longest > most:
+        if longest > most:
             raise InputError(
                 f"{longest} tokens, but the exported model has {most} positions", fix="leave out the engine"
             )
-        limits = [min(limit, self._most[1] or limit) for limit in limits]
+        limits = [min(limit, self._most[1]) for limit in limits]
         refuse_limits(limits, prefix or [[] for _ in sources], self._eos)
         strict = prefix is not None or decoding.shortest > 0 or decoding.no_repeat > 0 or decoding.renormalise
+        found = dict[int, list[Hypothesis]]()
 
-        def run(rows: Sequence[int], limit: int, *, strict: bool) -> dict[int, list[Hypothesis]]:
-            begin = None if prefix is None else [prefix[row] for row in rows]
-            found = self._run([sources[row] for row in rows], begin, limit, decoding, strict=strict)
-            return dict(zip(rows, found, strict=True))
+        def run(limits: Mapping[int, int], *, strict: bool) -> None:
+            for limit in sorted({*limits.values()}):
+                for rows in self._parts([row for row in limits if limits[row] == limit], limit * decoding.beam):
+                    begin = None if prefix is None else [prefix[row] for row in rows]
+                    best = self._run([sources[row] for row in rows], begin, limit, decoding, strict=strict)
+                    found.update(zip(rows, best, strict=True))
 
-        found = run(range(len(sources)), max(limits), strict=strict)
-        again = [row for row, best in found.items() if any(self._refused(each, limits[row]) for each in best)]
-        for limit in sorted({limits[row] for row in again}):
-            found |= run([row for row in again if limits[row] == limit], limit, strict=True)
+        run({row: self._reach(limit, decoding) for row, limit in enumerate(limits)}, strict=strict)
+        refused = [row for row, best in found.items() if any(self._refused(each, limits[row]) for each in best)]
+        run({row: limits[row] for row in refused}, strict=True)
         return [found[row] for row in range(len(sources))]
+
+    def takes(self, limit: int, decoding: Decoding) -> bool:
+        return self._between is None or self._reach(limit, decoding) * decoding.beam <= PIECE
+
+    def _reach(self, limit: int, decoding: Decoding) -> int:
+        """The limit with which a source is searched at first, for itself and many others: a power of two, unless all
+        have the one that was asked for."""
+        return min(limit if decoding.longest is not None else 1 << limit.bit_length(), self._most[1])
+
+    def _parts(self, rows: Sequence[int], tokens: int) -> Iterator[Sequence[int]]:
+        """The rows of each call, for each of which so many tokens (times beams) are searched."""
+        if self._between is None:
+            yield rows
+            return
+        size = max(1, PIECE // tokens)
+        for begin in range(0, len(rows), size):
+            self._between()
+            yield rows[begin : begin + size]
 
     def log_probabilities(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
         """Of each target's tokens and of the end token after them, in nats."""
-        scored = self._model.score_batch(
-            as_words(sources, self._words.source), as_words(targets, self._words.target), max_input_length=0
-        )
-        return [each.log_probs for each in scored]
+        lengths = [len(target) + 1 for target in targets]
+        scored: list[list[float]] = [[] for _ in targets]
+        for rows in of_like_length(lengths, SCORED):
+            if self._between is not None:
+                self._between()
+            found = self._model.score_batch(
+                as_words([sources[row] for row in rows], self._words.source),
+                as_words([targets[row] for row in rows], self._words.target),
+                max_input_length=0,
+            )
+            for row, each in zip(rows, found, strict=True):
+                scored[row] = each.log_probs
+        return scored
 
     def _refused(self, hypothesis: Hypothesis, limit: int) -> bool:
         return len(hypothesis.tokens) + hypothesis.finished > limit or not self._never.isdisjoint(hypothesis.tokens)

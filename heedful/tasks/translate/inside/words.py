@@ -16,7 +16,7 @@ from torch import Tensor
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.run.task import Ask
-from heedful.tasks.translate.assemble import assembled, joined
+from heedful.tasks.translate.assemble import assembled, warnings_of
 from heedful.tasks.translate.confidence import (
     WordLikelihoods,
     in_a_row,
@@ -32,6 +32,7 @@ from heedful.tasks.translate.pipeline import Question, translate_segments
 from heedful.tasks.translate.searching import Asking, Translation
 from heedful.tasks.translate.segment import Segment, has_words, segments_of
 from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.wishes import wishes_of
 
 MOST = 16  # words in place of one
 
@@ -58,12 +59,29 @@ class OtherWord(TypedDict):
     translation: str
 
 
+class AlignedSentence(TypedDict):
+    """A sentence and its translation; where in the text and in the whole translation they begin; and how many of the
+    words of both are theirs."""
+
+    source: str
+    text: str
+    source_begin: int
+    begin: int
+    source_words: int
+    words: int
+    confidence: float
+    warning: NotRequired[str]
+    unlike: NotRequired[bool]
+
+
 class Aligned(TypedDict):
-    """`confidence` and `calibrated` as in the record of a translation."""
+    """The words of a text and of its translation, in all `sentences`. `confidence` and `calibrated` as in the record of
+    a translation."""
 
     source: list[str]
     text: str
     words: list[AlignedWord]
+    sentences: list[AlignedSentence]
     confidence: float
     calibrated: bool
     others: NotRequired[list[OtherWord]]
@@ -72,11 +90,12 @@ class Aligned(TypedDict):
 @dataclass(frozen=True, kw_only=True)
 class AlignOptions(DirectionOptions):
     """`target` is a translation to go through in place of the model's own; `word` the number, from 0, of one that
-    others are wanted for, and `top` how many."""
+    others are wanted for, and `top` how many. `glossary` as in `TranslateOptions`."""
 
     target: str | None = None
     word: int | None = None
     top: int = 6
+    glossary: tuple[tuple[str, ...], ...] = ()
     decoding: DecodingOptions = field(default_factory=DecodingOptions)
 
 
@@ -94,7 +113,8 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
     if not text.strip():
         raise InputError("there is no text to translate", fix="give one")
     if options.target is None:
-        asking = Asking(translator.decoding(**options.decoding), confidence=True)
+        wishes = wishes_of((), (), options.glossary or None, translator.languages)
+        asking = Asking(translator.decoding(**options.decoding), wishes, confidence=True)
         segments = segments_of(translator, text)
         found = translate_segments(translator, [Question(one.text) for one in segments], asking)
     else:
@@ -103,15 +123,31 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
     views = [_view(translator, segment.text, best) for segment, best in zip(segments, found, strict=True)]
     words = sum(len(view.source) for view in views)
     told = in_a_row([view.likelihoods for view in views])
+    whole = assembled(text, segments, [one.text for one in found])
     made: Aligned = {
         "source": [word for view in views for word in view.source],
-        "text": joined(text, segments, found).text,
+        "text": whole.text,
         "words": [],
+        "sentences": [],
         "confidence": sentence_confidence(told, translator.calibration),
         "calibrated": translator.calibration is not None,
     }
     before = 0
-    for view in views:
+    for view, segment, one, (begin, end) in zip(views, segments, found, whole.spans, strict=True):
+        sentence: AlignedSentence = {
+            "source": text[segment.begin : segment.end],
+            "text": whole.text[begin:end],
+            "source_begin": segment.begin,
+            "begin": begin,
+            "source_words": len(view.source),
+            "words": len(view.words),
+            "confidence": sentence_confidence(view.likelihoods, translator.calibration),
+        }
+        if warnings := warnings_of([segment], [one], numbered=False):
+            sentence["warning"] = "; ".join(warnings)
+        if one.unlike:
+            sentence["unlike"] = True
+        made["sentences"].append(sentence)
         for word, looked in zip(view.words, view.looked, strict=True):
             after = words - before - len(view.source)
             made["words"].append({**word, "source": [*[0.0] * before, *looked, *[0.0] * after]})

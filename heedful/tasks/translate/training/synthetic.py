@@ -27,7 +27,8 @@ from heedful.exchange.ctranslate2 import made_of
 from heedful.run.card import fingerprint
 from heedful.run.folder import task_name
 from heedful.store import files
-from heedful.tasks.shared.cli import CONTROL
+from heedful.store.lock import held_alone
+from heedful.tasks.shared.terminal import CONTROL
 from heedful.tasks.translate.load import load_together, load_translator
 from heedful.tasks.translate.pairs.rerank import UNJUDGED, Judge, chosen_by
 from heedful.tasks.translate.pipeline import translate_texts
@@ -119,11 +120,18 @@ class Synthetic:
         """Translates what is not yet translated, chooses with the judges, and yields how many texts are, and since the
         last time of how many there is a warning, and on how many a judge had no say. Raises StorageError, InputError
         where no text becomes a word, and as a search does."""
-        rows = self.written()
-        if rows is None:
+        if self.written() is None:
             return
-        if not self.part.is_file():
-            files.make_folder(self.part.parent)
+        files.make_folder(self.part.parent)
+        with held_alone(self.part):
+            yield from self._write(translator, judges)
+
+    def _write(self, translator: Translator, judges: Sequence[Judge]) -> Iterator[tuple[int, int, int]]:
+        rows = self.written()  # nobody else writes by now
+        if rows is None:
+            files.remove_tree(self.part)
+            return
+        if not files.read_whole_lines(self.part):
             files.append_line(self.part, json.dumps(self.facts))
         asked: DecodingOptions = {**self.settings, "n_best": 1}
         choose = partial(chosen_by, judges) if judges else None

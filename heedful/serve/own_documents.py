@@ -1,0 +1,56 @@
+"""Documents in our own API: sent, looked after, fetched."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from heedful.serve.documents import Documents
+from heedful.serve.hosted import Models
+from heedful.serve.own import STATUSES, model_for, refuse_stream, request_model, sent_files, settings_of
+from heedful.serve.public import PASSAGE, Direct
+
+DOCUMENTS = "/api/documents"
+
+
+def routes(models: Models, documents: Documents) -> APIRouter:
+    router = APIRouter(route_class=Direct)
+    asks = {name: model.row.asks[PASSAGE]() for name, model in models.items() if PASSAGE in model.row.asks}
+    if not asks:
+        return router
+    shape = request_model("document", [question.options for question in asks.values()])
+
+    async def send(request: Request) -> Response:
+        """Translates a document. The answer is its state, with the `id` by which to ask for it again."""
+        given, ((name, data),) = await sent_files(request, shape, "document", most=1)
+        if given["stream"]:
+            refuse_stream("document")
+        model = model_for(models, "translate documents", [*asks], given["model"])
+        return JSONResponse(documents.add(name, data, model, settings_of(given)).record)
+
+    @router.get(f"{DOCUMENTS}/{{name}}")
+    async def state(name: str) -> JSONResponse:
+        """How much of a document is translated."""
+        return JSONResponse(documents.named(name).record)
+
+    @router.get(f"{DOCUMENTS}/{{name}}/file")
+    async def file(name: str) -> Response:
+        """The translation, which is forgotten once it was fetched."""
+        return documents.fetched(documents.named(name))
+
+    @router.delete(f"{DOCUMENTS}/{{name}}")
+    async def delete(name: str) -> Response:
+        """Forgets a document, and stops its translation."""
+        documents.drop(documents.named(name).id)
+        return Response(status_code=204)
+
+    router.add_api_route(DOCUMENTS, send, methods=["POST"], name="documents", openapi_extra=_form(shape))
+    return router
+
+
+def _form(shape: Any) -> dict[str, Any]:
+    file = {"type": "string", "format": "binary"}
+    fields = {"file": file, "json": {"type": "string", "description": "a JSON object with model and options"}}
+    form = {"type": "object", "properties": fields, "required": ["file"], "additionalProperties": False}
+    said = {str(status): {"description": what} for status, what in STATUSES.items()}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": form}}}, "responses": said}
