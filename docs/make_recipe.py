@@ -114,7 +114,7 @@ MODEL = {
     "tied": "the output matrix is that of the embeddings",
     "vocab_size": "different tokens; taken from the tokenizer",
     "widths": "width of each stage",
-    "window": "attend only to tokens less than so many positions away; null: to all",
+    "window": "attend only to tokens less than so many positions away; null: to all, which is as fast or faster",
     "ViTSize.window": "attend only within squares of so many patches; null: to all",
 }
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 Drawing = Callable[[], "Figure"]
 Number = float | int
+NUMBERED = 8  # rows or columns of a map whose numbers are written into its cells
 TALL = 200  # the approximate height of a panel in points
 
 
@@ -23,10 +24,11 @@ def weights_of(
     mask: Tensor | None = None,
     value: str = "attention weight",
 ) -> Drawing:
-    """A map of the weights (T, S) of one head, or of other values from 0 to 1."""
+    """A map of the weights (T, S) of one head, or of other values from 0 to 1; a small one with their numbers."""
     from heedful.look.draw import heatmap
 
-    return partial(heatmap, weights.float(), rows, columns, title=title, mask=mask, value=value)
+    small = max(weights.shape) <= NUMBERED
+    return partial(heatmap, weights.float(), rows, columns, title=title, mask=mask, value=value, numbers=small)
 
 
 def curves(

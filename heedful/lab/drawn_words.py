@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+VISIBLE = 0.03  # the least weight that is drawn as a line
+
+
 def maps(
     weights: Mapping[str, Tensor],
     rows: Sequence[str],
@@ -66,7 +69,7 @@ def links(weights: Mapping[str, Tensor], rows: Sequence[str], columns: Sequence[
             for query in range(len(rows)):
                 for key in range(len(columns)):
                     share = float(each[query, key])
-                    if share > 0.03:
+                    if share > VISIBLE:
                         axes.plot(
                             [0, 1], [-query, -key], color=f"C{number}", alpha=min(1.0, share), linewidth=0.5 + 3 * share
                         )

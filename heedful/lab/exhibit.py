@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from heedful.look.architecture import Architecture
 
 # agrees: to the digits that the deck prints; rounded: truncated instead of rounded there; open: the deck gives no
-# answer; quoted: a fact about the world, which cannot be computed here.
+# answer, or an experiment's shorter form does not; quoted: a fact about the world, which cannot be computed here.
 Verdict = Literal["agrees", "rounded", "wrong", "open", "quoted"]
 WORST = ("wrong", "rounded", "agrees", "open", "quoted")  # an exhibit's verdict: the first of these among its lines
 Leaf = float | int | str | bool | None

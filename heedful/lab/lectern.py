@@ -32,19 +32,8 @@ class ExhibitEntry(BaseModel):
     decks: list[str]
     title: str
     says: dict[str, Any]
-    why: dict[str, str] = {}
-
-
-class Erratum(BaseModel):
-    """An error in a deck: one claim of an exhibit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    number: int
-    deck: str
-    exhibit: str
-    claim: str
-    says: Any = None  # the wrong part, if it is not the whole claim
-    right: str = ""  # the correction
+    why: dict[str, str] = {}  # of claims, what is not right
+    of: dict[str, str] = {}  # of claims that are wrong, the deck, if the exhibit is of several
 
 
 class Deck(BaseModel):
@@ -53,12 +42,11 @@ class Deck(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     decks: dict[str, str]  # the decks' titles, by the ids that exhibits use
     exhibits: dict[str, ExhibitEntry]
-    errata: list[Erratum]
 
 
 @cache
 def deck() -> Deck:
-    """The decks' claims by exhibit, and their errata."""
+    """The decks' claims by exhibit."""
     return Deck.model_validate(yaml.safe_load(resources.files("heedful.lab").joinpath("deck.yaml").read_text("utf-8")))
 
 
@@ -157,13 +145,17 @@ def by_topic() -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def errata() -> list[dict[str, Any]]:
-    """The errors in the decks, numbered: {number, deck, exhibit, claim, says, right}."""
-    found = []
-    for one in deck().errata:
-        of = deck().exhibits[one.exhibit]
-        says = of.says[one.claim] if one.says is None else one.says
-        found.append(one.model_dump() | {"says": says, "right": one.right or of.why[one.claim]})
-    return found
+    """The errors in the decks, by deck, and numbered: {number, deck, exhibit, claim, says, right}. They are the claims
+    that their exhibits find wrong, as they run: of those that deck.yaml has something to say against, which are none
+    that train for long."""
+    rows = list[dict[str, Any]]()
+    for name, one in deck().exhibits.items():
+        for line in show(name).lines if one.why else ():
+            if line.verdict == "wrong":
+                whose = one.of.get(line.claim) or ", ".join(one.decks)
+                rows.append({"deck": whose, "exhibit": name, "claim": line.claim, "says": line.deck, "right": line.why})
+    rows.sort(key=lambda row: str(row["deck"]))
+    return [{"number": number, **row} for number, row in enumerate(rows, 1)]
 
 
 def record(name: str, shown: Shown, figure: str | None) -> dict[str, Value | Mapping[str, Value]]:

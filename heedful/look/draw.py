@@ -46,18 +46,22 @@ def heatmap(
     title: str,
     mask: Bool[Tensor, "T S"] | None = None,
     value: str = "attention weight",
+    numbers: bool = False,
 ) -> Figure:
     """Draws one head's weights (0 to 1): queries down (`rows`), keys across (`columns`, labelled on top).
 
-    `title` names the layer and the head, `value` the quantity in the cells. Cells where `mask` is False are hatched,
-    to tell them from weights of zero. Raises InputError when the tokens do not fit the weights.
+    `title` names the layer and the head, `value` the quantity in the cells, which `numbers` writes into them. Cells
+    where `mask` is False are hatched, to tell them from weights of zero. Raises InputError when the tokens do not fit
+    the weights.
     """
     T, S = _fit(weights, rows, columns)
-    cell = min(0.3, 24 / max(T, S))
+    cell = min(0.4 if numbers else 0.3, 24 / max(T, S))
     with in_style():
         figure = Figure(figsize=(2.4 + cell * S, 1.7 + cell * T), layout="constrained")
         axes = figure.add_subplot()
         _map(axes, weights, mask)
+        if numbers:
+            _numbers(axes, weights, mask)
         _ticks(axes, rows, columns, size=min(9.0, cell * 50))
         axes.set_xticks([s - 0.5 for s in range(1, S)], minor=True)
         axes.set_yticks([t - 0.5 for t in range(1, T)], minor=True)
@@ -247,6 +251,14 @@ def _map(axes: Axes, weights: Tensor, mask: Tensor | None, aspect: Literal["equa
         axes.patch.set(facecolor=GROUND, edgecolor=HATCH_COLOR, hatch=HATCH)
     axes.imshow(values.numpy(), cmap=SCALE, norm=WHOLE, aspect=aspect, interpolation="nearest")
     axes.spines[:].set_color("0.7")
+
+
+def _numbers(axes: Axes, weights: Tensor, mask: Tensor | None) -> None:
+    for t, row in enumerate(weights.tolist()):
+        for s, weight in enumerate(row):
+            if mask is None or mask[t, s]:
+                colour = "white" if weight > 0.5 else "black"  # on the dark half of the scale
+                axes.text(s, t, f"{weight:.2f}", ha="center", va="center", color=colour, fontsize=7)
 
 
 def _ticks(axes: Axes, rows: Sequence[str], columns: Sequence[str], size: float) -> None:

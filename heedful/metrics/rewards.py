@@ -1,7 +1,7 @@
 """The quality of a reward model, by judgements that it has not learnt from: pairs of a better and a worse answer."""
 
 from collections.abc import Sequence
-from math import exp
+from math import exp, sqrt
 from typing import NamedTuple
 
 from heedful.metrics.labels import spearman
@@ -26,6 +26,12 @@ def calibration_error(chances: Sequence[float], right: Sequence[float | bool]) -
         bins[min(BINS - 1, int(chance * BINS))].append(i)
     gaps = (abs(sum(chances[i] for i in own) - sum(right[i] for i in own)) for own in bins)
     return sum(gaps) / len(chances)
+
+
+def beats_chance(pair_accuracy: float, pairs: int) -> bool:
+    """Whether so large a share of so many pairs is in order less than once in twenty times by chance (the normal
+    approximation of a binomial test, one-sided)."""
+    return pair_accuracy - 0.5 > 1.645 * 0.5 / sqrt(pairs)
 
 
 def pair_scores(pairs: Sequence[RewardedPair]) -> dict[str, float]:

@@ -199,9 +199,7 @@ _SEGFORMER_MICRO = SegformerSize(
 )
 SEGMENTERS: dict[str, SegformerSize] = {
     # For pictures from 32 pixels on: a class for every 2 x 2 of them.
-    "segformer-nano": replace(
-        _SEGFORMER_MICRO, patches=(3, 3, 3), strides=(2, 2, 2), shorten=(4, 2, 1), head_norm="group"
-    ),
+    "segformer-nano": replace(_SEGFORMER_MICRO, patches=(3, 3, 3), strides=(2, 2, 2), shorten=(4, 2, 1)),
     # From 64 pixels on, a class for every 4 x 4.
     "segformer-micro": _SEGFORMER_MICRO,
     "segformer-b0": SegformerSize(widths=(32, 64, 160, 256), depths=(2, 2, 2, 2), d_head=256),

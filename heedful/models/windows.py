@@ -5,7 +5,7 @@ B batch, h x w patches of a grid, P of them in a row, W windows of T patches, C 
 """
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from heedful.core.attention import Attention
@@ -17,7 +17,7 @@ from heedful.errors import InputError
 Grid = tuple[int, int]
 
 
-def fold(x: Float[Tensor, "B h w C"], side: int) -> Float[Tensor, "BW T C"]:
+def fold(x: Shaped[Tensor, "B h w C"], side: int) -> Shaped[Tensor, "BW T C"]:
     """Makes each square of `side` rows and columns a row of the batch."""
     B, h, w, C = x.shape
     return x.reshape(B, h // side, side, w // side, side, C).transpose(2, 3).reshape(-1, side * side, C)
@@ -69,6 +69,15 @@ class WindowBlock(nn.Module):
 
         x = self.self_residual(x, look)
         return self.mlp_residual(x, self.mlp), None
+
+    def over_picture(self, weights: Float[Tensor, "W H T T"], grid: Grid) -> Float[Tensor, "H P P"]:
+        """The weights in the windows of one picture as weights over all its patches: zero in other windows."""
+        patches = torch.arange(grid[0] * grid[1], device=weights.device).view(1, *grid, 1)
+        numbers = fold(patches.roll((-self.shift, -self.shift), (1, 2)), self.side)[..., 0]
+        whole = weights.new_zeros(weights.shape[1], patches.numel(), patches.numel())
+        for own, window in zip(numbers, weights, strict=True):
+            whole[:, own[:, None], own] = window
+        return whole
 
     def _bias(self) -> Float[Tensor, "1 H T T"]:
         at = torch.arange(self.side, device=self.offsets.weight.device)

@@ -1,7 +1,11 @@
 """Documents that are written from the code say what the code says."""
 
+import re
 import runpy
 from pathlib import Path
+
+from heedful.lab import EXHIBITS
+from heedful.store.files import Disk
 
 
 def test_the_recipe_page_is_that_of_the_code(root: Path) -> None:
@@ -32,6 +36,19 @@ def test_the_page_of_inputs_is_what_the_readers_say(root: Path) -> None:
     kept = (root / "docs" / "inputs.md").read_text(encoding="utf-8")
     assert made["page"]() == kept, "docs/inputs.md is not what is read now; write it again: python -m docs.make_inputs"
     assert sum(len(cases) for _, _, cases in made["SECTIONS"]) > 60
+
+
+def test_counts_in_the_documents_are_those_of_the_code(root: Path) -> None:
+    words = {9: "nine", 10: "ten", 11: "eleven", 12: "twelve", 60: "sixty"}
+    planted = re.search(r'"--count", type=int, default=(\d+)', (root / "benchmarks" / "planted.py").read_text("utf-8"))
+    assert planted
+    operations = [name for name in vars(Disk) if not name.startswith("_")]
+    for path, told in (
+        ("docs/how-it-is-tested.md", f"uses {words[len(operations)]} primitive operations"),
+        ("CONTRIBUTING.md", f"plants {words[int(planted[1])]} faults"),
+        ("CHANGELOG.md", f"`heed lecture`: {len(EXHIBITS)} worked numbers"),
+    ):
+        assert told in (root / path).read_text("utf-8"), f"{path} does not say: {told}"
 
 
 def test_the_table_of_presets_is_that_of_the_recipes(root: Path) -> None:

@@ -21,6 +21,7 @@ from heedful.lab.paper import picture
 from heedful.lab.recurrent.lists import things
 from heedful.lab.toys import evened
 from heedful.lab.toys.evened import on_pair
+from heedful.lab.toys.pronouns import shares_of
 from heedful.lab.toys.reader import about_it
 from heedful.lab.toys.shapes_1d import LENGTH, NOISE, Net, Pairs, TrainedNet, pictures
 from heedful.lab.toys.street import crossing, feeling
@@ -153,7 +154,7 @@ def test_scores_of_an_exam() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["D9", "T5", "C1", "C3", "C6", "E2", "E3", "E8", "E9", "E13", "E14", "E15", "I1", "J5", "O2"]
+    "name", ["A9", "D9", "T5", "C1", "C6", "E2", "E3", "E8", "E9", "E13", "E14", "E15", "I1", "J5", "O2"]
 )
 def test_what_is_learnt_in_a_second_agrees(name: str) -> None:
     assert show(name, short=True).verdict == "agrees"
@@ -193,6 +194,29 @@ def test_a_temperature_that_is_set_is_shown() -> None:
         show("A1", {"temperature": -1})
 
 
+def test_all_words_that_are_looked_at_are_told() -> None:
+    words = ["the", "cat", "saw", "the", "dog"]
+    found = shares_of(torch.tensor([0.30, 0.411, 0.02, 0.05, 0.219]), words)
+    assert found == "cat 0.411, the (1) 0.300, dog 0.219, the (4) 0.050"
+
+
+def test_small_maps_have_their_numbers() -> None:
+    drawn = picture(show("N2"), "svg")
+    assert b">0.89<" in drawn  # a weight of q2
+    assert drawn.count(b">0.00<") == 1  # of q4; what a mask hides has none
+
+
+def answers_of(query: str) -> tuple[object, object]:
+    lines = {line.claim: line.computed for line in show("A1", {"query": query}).lines}
+    return lines[query], lines[f"nearest to {query}"]
+
+
+def test_a_name_that_is_not_in_the_database_has_no_value() -> None:
+    assert answers_of("Smith") == ("null", "null")
+    assert answers_of("Barro") == ("null", "Barros: Luis")
+    assert answers_of("Chen") == ("Li", "Chen: Li")
+
+
 def test_an_apostrophe_within_a_name_is_no_clitic() -> None:
     lines = {line.claim: line.computed for line in show("T2", {"words": "O'Neill aren't dog's"}).lines}
     assert lines["clitics apart"] == "O'Neill | are | n't | dog | 's"
@@ -208,17 +232,22 @@ def test_gradients_vanish_along_a_sentence() -> None:
     assert thought[-1] < 1e-3 < 0.5 < min(looking)
 
 
-def test_the_shorter_form_does_not_say_solved_of_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    net, many = Net(attention=True), pictures(1, "side", torch.Generator().manual_seed(0))
-    left = {True: 0.24, False: 0.5}  # with positions, and without
-    monkeypatch.setattr(
-        evened, "toy", lambda pairs, attention, positions, *_: TrainedNet(net, [1.0] * 40, left[positions], many)
-    )
-    (line,) = (line for line in show("D3", short=True).lines if line.claim == "with positions it is solved")
-    assert line.computed == "not in so few steps, but better than without"
-    assert line.verdict == "agrees"
-    (line,) = (line for line in show("D3").lines if line.claim == "with positions it is solved")
-    assert (line.computed, line.verdict) == (False, "wrong")
+@pytest.mark.parametrize("left", [0.1, 0.24])
+@pytest.mark.parametrize("name", ["D1", "D2", "D3"])
+def test_only_the_full_form_says_that_a_toy_is_not_solved(
+    name: str, left: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = TrainedNet(Net(attention=True), [1.0] * 40, left, pictures(1, "side", torch.Generator().manual_seed(0)))
+    monkeypatch.setattr(evened, "toy", lambda *_: trained)
+    for short in (True, False):
+        lines = [line for line in show(name, short=short).lines if "solved" in line.claim]
+        assert lines
+        for line in lines:
+            if left > 0.15 and short:
+                assert (line.computed, line.verdict) == (evened.NOT_YET, "open")
+            else:
+                assert line.computed == (left <= 0.15)
+                assert line.verdict == ("agrees" if line.computed == line.deck else "wrong")
 
 
 def test_vectors_of_all_signs_are_in_the_picture() -> None:

@@ -30,6 +30,19 @@ def test_five_queries(scale: float) -> None:
         np.testing.assert_allclose(under_mask, attended(query, KEYS[seen], VALUES[seen], scale), atol=1e-6)
 
 
+def test_rows_of_weights_in_the_order_of_their_words() -> None:
+    """Each word of the phrase by the cosines of its vector (tech, fruit, other) with those of all three."""
+    vectors = {"phone": [4, 0, 0], "apple": [2, 2, 0], "an": [0, 0, 3]}
+    rows = np.array([*vectors.values()]) / np.linalg.norm([*vectors.values()], axis=1)[:, None]
+    powers = np.exp(rows @ rows.T)
+    weights = powers / powers.sum(1, keepdims=True)
+    lines = {line.claim: (line.deck, line.computed) for line in show("N4").lines}
+    for word, row in (("Phone", weights[0]), ("An", weights[2])):
+        printed, here = lines[f"an apple phone: row of {word}"]
+        np.testing.assert_allclose(here, row, atol=1e-6)
+        assert np.argmax(printed) == np.argmax(row)
+
+
 def test_the_exercise() -> None:
     keys, values = np.array([[1, 2], [-1, 1], [0, 1]]), np.array([[1, 1, 1, 1], [1, 0, 0, 1], [0, 0, 1, 1]])
     found = computed("N3")

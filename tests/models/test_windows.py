@@ -12,6 +12,7 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import Block, BlockConfig, Context
 from heedful.core.mask import EVERYONE
 from heedful.errors import InputError
+from heedful.look.record import record
 from heedful.models.windows import WindowBlock, fold, unfold
 from nearly import close
 from pictures import loud
@@ -52,6 +53,18 @@ def seen(windows: WindowBlock, row: int, column: int) -> Tensor:
     x = torch.randn(1, 54, C, requires_grad=True)
     windows(x, on((6, 9)))[0][0, row * 9 + column].sum().backward()
     return x.grad[0].abs().sum(-1).reshape(6, 9) > 0
+
+
+@pytest.mark.parametrize("kind", ["windows", "shifted_windows"])
+def test_weights_over_the_picture_are_where_an_output_depends_on(kind: str) -> None:
+    windows = block(3, kind)
+    with record(windows) as recording, torch.no_grad():
+        windows(torch.randn(1, 54, C), on((6, 9)))
+    whole = windows.over_picture(recording.weights(recording.names[0]), (6, 9))
+    close(whole.sum(-1), torch.ones(H, 54))
+    for row, column in ((0, 0), (2, 4), (5, 8)):
+        looks = (whole[0, row * 9 + column] > 0).view(6, 9)
+        assert torch.equal(looks, seen(windows, row, column))
 
 
 def rectangle(top: int, left: int, bottom: int, right: int) -> Tensor:

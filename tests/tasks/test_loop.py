@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from heedful.cli import app
 from heedful.data.text.judgements import judgements_in
 from heedful.errors import InputError, MissingError
+from heedful.metrics.rewards import beats_chance
 from heedful.run.events import Checkpointed, Measured, Trained
 from heedful.store.lock import run_lock
 from heedful.tasks.prefer import loop as looping
@@ -36,6 +37,22 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "prompts.txt").write_text("".join(f"{prompt}\n" for prompt in PROMPTS))
     (folder / "rules.py").write_text(RULES)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def lucky(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two steps teach a reward nothing; only the tests of that ask for it."""
+    if "by_chance" not in request.fixturenames:
+        monkeypatch.setattr(looping, "beats_chance", lambda accuracy, pairs: True)
+
+
+@pytest.fixture
+def by_chance(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """The accuracy that rewards are said to have, of their pairs."""
+    said = {"pair_accuracy": 0.5, "pairs": 40.0}
+    plain = looping._scores
+    monkeypatch.setattr(looping, "_scores", lambda run: plain(run) | (said if run.name == "reward" else {}))
+    return said
 
 
 def heed(world: Path, out: Path, *words: str, given: str | None = None) -> list[dict[str, Any]]:
@@ -99,6 +116,54 @@ def test_a_person_ranks_and_may_leave_in_between(world: Path, tmp_path: Path) ->
     assert made["judgements"] == 6
     assert made["win_rate"] is None
     assert {one.who for one in judgements_in(tmp_path / "run" / "round-1" / "judgements.jsonl")} == {"ada"}
+
+
+def test_a_reward_at_chance_moves_no_policy_and_more_prompts_continue(
+    world: Path, tmp_path: Path, by_chance: dict[str, float]
+) -> None:
+    prompts, round_ = tmp_path / "prompts.txt", tmp_path / "run" / "round-1"
+    prompts.write_text((world / "prompts.txt").read_text())
+    rule = ["--ranker", f"{world / 'rules.py'}:vowels", "--rounds", "1", "--prompts", str(prompts)]
+    with pytest.raises(InputError, match="the reward orders 50% of 40 held-out pairs, as chance might") as told:
+        heed(world, tmp_path / "run", *rule)
+    assert f"add prompts to {prompts}" in told.value.fix
+    assert not (round_ / "policy").exists()
+    assert not (round_ / "reward").exists()
+    before = judgements_in(round_ / "judgements.jsonl")
+    prompts.write_text(prompts.read_text() + "ne\npi\n")
+    by_chance["pair_accuracy"] = 0.75
+    (found,) = heed(world, tmp_path / "run", *rule)
+    assert found["judgements"] == 8
+    assert judgements_in(round_ / "judgements.jsonl")[:6] == before
+
+
+def test_a_round_that_makes_answers_worse_is_told_and_not_kept(world: Path, tmp_path: Path) -> None:
+    """A rule that values each answer less than the one before: what comes later is always worse."""
+    (tmp_path / "rules.py").write_text(
+        "from itertools import count\nFALLING = count()\n\ndef value(prompt, answer):\n    return -next(FALLING)\n"
+    )
+    rule = ["--ranker", f"{tmp_path / 'rules.py'}:value", "--rounds", "2"]
+    asked, plain = list[Path](), looping._answers
+
+    def answers(plan: Any, run: Path, *rest: Any) -> Any:
+        asked.append(run)
+        return plain(plan, run, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(looping, "_answers", answers)
+        found = heed(world, tmp_path / "run", *rule)
+    assert [one["kept"] for one in found] == [False, False]
+    assert {run.name for run in asked} == {"start", "policy"}
+    second = asked[len(asked) // 2 :]
+    assert second[0] == second[1] == world / "start"  # whose answers are ranked again, and compared
+    assert [one.kept for one in rounds_of(tmp_path / "run")] == [False, False]
+
+
+def test_fewer_pairs_have_to_be_in_better_order() -> None:
+    assert beats_chance(0.64, 40)
+    assert not beats_chance(0.62, 40)
+    assert not beats_chance(0.71, 14)
+    assert not beats_chance(0.5, 1_000_000)
 
 
 def test_two_loops_do_not_write_into_one_folder(world: Path, tmp_path: Path) -> None:

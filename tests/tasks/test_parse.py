@@ -9,6 +9,7 @@ from commands import heed
 from heedful.data.text.trees import parse_trees
 from heedful.errors import InputError
 from heedful.models import make_model
+from heedful.tasks.parse.look import look_at_parse
 from heedful.tasks.parse.train import ParseJob
 from heedful.tasks.parse.use import Parser
 from heedful.tasks.recipes import build
@@ -101,3 +102,22 @@ def test_trees_that_cannot_be_scored_are_refused_before_anything_is_learnt(tmp_p
     )
     with pytest.raises(InputError, match="a text of 33 tokens, but the model has 20 positions"):
         ParseJob(recipe)
+
+
+def test_what_brackets_look_at(run, tmp_path, capsys):
+    parser, text = Parser.load(run), TEXTS[0]
+    seen = look_at_parse(parser, text)
+    assert seen.text == str(parser.parse(text))
+    assert seen.read[1:] == seen.said[:-1]
+    (tree,) = parse_trees([seen.text], "x")
+    assert seen.said[:-1] == [parser.brackets.names[number] for number in parser.brackets.encode(tree)]
+    for name, weights in seen.weights.items():
+        rows = seen.source if name.startswith("encoder") else seen.said
+        columns = seen.read if name.startswith("decoder") and name.endswith("self_attention") else seen.source
+        assert weights.shape[1:] == (len(rows), len(columns)), name
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:2]))
+    assert heed("look", run, text, "--out", tmp_path / "x.html", "--json") == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["text"] == seen.text
+    assert f'"{seen.said[0]}"' in (tmp_path / "x.html").read_text()
+    with pytest.raises(InputError, match="there is no word to look at"):
+        look_at_parse(parser, "")

@@ -172,13 +172,22 @@ def test_another_engine_is_told_of_no_windows() -> None:
             refuse(replace(config, stack=stack))
 
 
-def test_windows_have_no_map_of_the_whole_picture(tmp_path):
+def test_what_patches_in_windows_look_at(tmp_path):
     out, file = tmp_path / "run", tmp_path / "picture.png"
     for _ in train(
         override(recipe("classify-images", readout="mean", window=2), ["train.steps=1"]), out, corpus=pictures()
     ):
         pass
     Image.new("L", (12, 12)).save(file)
-    with pytest.raises(InputError, match="no map of the whole picture") as error:
-        look_at_picture(heedful.load(out), file)
-    assert "without model.window" in (error.value.fix or "")
+    model = heedful.load(out)
+    side = model.model.config.patches.grid[0]
+    for patch in (0, side + 1):
+        maps = look_at_picture(model, file, patch=patch, layers="stack.blocks.0.*").maps
+        (heads,) = maps.layers.values()
+        first, across = (at // 2 * 2 for at in divmod(patch, side))
+        inside = torch.zeros(side, side, dtype=torch.bool)
+        inside[first : first + 2, across : across + 2] = True
+        assert torch.equal(heads > 0, inside.expand_as(heads))
+        torch.testing.assert_close(heads.flatten(1).sum(1), torch.ones(len(heads)))
+    whole = look_at_picture(model, file).maps
+    torch.testing.assert_close(whole.together.sum(), torch.tensor(1.0))

@@ -5,21 +5,11 @@ import math
 import torch
 from torch import Tensor
 
-from heedful.core import (
-    EVERYONE,
-    Attention,
-    AttentionConfig,
-    BlockConfig,
-    Context,
-    Mask,
-    Stack,
-    StackConfig,
-    attention_weights,
-)
+from heedful.core import EVERYONE, Attention, AttentionConfig, Mask, attention_weights
+from heedful.lab.decoding.student import STEPS, STUDENT, learnt
 from heedful.lab.drawn import curves, weights_of
-from heedful.lab.exhibit import Rows, Says, Shown, Width, beside, holds, unsaid
+from heedful.lab.exhibit import Few, Rows, Says, Shown, Steps, Width, beside, holds, unsaid
 from heedful.lab.sizes.rows import transformer
-from heedful.look.record import record
 
 EQUIVARIANT, INVARIANT = "outputs are permuted as inputs are", "an output stays as keys and values are permuted"
 
@@ -41,30 +31,30 @@ def self_attention(says: Says, *, tokens: Rows = 5, width: Width = 8) -> Shown:
     return Shown(lines + unsaid({"equal to attention to a copy of itself": bool(torch.equal(own, cross))}))
 
 
-def cross_attention(says: Says, *, source: Rows = 6, target: Rows = 4, blocks: Rows = 3) -> Shown:
+def cross_attention(says: Says, *, sentence: str = STUDENT[0], blocks: Few = 2, steps: Steps = STEPS) -> Shown:
     """All blocks of a decoder attend to one memory: the tokens of which side are the rows of the weights, of which the
-    columns?"""
-    torch.manual_seed(0)
-    heads = AttentionConfig(n_heads=2)
-    stack = Stack(16, StackConfig(n_layers=blocks, block=BlockConfig(attention=heads, cross=heads, d_ff=32))).eval()
-    memory = torch.randn(1, source, 16)
-    context = Context(mask=Mask(causal=True), memory=memory, memory_mask=EVERYONE)
-    with record(stack, "*cross_attention") as recording, torch.no_grad():
-        stack(torch.randn(1, target, 16), context)
-    maps = [recording.weights(name) for name in recording.names]
-    rows, columns = ({one.shape[side] for one in maps} for side in (2, 3))
-    lines = [
-        holds(says, "queries come from", "decoder" if rows == {target} else "encoder", right=rows == {target}),
-        holds(
-            says,
-            "keys and values come from",
-            "encoder" if columns == {source} else "decoder",
-            right=columns == {source},
-        ),
-        holds(says, "every decoder block is given the same encoder output", len(maps) == blocks),
+    columns? The translator learnt some French, and the picture is of its last block."""
+    found = learnt(steps, blocks)
+    (said,) = found.translate([sentence])
+    memories: list[Tensor] = []
+    handles = [
+        layer.register_forward_pre_hook(lambda _, given: memories.append(given[0]))
+        for name, layer in found.model.named_modules()
+        if name.endswith("cross_attention.key")
     ]
-    names = [f"target {i + 1}" for i in range(target)], [f"source {i + 1}" for i in range(source)]
-    return Shown(lines, weights_of(maps[0][0, 0], *names, "Cross-attention of the first block"))
+    maps = found.cross_attention(sentence, said)
+    for handle in handles:
+        handle.remove()
+    rows, columns = [*said.split(), "<end>"], [*sentence.split(), "<end>"]
+    queries = all(weights.shape[1] == len(rows) for weights in maps)
+    keys = all(weights.shape[2] == len(columns) for weights in maps)
+    same = len(memories) == blocks and all(torch.equal(memory, memories[0]) for memory in memories)
+    lines = [
+        holds(says, "queries come from", "decoder" if queries else "encoder", right=queries),
+        holds(says, "keys and values come from", "encoder" if keys else "decoder", right=keys),
+        holds(says, "every decoder block is given the same encoder output", same),
+    ]
+    return Shown(lines, weights_of(maps[-1].mean(0), rows, columns, "Cross-attention, mean of the last block's heads"))
 
 
 def heads(says: Says, *, preset: str = "transformer-base") -> Shown:
@@ -86,13 +76,15 @@ def heads(says: Says, *, preset: str = "transformer-base") -> Shown:
 
 
 def sums(says: Says, *, tokens: Rows = 6, width: Width = 4) -> Shown:
-    """With tokens as columns, the weights of each query sum to one over the keys."""
+    """With tokens as columns, the weights of each query sum to one over the keys: each column is a softmax."""
     torch.manual_seed(0)
     q, k = torch.randn(2, 1, 1, tokens, width, dtype=torch.float64)
     weights = attention_weights(q, k, mask=EVERYONE, scale=width**-0.5)[0, 0].T  # a[x_m, x_n]: key m, query n
+    columns = torch.allclose(weights, (k[0, 0] @ q[0, 0].T / width**0.5).softmax(0))
     computed = {
         "sum of a[x_m, x_n] over n and m": round(float(weights.sum()), 9),
         "sum of a[x_m, x_n] over m, for each n": weights.sum(0).round(decimals=9),
+        "the softmax of K'Q is taken over each": "column" if columns else "row",
     }
     names = [f"x{i + 1}" for i in range(tokens)]
     return Shown(beside(says, computed), weights_of(weights, names, names, "Keys down, queries across"))

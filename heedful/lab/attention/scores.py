@@ -15,6 +15,7 @@ from heedful.models.rnn import AdditiveAttention
 
 DATABASE = {"Barclay": "Andrew", "Chen": "Li", "Barros": "Luis", "Dubois": "Nicole"}
 TEMPERATURES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+NULL = "null"  # what a database answers to a name that it does not have
 
 
 def spelled(name: str) -> Tensor:
@@ -36,23 +37,37 @@ def looked_up(query: str, database: Mapping[str, str], temperature: float) -> Te
     return attention_weights(q, k, mask=EVERYONE, scale=1 / temperature)[0, 0, 0]
 
 
+def exactly(query: str, database: Mapping[str, str]) -> str:
+    """The value of a name, or "null"."""
+    return next((value for name, value in database.items() if name.lower() == query.lower()), NULL)
+
+
+def nearest(query: str, database: Mapping[str, str]) -> str:
+    """The name that is most similar to a query; "null" if none has a letter pair in common."""
+    similarities = torch.stack([spelled(name) for name in database]) @ spelled(query)
+    return [*database][int(similarities.argmax())] if similarities.max() > 0 else NULL
+
+
 def database(says: Says, *, query: str = "Barros", temperature: float = 0.01) -> Shown:
-    """Looks a name up in a database: a temperature leads from the value of the nearest key to a mean over all keys."""
+    """Looks a name up in a database: exactly, by the nearest name, or softly, where a temperature leads from the value
+    of the nearest name to a mean over all values."""
     if temperature < 0:
         raise ValueError("a temperature is above 0")
-    names, values = [*DATABASE], [*DATABASE.values()]
-    temperatures = sorted({*TEMPERATURES, temperature})
-    absent = {name: value for name, value in DATABASE.items() if name != "Barros"}
-    found = values[int(looked_up(query, DATABASE, temperature).argmax())]
-    nearest = [*absent.values()][int(looked_up("Barros", absent, temperature).argmax())]
-    exact = bool((looked_up("Nguyen", DATABASE, temperature).max() < 1) and "Nguyen" not in DATABASE)
+    names, temperatures = [*DATABASE], sorted({*TEMPERATURES, temperature})
+    without = {name: value for name, value in DATABASE.items() if name != "Barros"}
     lines = beside(
-        says.but("Barros", "nearest of Barclay"),
-        {f"weights at temperature {t:g}": looked_up(query, DATABASE, t) for t in temperatures},
+        says,
+        {
+            "Barros": exactly("Barros", DATABASE),
+            "Barros, if it is not there": exactly("Barros", without),
+            "nearest to Barros, if it is not there": without[nearest("Barros", without)],
+        },
     )
-    lines.append(holds(says, "Barros", found, right=found == DATABASE.get(query, "Luis")))
-    lines.append(holds(says, "nearest of Barclay", nearest, right=nearest == "Andrew"))
-    lines.extend(unsaid({"a name that is not there has no exact value": exact}))
+    if query != "Barros":
+        near = nearest(query, DATABASE)
+        lines += unsaid({query: exactly(query, DATABASE)})
+        lines += unsaid({f"nearest to {query}": NULL if near == NULL else f"{near}: {DATABASE[near]}"})
+    lines += unsaid({f"weights at temperature {t:g}": looked_up(query, DATABASE, t) for t in temperatures})
     soft = {
         name: (temperatures, [float(looked_up(query, DATABASE, t)[i]) for t in temperatures])
         for i, name in enumerate(names)

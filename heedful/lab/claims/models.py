@@ -5,7 +5,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import Dataset
 
 from heedful.core.norm import make_norm
-from heedful.decode.search import greedy
+from heedful.lab.decoding.student import STEPS, STUDENT, learnt
 from heedful.lab.drawn import bars
 from heedful.lab.exhibit import Rows, Says, Shown, Width, holds, unsaid
 from heedful.models.presets import TransformerSize, transformer_config
@@ -68,13 +68,11 @@ def widths_and_norms(says: Says, *, tokens: Rows = 7, width: Width = 512) -> Sho
     )
 
 
-def who_generates(says: Says, *, seed: int = 1) -> Shown:
-    """An encoder-decoder generates words, one after another."""
-    (found,) = greedy(small_translator(seed), torch.tensor([[1, 2, 3]]), bos=0, eos=0, longest=6, shortest=3)
-    said = " ".join(WORDS[token] for token in found.tokens)
-    return Shown(
-        [holds(says, "only decoders are generative", f"an encoder-decoder says: {said}", right=not found.tokens)]
-    )
+def who_generates(says: Says, *, sentence: str = STUDENT[0]) -> Shown:
+    """An encoder-decoder that learnt some French generates a sentence, one word after another."""
+    (said,) = learnt(STEPS).translate([sentence])
+    claim = "only decoders are generative"
+    return Shown([holds(says, claim, f"an encoder-decoder makes {said!r} of {sentence!r}", right=not said)])
 
 
 def parts_of_a_program(says: Says, *, name: str = "BilingualDataset") -> Shown:

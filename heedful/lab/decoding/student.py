@@ -8,6 +8,7 @@ from heedful.lab.whole_words import Learnt, Pair, WordVocabulary, small, transla
 WHO = {"je": ("suis", "I", "am"), "tu": ("es", "you", "are"), "il": ("est", "he", "is"), "elle": ("est", "she", "is")}
 WHAT = {"étudiant": "student", "professeur": "teacher", "médecin": "doctor", "peintre": "painter", "artiste": "artist"}
 HOW = {"fatigué": "tired", "content": "happy", "ici": "here", "malade": "ill"}
+STEPS = 150  # a second or two
 STUDENT = ("je suis étudiant", "I am a student")
 
 
@@ -24,7 +25,7 @@ def any_sentence(draw: Random) -> Pair:
 
 
 @cache
-def learnt(steps: int) -> Learnt:
+def learnt(steps: int, blocks: int = 1) -> Learnt:
     draw = Random(0)
     words = WordVocabulary([side for _ in range(500) for side in any_sentence(draw)])
-    return translator(small(32, 1, 2), any_sentence, words, steps=steps, lr=5e-3, batch=32)
+    return translator(small(32, blocks, 2), any_sentence, words, steps=steps, lr=5e-3, batch=32)

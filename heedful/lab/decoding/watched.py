@@ -7,7 +7,7 @@ import torch
 
 from heedful.decode.search import beam
 from heedful.decode.trace import Traced
-from heedful.lab.decoding.student import STUDENT, learnt
+from heedful.lab.decoding.student import STEPS, STUDENT, learnt
 from heedful.lab.drawn import Drawing, panels_of
 from heedful.lab.drawn_words import Branch, tree
 from heedful.lab.exhibit import NOTHING_SAID, Rows, Says, Shown, Steps, beside, holds, unsaid
@@ -16,7 +16,7 @@ from heedful.lab.whole_words import BEGIN, END, Learnt
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STEPS, MOST, TOP = 150, 12, 5
+MOST, TOP = 12, 5
 
 
 @torch.no_grad()

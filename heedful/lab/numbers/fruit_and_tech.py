@@ -46,7 +46,7 @@ def similar(says: Says, *, scale: float = 2**-0.5) -> Shown:
         "softmax of 1, 0.71, 0, 0": cosines(sentence[1:2], sentence)[0].sort(descending=True).values.softmax(-1),
         "row of And in the value matrix": cosines(sentence[2:3], sentence)[0].softmax(-1),
         "an apple phone: row of An": phrase_weights[0][[2, 1, 0]],
-        "an apple phone: row of Phone": phrase_weights[2][[1, 2, 0]],
+        "an apple phone: row of Phone": phrase_weights[2][[2, 1, 0]],
     }
     return Shown(beside(says, computed), pulled_picture())
 

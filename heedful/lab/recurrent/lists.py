@@ -1,8 +1,11 @@
 """Lists of things in English and French, of any length. French adjectives follow their nouns and agree in gender."""
 
+from collections.abc import Sequence
 from functools import cache
 from random import Random
 from typing import Literal
+
+from torch import Tensor
 
 from heedful.lab.whole_words import Learnt, Pair, WordVocabulary, small, translator
 from heedful.models.presets import RNNSize, TranslatorSize
@@ -17,6 +20,7 @@ COLOURS = {
     "black": ("noir", "noire"), "grey": ("gris", "grise"), "purple": ("violet", "violette"),
 }  # fmt: skip
 MOST = 6  # things of a list
+OWN_WORDS = "nouns and colours that look most at their own word"
 Kind = Literal["thought vector", "attention", "transformer"]
 SIZES: dict[Kind, TranslatorSize] = {
     "thought vector": RNNSize(d_embed=48, d_hidden=96, d_align=48, d_readout=48, attention=False),
@@ -48,8 +52,19 @@ def vocabulary() -> WordVocabulary:
 
 
 @cache
-def learnt(kind: Kind, steps: int) -> Learnt:
-    return translator(SIZES[kind], any_length, vocabulary(), steps=steps, lr=4e-3, batch=48)
+def learnt(kind: Kind | Literal["one block"], steps: int) -> Learnt:
+    """A translator of such lists; "one block" is a transformer with one on each side, whose attention is followed most
+    easily."""
+    size = small(48, 1, 2) if kind == "one block" else SIZES[kind]
+    return translator(size, any_length, vocabulary(), steps=steps, lr=4e-3, batch=48)
+
+
+def at_own_words(weights: Tensor, rows: Sequence[str], columns: Sequence[str]) -> float:
+    """The share of the French nouns and colours in `rows` that look most at the English word they translate."""
+    french = {word: english for english, (word, _) in NOUNS.items()}
+    french |= {form: english for english, forms in COLOURS.items() for form in forms}
+    hits = [columns[int(weights[at].argmax())] == french[word] for at, word in enumerate(rows) if word in french]
+    return sum(hits) / max(1, len(hits))
 
 
 def tests(count: int, length: int) -> list[Pair]:

@@ -9,7 +9,7 @@ from heedful.lab.complexity.measured import longest_chain
 from heedful.lab.drawn import curves, weights_of
 from heedful.lab.drawn_words import maps
 from heedful.lab.exhibit import Few, Rows, Says, Shown, Steps, beside, holds, unsaid
-from heedful.lab.recurrent.lists import COLOURS, MOST, NOUNS, SIZES, Kind, learnt, tests, vocabulary
+from heedful.lab.recurrent.lists import MOST, OWN_WORDS, SIZES, Kind, at_own_words, learnt, tests, vocabulary
 from heedful.look.record import record
 from heedful.models import make_model
 from heedful.models.presets import translator_config
@@ -65,9 +65,9 @@ def first_word(model: Any, row: Tensor, given: slice) -> float:
     return float(sizes[0] / sizes[-1])
 
 
-def steps_of_attention(says: Says) -> Shown:
-    """Watches Bahdanau's attention while a sentence is decoded: its queries and its keys."""
-    model, words = untrained("attention"), vocabulary()
+def steps_of_attention(says: Says, *, steps: Steps = STEPS) -> Shown:
+    """Watches Bahdanau's attention while a sentence is decoded: its queries, its keys, and where each step looks."""
+    model, words = learnt("attention", steps).model, vocabulary()
     source, target = tests(1, 2)[0]
     asked: list[tuple[Tensor, Keys, Tensor]] = []
 
@@ -93,7 +93,7 @@ def steps_of_attention(says: Says) -> Shown:
         ),
     ]
     weights = torch.cat([weights[0, 0] for _, _, weights in asked]).detach()
-    title = "Before training, all are about even"
+    title = f"After {steps} steps of training"
     return Shown(lines, weights_of(weights, [*target.split(), "<end>"], source.split(), title))
 
 
@@ -105,10 +105,6 @@ def alignment(says: Says, *, length: Few = 3, steps: Steps = STEPS) -> Shown:
         found.given(source, target)
     weights = recording.weights("attention")[0, 0]
     rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
-    french = {word: english for english, (word, _) in NOUNS.items()}
-    french |= {form: english for english, forms in COLOURS.items() for form in forms}
-    content = [(at, word) for at, word in enumerate(rows) if word in french]
-    hits = [columns[int(weights[at].argmax())] == french[word] for at, word in content]
     lines = (
         [
             holds(says, "rows", "target words", right=len(weights) == len(rows)),
@@ -117,7 +113,7 @@ def alignment(says: Says, *, length: Few = 3, steps: Steps = STEPS) -> Shown:
         if says.values
         else []
     )
-    lines += unsaid({"nouns and colours that look most at their own word": sum(hits) / max(1, len(hits))})
+    lines += unsaid({OWN_WORDS: at_own_words(weights, rows, columns)})
     lines += unsaid({"translated": found.translate([source])[0]})
     return Shown(lines, maps({"Weights of each target word over the source": weights}, rows, columns))
 

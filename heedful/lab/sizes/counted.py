@@ -116,8 +116,9 @@ def bert_large(says: Says) -> Shown:
         "width of a head": row.d_model // row.n_heads,
         "d_ff": row.d_ff or 4 * row.d_model,
     }
-    claim = "parameters, millions"
-    lines = beside(says.but("vocabulary", claim), computed)
+    claim, units = "parameters, millions", "4096 is a number of"
+    lines = beside(says.but("vocabulary", claim, units), computed)
+    lines.append(holds(says, units, "units of a hidden layer", right=False))
     return Shown([*lines, near(says, "vocabulary", row.vocab_size), near(says, claim, millions("bert-large"))])
 
 
@@ -128,8 +129,9 @@ def over_time(says: Says) -> Shown:
     assert isinstance(t5, Seq2SeqSize)
     counts["T5-large"] -= (VOCABULARY - T5_VOCABULARY) * t5.d_model / 1e6
     computed = {f"{name}, millions": size for name, size in counts.items()}
-    points = {name: (when, counts[name]) for name, (when, _) in PUBLISHED.items()}
-    return Shown(beside(says, computed), plane(points, x="year", y="millions of parameters", logarithmic="y"))
+    points = {name: (when, 1e6 * counts[name]) for name, (when, _) in PUBLISHED.items()}
+    axis = "parameters (M: millions, G: billions)"
+    return Shown(beside(says, computed), plane(points, x="year of publication", y=axis, logarithmic="y"))
 
 
 def vit(says: Says) -> Shown:

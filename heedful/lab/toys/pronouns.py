@@ -1,13 +1,17 @@
 """What "it" refers to: in a translation, as French needs il or elle, and in the attention of an encoder."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from heedful.lab.drawn_words import links, maps
+from heedful.lab.drawn_words import VISIBLE, links, maps
 from heedful.lab.exhibit import Says, Shown, Steps, beside, holds, unsaid
+from heedful.lab.recurrent import lists
 from heedful.lab.toys import street
 from heedful.lab.toys.reader import CURIOUS, MONEY, NO_RATE, Reader, reader
 from heedful.look.draw import overview
+from heedful.look.labels import summary
 from heedful.look.record import record
 
 STEPS, READS = 300, 400
@@ -75,6 +79,13 @@ def child(says: Says, *, steps: Steps = READS) -> Shown:
     return Shown(lines, links(rows, words, words))
 
 
+def shares_of(weights: Tensor, words: Sequence[str]) -> str:
+    """All words that get as much weight as a picture shows, the most first; a word that occurs twice by its number."""
+    names = [f"{word} ({at + 1})" if words.count(word) > 1 else word for at, word in enumerate(words)]
+    order = weights.argsort(descending=True).tolist()
+    return ", ".join(f"{names[at]} {weights[at]:.3f}" for at in order if weights[at] > VISIBLE)
+
+
 def two_meanings(says: Says, *, steps: Steps = READS) -> Shown:
     """The tired animal and the wide street: what the heads of "it" attend to, and which noun the encoder predicts."""
     found = reader("it", steps)
@@ -85,8 +96,7 @@ def two_meanings(says: Says, *, steps: Steps = READS) -> Shown:
         heads = of_it(found, sentence)
         looked = together(heads)[words.index("it")]
         computed[f"too {last}: it stands for"] = found.answers(sentence)[words.index("it")]
-        computed[f"too {last}: weight on animal"] = float(looked[words.index("animal")])
-        computed[f"too {last}: weight on {last}"] = float(looked[words.index(last)])
+        computed[f"too {last}: it looks at"] = shares_of(looked, words)
         rows[f"... too {last}"] = torch.zeros_like(next(iter(heads.values()))).index_put(
             (torch.tensor(words.index("it")),), looked
         )
@@ -128,21 +138,31 @@ def interest(says: Says, *, steps: Steps = READS) -> Shown:
 
 
 def cross_attention(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """The weights of each French word over the English ones, in the first block, as the mean over its heads."""
-    found, (source, target) = street.learnt(steps), street.crossing("giraffe", "bridge", "tired")
+    """Cross-attention of a translator with one block on each side, the mean of its heads: nouns and adjectives look at
+    the English words that they come from, and their lines cross, as French adjectives follow their nouns."""
+    found, (source, target) = lists.learnt("one block", steps), lists.tests(20, 2)[-1]
     mean = found.cross_attention(source, target)[0].mean(0)
     rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
-    computed = {"rows sum to": round(float(mean.sum(1).mean()), 6), "translated": found.translate([source])[0]}
-    return Shown(beside(says, computed), links({"cross-attention of the first block": mean}, rows, columns))
+    computed = {
+        "rows sum to": round(float(mean.sum(1).mean()), 6),
+        lists.OWN_WORDS: lists.at_own_words(mean, rows, columns),
+        "translated": found.translate([source])[0],
+    }
+    return Shown(beside(says, computed), links({"cross-attention": mean}, rows, columns))
 
 
 def by_head(says: Says, *, steps: Steps = STEPS) -> Shown:
-    """Each head of the last block's cross-attention."""
+    """Each head of the last block's cross-attention, with the pattern that it follows, if it follows one ("mixed": it
+    does not)."""
     found, (source, target) = street.learnt(steps), street.crossing("lion", "street", "wide")
     last = found.cross_attention(source, target)[-1]
     rows, columns = [*target.split(), "<end>"], [*source.split(), "<end>"]
-    drawn = {f"head {number}": head for number, head in enumerate(last, 1)}
-    return Shown(beside(says, {"heads": len(last)}), maps(drawn, rows, columns))
+    patterns = [str(label) for label in summary(last, same=False)]
+    drawn = {f"head {number}: {name}": head for number, (name, head) in enumerate(zip(patterns, last, strict=True), 1)}
+    none = all(name == "mixed" for name in patterns)
+    told = "none follows one" if none else ", ".join(patterns)
+    lines = beside(says, {"heads": len(last), "their patterns": told})
+    return Shown(lines, maps(drawn, rows, columns))
 
 
 def all_heads(says: Says, *, steps: Steps = STEPS) -> Shown:

@@ -65,31 +65,36 @@ def sailor(says: Says, *, count: int = 8, across: bool = False, tie: Literal["fi
         "first merge": f"{''.join(steps[0][0])} {steps[0][1]}",
         "second merge": f"{''.join(steps[1][0])} {steps[1][1]}",
     }
+    computed |= {f"after merge {i}": told(counts) for i, (_, _, counts) in enumerate(steps[:2], 1)}
     lines = beside(says, computed)
-    after = {f"after merge {i}": told(counts) for i, (_, _, counts) in enumerate(steps[:2], 1)}
     pair, times, _ = merges(SAILOR, 1, across=not across)[0]
-    after[f"the first merge {'within' if across else 'across'} words"] = f"{''.join(pair)} {times}"
+    other = {f"the first merge {'within' if across else 'across'} words": f"{''.join(pair)} {times}"}
     title = f"Symbols after {len(steps)} merges"
     text = "\n".join(f"  merge {i}: {a} + {b}, {times} times" for i, ((a, b), times, _) in enumerate(steps, 1))
-    return Shown(lines + unsaid(after), bars(dict(steps[-1][2].most_common()), y="how often", title=title), text)
+    return Shown(lines + unsaid(other), bars(dict(steps[-1][2].most_common()), y="how often", title=title), text)
 
 
 RULES: dict[str, Callable[[str], list[str]]] = {
     "at blanks": lambda text: text.split(),
     "words, punctuation dropped": lambda text: re.findall(r"\w+(?:'\w+)*", text),
     "at each apostrophe": lambda text: re.findall(r"\w+", text),
-    "words and punctuation": lambda text: re.findall(r"\w+|[^\w\s]", text),
+    "a letter and its apostrophe apart": lambda text: re.findall(r"\b\w'|\w+(?:'\w+)*", text),
+    "a letter and its apostrophe dropped": lambda text: re.findall(r"\w+(?:'\w+)*", re.sub(r"\b\w'", "", text)),
     "clitics apart": lambda text: re.findall(rf"\w+(?=n't)|n't|{CLITIC}|\w+(?:(?!{CLITIC})'\w+)*|[^\w\s]", text),
     "apostrophes dropped": lambda text: re.findall(r"\w+", text.replace("'", "")),
 }
 
 
 def awkward(says: Says, *, words: str = "O'Neill aren't") -> Shown:
-    """The same words by six tokenizers, and Mark Antony's line without punctuation."""
-    antony = RULES["words, punctuation dropped"](SHAKESPEARE)
-    lines = beside(says, {f'tokens of "{SHAKESPEARE}"': len(antony)})
-    cut = {name: " | ".join(rule(words)) for name, rule in RULES.items()}
-    return Shown(lines + unsaid(cut))
+    """The same words by seven tokenizers; what these make of O'Neill and of aren't (Manning et al. 2008, section
+    2.2.1); and Mark Antony's line without punctuation."""
+
+    def cut(text: str) -> dict[str, str]:
+        return {name: " | ".join(rule(text)) for name, rule in RULES.items()}
+
+    computed: dict[str, object] = {f'tokens of "{SHAKESPEARE}"': len(RULES["words, punctuation dropped"](SHAKESPEARE))}
+    computed |= {f"candidates of {word}": len({*cut(word).values()}) for word in ("O'Neill", "aren't")}
+    return Shown(beside(says, computed) + unsaid(cut(words)))
 
 
 def unknown_words(says: Says, *, merges_learnt: Draws = 30) -> Shown:

@@ -12,7 +12,8 @@ from heedful.errors import InputError
 from heedful.look.draw import to_bytes
 from heedful.look.overlay import Maps, maps_view, picture_page, rollout, sheet
 from heedful.look.record import record
-from heedful.models.windows import WINDOWS
+from heedful.models.vit import ViT
+from heedful.models.windows import WindowBlock
 from heedful.run.task import Looked, NamedWeights
 from heedful.tasks.classify_images.use import ImageClassifier
 from heedful.tasks.shared.options import PatchOptions
@@ -32,19 +33,16 @@ def look_at_picture(
 ) -> PictureLook:
     """Classifies a picture and records the attention. `layers` selects by name, such as "stack.blocks.3.*". The maps
     are those of the head's input: the first token, or, in a model without one, the mean over all patches; or those of
-    one `patch`. The rollout is over all layers, whichever are selected. Raises InputError for a model with windows, and
-    for a patch that does not exist."""
+    one `patch`, in a model with windows zero outside of its own. The rollout is over all layers, whichever are
+    selected. Raises InputError for a patch that does not exist."""
     prepared, model = classifier.spec.preparation, classifier.model
-    if any(layer.kind in WINDOWS for layer in model.config.stack.layers):
-        what = "patches that look at their own window alone have no map of the whole picture"
-        raise InputError(what, fix="look into a model that was trained without model.window")
     picture = prepared.fitted(read_image(file, channels=prepared.channels), where=str(file))
     assert model.head is not None
     pixels = prepared.normalised(prepared.scaled(picture[None]))
     with torch.inference_mode(), record(model) as recording, record(model, layers) as chosen:
         logits = model(pixels.to(model.head.weight.device))
     rows, columns = picture.shape[1] // model.patches.patch, picture.shape[2] // model.patches.patch
-    every = {name: recording.weights(name)[0] for name in recording.names}
+    every = {name: _of_picture(model, name, recording.weights(name), (rows, columns)) for name in recording.names}
     if patch is not None and not 0 <= patch < rows * columns:
         raise InputError(f"{rows} x {columns} patches, no patch {patch}", fix="they are counted from 0, row by row")
     asks = slice(None) if model.cls is None else slice(1)  # what the head reads
@@ -58,6 +56,12 @@ def look_at_picture(
     chances = logits.float().softmax(1)[0].tolist()
     labels = sorted(zip(classifier.spec.labels, chances, strict=True), key=lambda item: -item[1])
     return PictureLook(str(file), labels, maps)
+
+
+def _of_picture(model: ViT, name: str, weights: torch.Tensor, grid: tuple[int, int]) -> torch.Tensor:
+    """The weights (H, T, T) of one picture, from those that were recorded."""
+    block = model.get_submodule(name.rpartition(".")[0])
+    return block.over_picture(weights, grid) if isinstance(block, WindowBlock) else weights[0]
 
 
 def draw_picture(looked: PictureLook, kind: str, *, head: int | None = None) -> bytes:

@@ -16,7 +16,12 @@ PARSE = Task(
     laws=Lazy("heedful.tasks.parse.laws:parser_laws"),
     evaluate=Lazy("heedful.tasks.parse.use:score_parser"),
     eval_options=Lazy("heedful.tasks.parse.options:TreeScoring"),
-    inside=Inside(feed=Lazy("heedful.tasks.parse.feed:feed_parser")),
+    inside=Inside(
+        look=Lazy("heedful.tasks.parse.look:look_parsing"),
+        options=Lazy("heedful.tasks.shared.options:LayerOptions"),
+        attention=Lazy("heedful.tasks.parse.look:attention_parsing"),
+        feed=Lazy("heedful.tasks.parse.feed:feed_parser"),
+    ),
     hub=Lazy("heedful.tasks.parse.hub:HUB"),
     commands=Lazy("heedful.tasks.parse.cli:COMMANDS"),
     uses=("translate",),

@@ -24,7 +24,12 @@ def loop(
         str, typer.Option(help="person, in the terminal; or a rule: module:function, file.py:function, command:WORDS.")
     ] = "person",
     rounds: Annotated[int, typer.Option(min=1, help="How many in all; more than before continues.")] = 2,
-    answers: Annotated[int, typer.Option(min=2, max=9, help="How many answers to a prompt are put in order.")] = 4,
+    answers: Annotated[
+        int | None,
+        typer.Option(
+            min=2, max=9, help="How many answers to a prompt are put in order.", show_default="4; for a rule 9"
+        ),
+    ] = None,
     tokens: Annotated[int, typer.Option(min=1, help="The most tokens of an answer.")] = 64,
     noise: Annotated[
         float,
@@ -48,7 +53,7 @@ def loop(
     import torch
 
     from heedful.run.device import chosen_device
-    from heedful.tasks.prefer.loop import PERSON, Plan
+    from heedful.tasks.prefer.loop import ANSWERS, PERSON, RULE_ANSWERS, Plan, Round, newest_kept
     from heedful.tasks.prefer.loop import loop as rounds_of_loop
     from heedful.tasks.shared.progress import ProgressLine
 
@@ -62,7 +67,7 @@ def loop(
         out=files.with_proper_name(out),
         ranker=ranker,
         rounds=rounds,
-        answers=answers,
+        answers=answers or (ANSWERS if ranker == PERSON else RULE_ANSWERS),
         tokens=tokens,
         noise=noise,
         seed=seed,
@@ -70,10 +75,16 @@ def loop(
         settings=tuple(settings),
         reward_settings=tuple(reward_settings),
     )
+    done: list[Round] = []
     for each in rounds_of_loop(plan, ProgressLine().follow, torch.device(chosen_device(device))):
+        done.append(each)
         say(told(each))
+        if not each.kept:
+            say(f"warning: round {each.number} made the answers worse: it is not kept")
         if as_json:
             print(json.dumps(asdict(each)), flush=True)
+
+    say(f"the policy to use: {newest_kept(plan, done)}")
 
 
 def told(one: "Round") -> str:

@@ -1,14 +1,16 @@
 """The loop of learning from preferences: a model generates answers, a person or a rule ranks them, a reward model
 learns from the rankings, and the model from the reward (Ziegler et al. 2019; Ouyang et al. 2022, figure 2).
 
-Every round's answers come from the newest policy. The reward model learns from all judgements; the policy is trained on
-the new reward, from the model that the loop began with. Each step writes a folder, and finished steps are not repeated.
+Every round's answers come from the newest policy that was kept. The reward model learns from all judgements; where it
+orders held-out pairs no better than chance, nothing is learnt from it. The policy is trained on the new reward, from
+the model that the loop began with, and kept unless its answers are worth less than those before. Each step writes a
+folder, and finished steps are not repeated.
 """
 
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,7 +21,8 @@ from heedful.core.config import from_json
 from heedful.core.seeds import counter_seed
 from heedful.data.text.judgements import judgements_in, order_by
 from heedful.data.text.prompts import prompts_in, read_prompts
-from heedful.errors import InputError
+from heedful.errors import InputError, counted
+from heedful.metrics.rewards import beats_chance
 from heedful.models.lm import LMConfig
 from heedful.run.events import Event
 from heedful.run.folder import read_run
@@ -41,6 +44,11 @@ from heedful.tasks.reward.use import RewardModel
 from heedful.tasks.shared.ranking import Ranking, in_terminal
 
 PERSON = "person"
+ANSWERS, RULE_ANSWERS = 4, 9  # to a prompt, by default; a rule does not tire
+# What both learn by, unless the settings say otherwise: as the rankers of benchmarks/prefer.py.
+REWARD_TRAIN = {"steps": 400, "tokens": 512, "lr": 1e-3, "weight_decay": 0.1, "precision": "fp32"}
+POLICY_TRAIN = {"epochs": 25, "lr": 5e-4}
+POLICY = {"rollouts": 128, "batch": 32, "kl": 0.1}
 ROUNDS, SETTINGS = "rounds.jsonl", "loop.json"
 Follow = Callable[[Iterator[Event]], object]  # consumes the events of a training
 
@@ -54,7 +62,7 @@ class Plan:
     out: Path
     ranker: str = PERSON
     rounds: int = 2
-    answers: int = 4
+    answers: int = ANSWERS
     tokens: int = 64
     noise: float = 0.0
     seed: int = 0
@@ -73,7 +81,8 @@ class Round:
     """The results of a round: the number of judgements so far; the new reward model's accuracy and calibration error on
     held-out pairs; its mean rewards of the answers before and after the round; the policy's KL divergence from the
     model that the loop began with (nats per answer), and the length of its answers (tokens). With a rule also its mean
-    values before and after, and how often the rule prefers the answer after the round."""
+    values before and after, and how often the rule prefers the answer after the round. `kept` is False where the rule's
+    values fell, or without a rule the rewards: then the next round begins with the policy before."""
 
     number: int
     judgements: int
@@ -86,6 +95,7 @@ class Round:
     value_before: float | None = None
     value_after: float | None = None
     win_rate: float | None = None
+    kept: bool = True
 
 
 def loop(plan: Plan, follow: Follow, device: torch.device) -> Iterator[Round]:
@@ -108,9 +118,10 @@ def _rounds(plan: Plan, rule: Reward | None, follow: Follow, device: torch.devic
     done = rounds_of(plan.out)
     yield from done
     for number in range(len(done) + 1, plan.rounds + 1):
-        made = _round(plan, number, rule, follow, device)
-        files.append_line(plan.out / ROUNDS, json.dumps(asdict(made)))
-        yield made
+        before = newest_kept(plan, done)
+        done.append(_round(plan, number, before, rule, follow, device))
+        files.append_line(plan.out / ROUNDS, json.dumps(asdict(done[-1])))
+        yield done[-1]
 
 
 def begin(plan: Plan) -> None:
@@ -144,10 +155,15 @@ def rounds_of(out: Path) -> list[Round]:
     return [Round(**row) for row in files.read_json_lines(out / ROUNDS)]
 
 
-def _round(plan: Plan, number: int, rule: Reward | None, follow: Follow, device: torch.device) -> Round:
-    folder, before = plan.out / f"round-{number}", plan.out / f"round-{number - 1}" / "policy"
+def newest_kept(plan: Plan, done: Sequence[Round]) -> Path:
+    """The run of the newest policy that was kept; of the model that the loop began with, if none was."""
+    kept = [one.number for one in done if one.kept]
+    return plan.out / f"round-{kept[-1]}" / "policy" if kept else Path(plan.start)
+
+
+def _round(plan: Plan, number: int, before: Path, rule: Reward | None, follow: Follow, device: torch.device) -> Round:
+    folder = plan.out / f"round-{number}"
     files.make_folder(folder)
-    before = before if number > 1 else Path(plan.start)
     prompts = prompts_in(plan.prompts)
     _judge(plan, number, rule, prompts, before)
     earlier = [plan.out / f"round-{i}" / "judgements.jsonl" for i in range(1, number + 1)]
@@ -157,27 +173,45 @@ def _round(plan: Plan, number: int, rule: Reward | None, follow: Follow, device:
     reward, policy = folder / "reward", folder / "policy"
     learnt, taught = _recipes(plan, number)
     _trained(REWARD, learnt, reward, follow, device)
+    refuse_chance(plan, reward)
     _trained(PREFER, taught, policy, follow, device)
     judge = RewardModel.load(reward)
     two = [_answers(plan, run, prompts, 1, ("compared", number)) for run in (before, policy)]
     old, new = ([each[0] for each in texts] for texts in two)
     own, scores = _scores(reward), _scores(policy)
+    rewards = [fmean(judge.weigh(prompts, texts)[0]) for texts in (old, new)]
     found = Round(
         number=number,
         judgements=len(judgements),
         pair_accuracy=own["pair_accuracy"],
         calibration_error=own["calibration_error"],
-        reward_before=fmean(judge.weigh(prompts, old)[0]),
-        reward_after=fmean(judge.weigh(prompts, new)[0]),
+        reward_before=rewards[0],
+        reward_after=rewards[1],
         kl=scores["kl"],
         length=scores["length"],
+        kept=rewards[1] >= rewards[0],
     )
     if rule is None:
         return found
     values = [rule(prompts, texts) for texts in (old, new)]
     wins = [0.5 if a == b else float(b > a) for a, b in zip(*values, strict=True)]
-    ruled = {"value_before": fmean(values[0]), "value_after": fmean(values[1]), "win_rate": fmean(wins)}
-    return Round(**(asdict(found) | ruled))
+    worth, better = fmean(values[0]), fmean(values[1])
+    return replace(found, value_before=worth, value_after=better, win_rate=fmean(wins), kept=better >= worth)
+
+
+def refuse_chance(plan: Plan, reward: Path) -> None:
+    """Raises InputError where a reward orders held-out pairs no better than chance, and removes it: the same command
+    then learns it from all judgements there are."""
+    scores = _scores(reward)
+    pairs = int(scores["pairs"])
+    if beats_chance(scores["pair_accuracy"], pairs):
+        return
+    files.remove_tree(reward)
+    what = f"the reward orders {scores['pair_accuracy']:.0%} of {counted(pairs, 'held-out pair')}, as chance might"
+    fix = f"add prompts to {plan.prompts} and repeat the command, which keeps all judgements; or choose another --out"
+    if plan.ranker != PERSON:
+        fix += ", and --answers 9, or --reward-set train.steps=..."
+    raise InputError(what, where=str(reward.parent), fix=fix)
 
 
 def _judge(plan: Plan, number: int, rule: Reward | None, prompts: Sequence[str], run: Path) -> None:
@@ -220,9 +254,10 @@ def _answers(
 def _recipes(plan: Plan, number: int) -> tuple[RewardRecipe, PreferRecipe]:
     """The recipes of a round's reward model and policy. Raises InputError for an invalid setting."""
     folder = plan.out / f"round-{number}"
-    learnt = {"task": "reward", "start_from": plan.start, "data": {"path": str(folder / "all.jsonl")}}
-    wanted = {"reward": str(folder / "reward"), "tokens": plan.tokens}
-    taught = {"task": "prefer", "start_from": plan.start, "data": {"path": str(plan.prompts)}, "prefer": wanted}
+    begun = {"start_from": plan.start}
+    learnt = {"task": "reward", **begun, "data": {"path": str(folder / "all.jsonl")}, "train": REWARD_TRAIN}
+    wanted = {**POLICY, "reward": str(folder / "reward"), "tokens": plan.tokens}
+    taught = {"task": "prefer", **begun, "data": {"path": str(plan.prompts)}, "prefer": wanted, "train": POLICY_TRAIN}
     reward, policy = validated(RewardRecipe, learnt, where="loop"), validated(PreferRecipe, taught, where="loop")
     return override(reward, plan.reward_settings), override(policy, plan.settings)
 
