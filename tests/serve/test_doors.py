@@ -37,6 +37,7 @@ TEXTS = {
     "one long word": "bade" * 60,
     "capitals": "BA DE GI. KO LU!",
     "soft hyphens and narrow blanks": "Ba\u00adde gi\u202fko.",
+    "unseen signs and wide blanks": "\u200eBa\u200b de\u3000gi\u2009ko.\ufeff",
 }
 
 
