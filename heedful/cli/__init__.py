@@ -22,7 +22,7 @@ from heedful.cli.options import with_options
 from heedful.errors import HeedError, InputError, Interrupted, MissingError, OtherTaskError, StorageError
 from heedful.run.threads import Waits
 from heedful.tasks import TASKS
-from heedful.tasks.shared.cli import PEOPLE, Command, printable
+from heedful.tasks.shared.terminal import PEOPLE, Command, printable
 
 # In the order in which users need them. The tasks add commands of their own.
 COMMANDS = (

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from heedful.errors import InputError, counted
-from heedful.tasks.shared.cli import PICTURES, Json, printable, say
+from heedful.tasks.shared.options import Json
+from heedful.tasks.shared.terminal import PICTURES, printable, say
 
 if TYPE_CHECKING:
     from heedful.verbs.data import Checked

@@ -8,7 +8,8 @@ import typer
 
 from heedful.errors import InputError
 from heedful.store import files
-from heedful.tasks.shared.cli import PICTURES, Json, say
+from heedful.tasks.shared.options import Json
+from heedful.tasks.shared.terminal import PICTURES, say
 
 
 def draw(

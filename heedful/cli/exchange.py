@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Json, Run, say
+from heedful.tasks.shared.options import Json, Run
+from heedful.tasks.shared.terminal import say
 
 
 def import_(

@@ -9,7 +9,8 @@ import typer
 
 from heedful.errors import InputError
 from heedful.store import files
-from heedful.tasks.shared.cli import PICTURES, Json, say
+from heedful.tasks.shared.options import Json
+from heedful.tasks.shared.terminal import PICTURES, say
 
 if TYPE_CHECKING:
     from heedful.lab.exhibit import Shown

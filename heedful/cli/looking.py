@@ -13,8 +13,9 @@ from heedful.errors import InputError, counted
 from heedful.run.task import Embedder
 from heedful.store import files
 from heedful.tasks import TASKS
-from heedful.tasks.shared.cli import Device, Json, Run, printable, refuse_unused, say
 from heedful.tasks.shared.line_by_line import answer_lines
+from heedful.tasks.shared.options import Device, Json, Run
+from heedful.tasks.shared.terminal import printable, refuse_unused, say
 
 TOP = 5  # nearest lines
 LOOK_OPTIONS = united(row.inside.options() for row in TASKS.values())

@@ -13,7 +13,8 @@ from heedful.cli.options import chosen_of, united
 from heedful.errors import InputError
 from heedful.run.task import NoOptions
 from heedful.tasks import TASKS, scoring_options
-from heedful.tasks.shared.cli import Device, Json, Run, Weights, printable, say
+from heedful.tasks.shared.options import Device, Json, Run, Weights
+from heedful.tasks.shared.terminal import printable, say
 
 EVAL_OPTIONS = united(scoring_options(row) for row in TASKS.values())
 

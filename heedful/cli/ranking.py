@@ -8,7 +8,8 @@ import typer
 
 from heedful.errors import counted
 from heedful.store import files
-from heedful.tasks.shared.cli import Device, Json, Run, Seed, refuse_unused, say, user_name
+from heedful.tasks.shared.options import Device, Json, Run, Seed
+from heedful.tasks.shared.terminal import refuse_unused, say, user_name
 
 if TYPE_CHECKING:
     from heedful.tasks.shared.ranking import Ranking

@@ -14,7 +14,8 @@ import typer
 
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.store import files
-from heedful.tasks.shared.cli import Device, Json, printable, say
+from heedful.tasks.shared.options import Device, Json
+from heedful.tasks.shared.terminal import printable, say
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -8,7 +8,8 @@ import typer
 
 from heedful.errors import InputError
 from heedful.store import files
-from heedful.tasks.shared.cli import Run, printable, refuse_unused, say
+from heedful.tasks.shared.options import Run
+from heedful.tasks.shared.terminal import printable, refuse_unused, say
 
 if TYPE_CHECKING:
     from heedful.look.passes_drawn import Passed

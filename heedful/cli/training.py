@@ -10,7 +10,7 @@ import typer
 from heedful.cli.options import of_training
 from heedful.store import files
 from heedful.tasks import DEFAULT, trained
-from heedful.tasks.shared.cli import Device, Json, Settings
+from heedful.tasks.shared.options import Device, Json, Settings
 
 RECIPES = (".py", ".yaml", ".yml")
 OPTIONS = of_training(trained().values())

@@ -33,7 +33,7 @@ DEFAULT = next(iter(TASKS))  # the task of a recipe that names none
 
 def scoring_options(row: Task) -> type[Any]:
     """The options of `heed eval` for models of this task."""
-    options = row.eval_options or Lazy[type[Any]]("heedful.tasks.shared.cli:DataOptions")
+    options = row.eval_options or Lazy[type[Any]]("heedful.tasks.shared.options:DataOptions")
     return NoOptions if row.evaluate is None else options()
 
 

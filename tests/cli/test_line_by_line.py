@@ -13,10 +13,10 @@ import heedful
 from cases import CASES
 from commands import heed, standard_input
 from heedful.errors import InputError, TextError
-from heedful.tasks.shared.cli import printable
 from heedful.tasks.shared.embed import TextEncoder
 from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.line_by_line import answer_lines, byte_groups, one_each, text_groups
+from heedful.tasks.shared.terminal import printable
 from heedful.tasks.translate.segment import segments_of
 
 LONG = "ba de" + " gi ko ba de" * 12  # more tokens than any text that the models have learnt from, or can read

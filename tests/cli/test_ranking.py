@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from heedful.cli import app
 from heedful.data.text.judgements import judgements_in
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import user_name
 from heedful.tasks.shared.ranking import Item, Ranking, order_in
+from heedful.tasks.shared.terminal import user_name
 from serving import language_model
 
 PROMPTS = ["Ba", "De", "Gi"]

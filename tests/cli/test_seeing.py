@@ -11,7 +11,7 @@ from PIL import Image
 from commands import heed, standard_input
 from heedful.data.made import shapes
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import OutputFiles
+from heedful.tasks.shared.terminal import OutputFiles
 
 SIZES = {"detect": {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1}}
 SIZES["segment"] = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2]}

@@ -17,7 +17,7 @@ from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, classify
 from heedful.tasks.classify.train import ClassifyJob, ClassifyTask
 from heedful.tasks.classify.use import score_classifier
 from heedful.tasks.recipes import build
-from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.sections import PackedTrain, SmoothedTrain
 from heedful.verbs.check import check
 from heedful.verbs.train import train

@@ -19,7 +19,7 @@ from heedful.run.train import train
 from heedful.store.lock import run_lock
 from heedful.tasks import TASKS
 from heedful.tasks.translate.calibration import _fitted, calibrated, calibration_error, found_in, with_noise
-from heedful.tasks.translate.cli import TranslationScoring, translate
+from heedful.tasks.translate.cli import translate
 from heedful.tasks.translate.confidence import (
     FILE,
     UNLIKE,
@@ -30,6 +30,7 @@ from heedful.tasks.translate.confidence import (
 )
 from heedful.tasks.translate.documents.passages import translate_passages
 from heedful.tasks.translate.inside.words import AlignOptions, align
+from heedful.tasks.translate.options import TranslationScoring
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.scoring import score_translator
 from heedful.tasks.translate.use import Translator

@@ -14,11 +14,11 @@ from heedful.models import make_model
 from heedful.run.events import Finished
 from heedful.run.recipe import override
 from heedful.tasks.recipes import build
-from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.documents.files import translate_documents
 from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
 from heedful.tasks.translate.languages import directions_of
+from heedful.tasks.translate.options import TranslationScoring
 from heedful.tasks.translate.pairs.pharaoh import align_pairs
 from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.pairs.weigh import weigh

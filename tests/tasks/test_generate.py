@@ -18,8 +18,8 @@ from heedful.errors import InputError, MissingError
 from heedful.run.events import Finished, Measured
 from heedful.run.folder import parameters
 from heedful.run.recipe import Recipe, override
-from heedful.tasks.generate.cli import TextScoring
 from heedful.tasks.generate.losses import next_token_loss
+from heedful.tasks.generate.options import TextScoring
 from heedful.tasks.generate.train import GenerateTask
 from heedful.tasks.recipes import build
 from heedful.tasks.shared.sections import SmoothedTrain

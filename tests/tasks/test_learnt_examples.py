@@ -12,8 +12,8 @@ from cases import CASES, TEXTS
 from commands import heed
 from heedful.data.images.files import to_image
 from heedful.run.learnt import LEARNT, known_examples, write_learnt
-from heedful.tasks.shared.cli import DataOptions
-from heedful.tasks.translate.cli import TranslationScoring
+from heedful.tasks.shared.options import DataOptions
+from heedful.tasks.translate.options import TranslationScoring
 from heedful.verbs.evaluate import evaluate
 
 Runs = Callable[[str], Path]

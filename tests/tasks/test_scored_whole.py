@@ -10,7 +10,7 @@ from PIL import Image
 from commands import heed
 from heedful.data.images.files import Preparation
 from heedful.data.parts import scored_by_name
-from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.picture_job import seen_as
 from heedful.verbs.evaluate import evaluate
 

@@ -15,7 +15,7 @@ from heedful.metrics.paired import compare
 from heedful.run.learnt import LEARNT, has_held_out, learnt_from
 from heedful.run.recipe import validated
 from heedful.store import files
-from heedful.tasks.translate.cli import TranslationScoring
+from heedful.tasks.translate.options import TranslationScoring
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator

@@ -21,14 +21,14 @@ from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.folder import parameters
 from heedful.run.recipe import override
 from heedful.store import files
-from heedful.tasks.shared.cli import CONTROL
+from heedful.tasks.shared.terminal import CONTROL
 from heedful.tasks.translate.load import load_together, load_translator
+from heedful.tasks.translate.options import StudentOptions, TeachingOptions
 from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training import synthetic
-from heedful.tasks.translate.training.cli import StudentOptions, TeachingOptions
 from heedful.tasks.translate.training.distil import planned_distillation
 from heedful.tasks.translate.training.synthetic import Synthetic, fastest, teacher_of, texts_in, written_by
 from heedful.tasks.translate.use import Translator

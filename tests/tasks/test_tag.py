@@ -13,7 +13,7 @@ from heedful.models import make_model
 from heedful.run.events import Finished
 from heedful.run.recipe import override
 from heedful.tasks.recipes import build
-from heedful.tasks.shared.cli import DataOptions
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.tag.layout import NONE, TagLayout, tag_batch, tagged_pieces
 from heedful.tasks.tag.train import TagJob, TagTask
 from heedful.verbs.check import check

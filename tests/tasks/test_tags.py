@@ -18,8 +18,8 @@ from heedful.run.recipe import override
 from heedful.run.train import train
 from heedful.tasks import TASKS
 from heedful.tasks.recipes import build
-from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.languages import tag_token
+from heedful.tasks.translate.options import TranslationScoring
 from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.records import TranslateOptions, translate_texts, translator_facts
 from heedful.tasks.translate.train import TranslateJob

@@ -106,7 +106,8 @@ def test_blanks_around_a_text_stay_and_change_nothing_else(model):
     said = [made["text"] for made in translate_texts(model, texts, TranslateOptions())]
     assert said == [said[0], f" {said[0]}", f"\t{said[0]} \u00a0", f"{said[0]}\n"]
     looked = [align(model, text, AlignOptions()) for text in texts]
-    assert looked == looked[:1] * 4
+    assert [one["text"] for one in looked] == said
+    assert [one["words"] for one in looked] == [looked[0]["words"]] * 4
 
 
 @pytest.mark.parametrize("sign", [*" \u00a0\u1680\u2000\u2009\u202f\u205f\u3000\t\v\f\x1c\x85\u2028\u2029"])

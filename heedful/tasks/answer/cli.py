@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, Run, Weights, printable
 from heedful.tasks.shared.line_by_line import answer_lines, in_two, one_each
+from heedful.tasks.shared.options import Device, Json, Run, Weights
+from heedful.tasks.shared.terminal import Command, printable
 
 if TYPE_CHECKING:
     from heedful.tasks.answer.use import AnsweredQuestion

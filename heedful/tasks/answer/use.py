@@ -22,9 +22,9 @@ from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import Ask, Scored
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
 from heedful.tasks.shared.asked import refuse_no_answers, refuse_nothing
-from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.one_or_many import one_or_many, refuse_other_count
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.reading import token_logits
 from heedful.tasks.shared.served import Reads, TextModel, spec_of
 

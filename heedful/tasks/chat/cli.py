@@ -4,41 +4,19 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from heedful.errors import TextError
-from heedful.tasks.shared.cli import (
-    Command,
-    DataOptions,
-    Device,
-    Json,
-    LineCount,
-    Run,
-    Seed,
-    Temperature,
-    Texts,
-    TopK,
-    TopP,
-    say,
-)
 from heedful.tasks.shared.line_by_line import Record, answer_groups, answer_lines, one_each, text_groups
+from heedful.tasks.shared.options import Device, Json, Run, Seed, Temperature, Texts, TopK, TopP
+from heedful.tasks.shared.terminal import Command, LineCount, say
 
 if TYPE_CHECKING:
     from heedful.tasks.chat.talk import Talk
 
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # control characters that could affect a terminal
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChatScoring(DataOptions):
-    """The options of `heed eval` for a chat model."""
-
-    answers: Annotated[
-        int, typer.Option(min=0, help="Of a chat model: how many answers are generated to be compared; 0: none.")
-    ] = 100
 
 
 def chat(

@@ -24,8 +24,8 @@ from heedful.metrics.texts import score_bleu
 from heedful.models.lm import LM
 from heedful.run.device import Device
 from heedful.run.task import Ask, Scored
-from heedful.tasks.chat.cli import ChatScoring
 from heedful.tasks.chat.layout import fitted_prompt, learnable
+from heedful.tasks.chat.options import ChatScoring
 from heedful.tasks.chat.template import template_of
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.use import LanguageModel

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, Run, Weights, printable, refuse_unused, tell
 from heedful.tasks.shared.line_by_line import answer_lines, answers_to_pictures, in_two, one_each
+from heedful.tasks.shared.options import Device, Json, Run, Weights
+from heedful.tasks.shared.terminal import Command, printable, refuse_unused, tell
 
 if TYPE_CHECKING:
     from heedful.tasks.classify.use import Classified

@@ -20,9 +20,9 @@ from heedful.models.classifier import Classifier
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, Encoded, classify_batch, label_loss
 from heedful.tasks.shared.asked import refuse_nothing
-from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_warning, warn
 from heedful.tasks.shared.one_or_many import one_or_many, refuse_other_count
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.reading import READ
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, spec_of
 

@@ -17,7 +17,7 @@ CLASSIFY_IMAGES = Task(
     evaluate=Lazy("heedful.tasks.classify_images.use:score_image_classifier"),
     inside=Inside(
         look=Lazy("heedful.tasks.classify_images.look:look_picture"),
-        options=Lazy("heedful.tasks.shared.cli:PatchOptions"),
+        options=Lazy("heedful.tasks.shared.options:PatchOptions"),
         attention=Lazy("heedful.tasks.classify_images.look:attention_on_picture"),
         feed=Lazy("heedful.tasks.shared.feed:feed_picture"),
     ),

@@ -15,7 +15,7 @@ from heedful.look.record import record
 from heedful.models.windows import WINDOWS
 from heedful.run.task import Looked, NamedWeights
 from heedful.tasks.classify_images.use import ImageClassifier
-from heedful.tasks.shared.cli import PatchOptions
+from heedful.tasks.shared.options import PatchOptions
 
 
 @dataclass(frozen=True)

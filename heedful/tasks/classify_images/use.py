@@ -22,8 +22,8 @@ from heedful.metrics.labels import accuracy, f1
 from heedful.models.vit import ViT
 from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
 from heedful.tasks.shared.asked import refuse_nothing, refuse_unknown_labels
-from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 
 READ = 128  # pictures in a batch

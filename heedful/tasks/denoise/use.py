@@ -11,7 +11,7 @@ from heedful.metrics.nats import Nats
 from heedful.models import TranslationModel
 from heedful.run.task import Scored
 from heedful.tasks.denoise.noise import fixed, make_noise, read_passages
-from heedful.tasks.translate.cli import TranslationScoring
+from heedful.tasks.translate.options import TranslationScoring
 from heedful.tasks.translate.scoring import score_translator
 from heedful.tasks.translate.training.losses import ends_of, target_nats
 from heedful.tasks.translate.use import Translator

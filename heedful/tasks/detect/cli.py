@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Command, Device, Json, OutputFiles, Pictures, Run, printable, tell, write_png
 from heedful.tasks.shared.line_by_line import answers_to_pictures
+from heedful.tasks.shared.options import Device, Json, Pictures, Run
+from heedful.tasks.shared.terminal import Command, OutputFiles, printable, tell, write_png
 
 
 def detect(

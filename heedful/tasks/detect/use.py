@@ -22,8 +22,8 @@ from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.models.detr import DETR, Detections
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.asked import refuse_nothing, refuse_unknown_labels
-from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.pictures import prepared
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 from heedful.training.detection import Target, corners, set_loss

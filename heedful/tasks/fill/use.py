@@ -21,9 +21,9 @@ from heedful.metrics.nats import Nats
 from heedful.models.encoder import Encoder
 from heedful.run.task import Ask, Scored
 from heedful.tasks.shared.asked import refuse_no_answers
-from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import shorten
 from heedful.tasks.shared.one_or_many import listed, one_or_many
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.reading import READ
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers
 

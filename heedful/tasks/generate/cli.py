@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import (
-    Command,
-    DataOptions,
+from heedful.tasks.shared.line_by_line import answer_lines, one_each
+from heedful.tasks.shared.options import (
     Device,
     FromLanguage,
     Json,
@@ -22,11 +21,9 @@ from heedful.tasks.shared.cli import (
     To,
     TopK,
     TopP,
-    printable,
-    tell,
+    by_groups,
 )
-from heedful.tasks.shared.line_by_line import answer_lines, one_each
-from heedful.tasks.shared.options import by_groups
+from heedful.tasks.shared.terminal import Command, printable, tell
 
 if TYPE_CHECKING:
     from heedful.decode.settings import SamplingOptions
@@ -36,18 +33,6 @@ if TYPE_CHECKING:
 QUANTISED = ("int8", "int4")
 DRAWS = ("temperature", "top_k", "top_p", "min_p", "seed")  # not used by a beam search
 LONG = 400  # tokens from which on "auto" uses a draft model: with 500 tokens it saved time, with 200 it did not
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextScoring(DataOptions):
-    """The options of `heed eval` for a language model."""
-
-    shots: Annotated[int, typer.Option(min=0, help="Solved examples in each prompt.")] = 0
-    shots_from: Annotated[str | None, typer.Option(help="A .jsonl file that they are taken from.")] = None
-    delimiter: Annotated[str, typer.Option(help="Between an input and its answer.")] = " "
-    separator: Annotated[str, typer.Option(help="After each answer; \\n is the end of a line.")] = "\\n"
-    by: Annotated[str, typer.Option(help="likelihood (of the choices), or match (what is generated).")] = "likelihood"
-    seed: Annotated[int, typer.Option(min=0, help="Draws the solved examples.")] = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ from heedful.data.text.documents import read_text
 from heedful.data.text.solved import holds_solved, read_solved
 from heedful.decode.settings import SamplingOptions
 from heedful.run.task import Ask, Scored
-from heedful.tasks.generate.cli import TextScoring
+from heedful.tasks.generate.options import TextScoring
 from heedful.tasks.generate.search import refuse_unused_penalty
 from heedful.tasks.generate.use import LanguageModel
-from heedful.tasks.shared.cli import expand_escapes
+from heedful.tasks.shared.terminal import expand_escapes
 
 
 @dataclass(frozen=True, kw_only=True)

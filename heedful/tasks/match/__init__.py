@@ -17,7 +17,7 @@ MATCH = Task(
     evaluate=Lazy("heedful.tasks.match.use:score_matcher"),
     inside=Inside(
         look=Lazy("heedful.tasks.match.look:look_for_texts"),
-        options=Lazy("heedful.tasks.match.cli:MatchLook"),
+        options=Lazy("heedful.tasks.match.options:MatchLook"),
         feed=Lazy("heedful.tasks.match.feed:feed_matcher"),
     ),
     embedder=Lazy("heedful.tasks.match.use:Matcher"),

@@ -1,7 +1,6 @@
 """`heed match`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,20 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import Command, Device, Json, Run, printable, say, tell
 from heedful.tasks.shared.line_by_line import answer_lines, answers_to_pictures, one_each
+from heedful.tasks.shared.options import Device, Json, Run
+from heedful.tasks.shared.terminal import Command, printable, say, tell
 
 if TYPE_CHECKING:
     from heedful.tasks.match.use import MatchedText
-
-
-@dataclass(frozen=True, kw_only=True)
-class MatchLook:
-    """The options of `heed look` for a model of pictures and texts."""
-
-    shown: Annotated[
-        list[str] | None, typer.Option("--text", help="Where in a picture is this near? May be given again.")
-    ] = None
 
 
 def match(

@@ -15,7 +15,7 @@ from heedful.errors import InputError
 from heedful.look.draw import to_bytes
 from heedful.look.overlay import each_page, map_view, over_each, picture_view, raised
 from heedful.run.task import Looked
-from heedful.tasks.match.cli import MatchLook
+from heedful.tasks.match.options import MatchLook
 from heedful.tasks.match.use import Matcher
 
 

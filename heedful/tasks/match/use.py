@@ -26,9 +26,9 @@ from heedful.errors import InputError, MissingError, TextError
 from heedful.models.clip import CLIP
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.asked import refuse_no_answers, refuse_nothing
-from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_at, cut_warning, shorten, warn
 from heedful.tasks.shared.one_or_many import is_one, listed, one_or_many
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.served import TextModel, refuse_nan_answers, size_in_words, spec_of
 from heedful.training.loss import contrastive
 

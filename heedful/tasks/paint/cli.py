@@ -6,20 +6,8 @@ from typing import Annotated
 import typer
 
 from heedful.store import files
-from heedful.tasks.shared.cli import (
-    Command,
-    Device,
-    Json,
-    OutputFiles,
-    Run,
-    Seed,
-    Temperature,
-    TopK,
-    TopP,
-    keep_picture,
-    tell,
-    write_png,
-)
+from heedful.tasks.shared.options import Device, Json, Run, Seed, Temperature, TopK, TopP
+from heedful.tasks.shared.terminal import Command, OutputFiles, keep_picture, tell, write_png
 
 
 def paint(

@@ -32,8 +32,8 @@ from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.generate.likelihood import SCORED
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.shared.asked import refuse_nothing
-from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import listed
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.pictures import prepared
 from heedful.tasks.shared.served import PictureModel, opened, size_in_words, spec_of
 

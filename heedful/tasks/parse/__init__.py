@@ -15,7 +15,7 @@ PARSE = Task(
     facts=Lazy("heedful.tasks.parse.use:parser_facts"),
     laws=Lazy("heedful.tasks.parse.laws:parser_laws"),
     evaluate=Lazy("heedful.tasks.parse.use:score_parser"),
-    eval_options=Lazy("heedful.tasks.parse.cli:TreeScoring"),
+    eval_options=Lazy("heedful.tasks.parse.options:TreeScoring"),
     inside=Inside(feed=Lazy("heedful.tasks.parse.feed:feed_parser")),
     hub=Lazy("heedful.tasks.parse.hub:HUB"),
     commands=Lazy("heedful.tasks.parse.cli:COMMANDS"),

@@ -1,23 +1,16 @@
 """`heed parse`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.shared.cli import Beam, Command, DataOptions, Device, Json, Run
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
+from heedful.tasks.shared.options import Beam, Device, Json, Run
+from heedful.tasks.shared.terminal import Command
 
 if TYPE_CHECKING:
     from heedful.tasks.parse.use import ParsedText
-
-
-@dataclass(frozen=True, kw_only=True)
-class TreeScoring(DataOptions):
-    """The options of `heed eval` for a parser."""
-
-    beam: Beam = None
 
 
 def parse(

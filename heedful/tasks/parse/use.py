@@ -20,7 +20,7 @@ from heedful.errors import MissingError, TextError
 from heedful.metrics.brackets import SHORT, bracket_scores
 from heedful.models import TranslationModel
 from heedful.run.task import Ask, Saved, Scored
-from heedful.tasks.parse.cli import TreeScoring
+from heedful.tasks.parse.options import TreeScoring
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.lengths import most_positions
 from heedful.tasks.shared.one_or_many import one_or_many

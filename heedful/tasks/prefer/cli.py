@@ -9,7 +9,8 @@ import typer
 
 from heedful.errors import InputError, counted
 from heedful.store import files
-from heedful.tasks.shared.cli import PEOPLE, Command, Device, Json, Run, Seed, Settings, say, user_name
+from heedful.tasks.shared.options import Device, Json, Run, Seed, Settings
+from heedful.tasks.shared.terminal import PEOPLE, Command, say, user_name
 
 if TYPE_CHECKING:
     from heedful.tasks.prefer.loop import Round

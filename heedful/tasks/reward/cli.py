@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.errors import InputError
-from heedful.tasks.shared.cli import PEOPLE, Command, Device, Json, Run, printable
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
+from heedful.tasks.shared.options import Device, Json, Run
+from heedful.tasks.shared.terminal import PEOPLE, Command, printable
 
 if TYPE_CHECKING:
     from heedful.tasks.reward.use import Rewarded

@@ -21,9 +21,9 @@ from heedful.run.folder import read_run
 from heedful.run.task import Ask, NoOptions, Scored
 from heedful.tasks.reward.prompting import Answered, Prompting, cut_to, prompting_of
 from heedful.tasks.shared.asked import refuse_nothing
-from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.lengths import cut_warning, warn
 from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.reading import READ
 from heedful.tasks.shared.served import Reads, TextModel, refuse_nan_answers, refuse_run_of_another
 

@@ -23,8 +23,8 @@ from heedful.metrics.names import in_words
 from heedful.models.pyramid import Pyramid
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.asked import refuse_nothing
-from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.pictures import prepared
 from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
 from heedful.training.loss import Loss

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from heedful.errors import InputError, MissingError, TextError
-from heedful.tasks.shared.cli import LineCount, say, tell
+from heedful.tasks.shared.terminal import LineCount, say, tell
 
 Record = Mapping[str, Any]
 Answers = Callable[[list[str], int], Iterable[Sequence[Record]]]  # gets texts, and the number of the first, from 0

@@ -15,7 +15,7 @@ from heedful.look.page import attention_view, page
 from heedful.look.record import record
 from heedful.models import LM
 from heedful.run.task import Looked, NamedWeights
-from heedful.tasks.shared.cli import LayerOptions, TextPairOptions
+from heedful.tasks.shared.options import LayerOptions, TextPairOptions
 from heedful.tasks.shared.served import TextReader
 from heedful.tasks.shared.steps import StepsOptions, steps_of
 

@@ -1,10 +1,82 @@
-"""Options of a command, grouped in dataclasses: each field is an option, with an annotation for typer."""
+"""Options of commands. Those that several commands have, as annotations for typer; and options in groups: dataclasses,
+each field of which is an option. It imports no torch."""
 
 import dataclasses
 import inspect
 import typing
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from heedful.errors import InputError
+
+Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)]
+Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
+Pictures = Annotated[list[str] | None, typer.Argument(help="Files of pictures; without any, lines of standard input.")]
+Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON.")]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help="ctranslate2: search by that library, the faster one on a CPU; auto: where it can.", show_default="own"
+    ),
+]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 and so on; auto: CUDA where there is one.")]
+Weights = Annotated[str, typer.Option(help="float32, int8 or int4, on a CPU: fewer bits are faster and less exact.")]
+Settings = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, such as train.lr=3e-4.")
+]
+Beam = Annotated[int | None, typer.Option(min=1, max=64, help="1 is greedy.")]
+LengthPenalty = Annotated[float | None, typer.Option(help="Exponent of the length that scores are divided by.")]
+Temperature = Annotated[float, typer.Option(min=0.0, help="0 takes the most probable.")]
+TopK = Annotated[int, typer.Option(min=0, help="Only the so many most probable may be drawn; 0: any.")]
+TopP = Annotated[float, typer.Option(min=0.0, max=1.0, help="Only the most probable, until they sum up to this.")]
+To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
+FromLanguage = Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn at random.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """The options of `heed eval` for most tasks."""
+
+    data: Annotated[str | None, typer.Option(help="A file, or data as for train, whose test sets are scored.")] = None
+
+    @property
+    def path(self) -> str:
+        """Raises InputError where no data were given."""
+        if self.data is None:
+            raise InputError("nothing to score", fix="give --data PATH")
+        return self.data
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerOptions:
+    """The options of `heed look` for models with attention layers."""
+
+    layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None
+    head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchOptions(LayerOptions):
+    """The same for models that read pictures in patches."""
+
+    patch: Annotated[
+        int | None,
+        typer.Option(min=0, help="What this patch looked at, from 0, row by row, in place of what the answer is from."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextPairOptions(LayerOptions):
+    """The same for models that read texts in twos."""
+
+    pair: Annotated[
+        str | None, typer.Option(help="The second of two texts; for a question, the text that answers it.")
+    ] = None
 
 
 def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from heedful.errors import counted
 from heedful.metrics.names import in_words
-from heedful.tasks.shared.cli import printable
+from heedful.tasks.shared.terminal import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -14,7 +14,7 @@ from heedful.errors import InputError
 from heedful.metrics.agreement import agreement
 from heedful.store import files
 from heedful.store.lock import one_after_another
-from heedful.tasks.shared.cli import on_one_line, say
+from heedful.tasks.shared.terminal import on_one_line, say
 
 Order = tuple[tuple[int, ...], ...]
 Answers = Callable[[str], tuple[str, ...]]

@@ -1,6 +1,6 @@
 """`heed summarise`: `heed translate` under another name."""
 
-from heedful.tasks.shared.cli import Command
+from heedful.tasks.shared.terminal import Command
 from heedful.tasks.translate.cli import translate
 
 HELP = """Summarise texts, or standard input line by line.

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from heedful.tasks.shared.cli import Command, Device, Json, Run, Texts, Weights, printable
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
+from heedful.tasks.shared.options import Device, Json, Run, Texts, Weights
+from heedful.tasks.shared.terminal import Command, printable
 
 if TYPE_CHECKING:
     from heedful.tasks.tag.use import TaggedText

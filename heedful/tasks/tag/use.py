@@ -17,8 +17,8 @@ from heedful.metrics.labels import accuracy, f1, has_spans, span_scores
 from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import NOTHING, Ask, NoOptions, Scored
 from heedful.tasks.shared.asked import refuse_nothing
-from heedful.tasks.shared.cli import DataOptions
 from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.reading import token_logits
 from heedful.tasks.shared.served import Reads, TextModel, spec_of
 from heedful.tasks.tag.layout import NONE, TagLayout, TagSpec, WordWindow

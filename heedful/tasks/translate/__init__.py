@@ -51,10 +51,10 @@ TRANSLATE = Task(
     facts=Lazy("heedful.tasks.translate.records:translator_facts"),
     laws=Lazy("heedful.tasks.translate.laws:translator_laws"),
     evaluate=Lazy("heedful.tasks.translate.scoring:score_translator"),
-    eval_options=Lazy("heedful.tasks.translate.cli:TranslationScoring"),
+    eval_options=Lazy("heedful.tasks.translate.options:TranslationScoring"),
     inside=Inside(
         look=Lazy("heedful.tasks.translate.inside.look:look_translating"),
-        options=Lazy("heedful.tasks.translate.cli:TranslationLook"),
+        options=Lazy("heedful.tasks.translate.options:TranslationLook"),
         attention=Lazy("heedful.tasks.translate.inside.look:attention_translating"),
         feed=Lazy("heedful.tasks.translate.inside.feed:feed_translator"),
     ),

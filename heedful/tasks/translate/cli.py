@@ -15,14 +15,13 @@ import typer
 from heedful.data.lines import quoted
 from heedful.errors import InputError, counted
 from heedful.store import files
-from heedful.tasks.shared.cli import (
+from heedful.tasks.shared.line_by_line import answer_lines, one_each
+from heedful.tasks.shared.options import (
     Beam,
-    Command,
     Device,
     Engine,
     FromLanguage,
     Json,
-    LayerOptions,
     LengthPenalty,
     Run,
     Seed,
@@ -32,67 +31,18 @@ from heedful.tasks.shared.cli import (
     TopK,
     TopP,
     Weights,
-    on_one_line,
-    say,
+    by_groups,
 )
-from heedful.tasks.shared.line_by_line import answer_lines, one_each
-from heedful.tasks.shared.options import by_groups
+from heedful.tasks.shared.terminal import Command, on_one_line, say
+from heedful.tasks.translate.options import Rerank, Tag, With
 from heedful.tasks.translate.pairs.cli import align
 from heedful.tasks.translate.training.cli import COMMANDS as SYNTHETIC
-from heedful.tasks.translate.training.cli import Rerank
 
 if TYPE_CHECKING:
     from heedful.decode.settings import DecodingOptions
     from heedful.tasks.translate.records import Translated
     from heedful.tasks.translate.use import Translator
     from heedful.tasks.translate.wishes import Wishes
-
-Tag = Annotated[str, typer.Option("--tag", metavar="NAME", help="The kind of translation, of those learnt: formal.")]
-With = Annotated[
-    list[str] | None,
-    typer.Option("--with", metavar="RUN", help="Search with this run too, as one model; may be given again."),
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslationScoring:
-    """The options of `heed eval` for a translator."""
-
-    source: Annotated[
-        str | None, typer.Option(help="A file, a sentence a line; with --data, a language or column.")
-    ] = None
-    target: Annotated[str | None, typer.Option(help="Its reference translations, line by line; likewise.")] = None
-    data: Annotated[
-        str | None,
-        typer.Option(help="Data as for train: test sets are scored, or what was not learnt from."),
-    ] = None
-    to: To = ""
-    from_language: FromLanguage = ""
-    beam: Beam = None
-    length_penalty: LengthPenalty = None
-    together: With = None
-    engine: Engine = None
-    bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for 95 % intervals, such as 1000.")] = 0
-    ter: Annotated[bool, typer.Option("--ter", help="Score by TER too, which takes its time.")] = False
-    against: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Compare with this run: is the difference more than chance?")
-    ] = None
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="Write the translations here, a line each.")] = None
-    calibrate: Annotated[
-        bool,
-        typer.Option("--calibrate", help="Fit confidence on these pairs, or the data's validation part, and keep it."),
-    ] = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslationLook(LayerOptions):
-    """The options of `heed look` for a translator."""
-
-    target: Annotated[str | None, typer.Option(help="Watch this translation in place of the model's own.")] = None
-    sentence: Annotated[int, typer.Option(min=1, help="Watch this sentence of a text of several.")] = 1
-    to: To = ""
-    from_language: FromLanguage = ""
-    tag: Tag = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,23 +7,20 @@ that must say them. What is still wrong has a warning.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from heedful.data.documents.numbers import changed_numbers, forms_of_number, marked_numbers
 from heedful.data.documents.protected import lost_placeholders, protected_in
 from heedful.data.lines import quoted
 from heedful.tasks.translate.documents.placeholders import unmasked_translation, with_placeholders
+from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.searching import Asking, Number, Translation, search_texts
 from heedful.tasks.translate.wishes import WantedForms
-
-if TYPE_CHECKING:
-    from heedful.tasks.translate.use import Translator
 
 Choose = Callable[[Sequence[Translation]], list[Translation]]  # orders the hypotheses of each translation anew
 
 
 def search_and_mend(
-    translator: "Translator",
+    translator: BaseTranslator,
     texts: Sequence[str],
     asking: Asking,
     *,
@@ -73,7 +70,7 @@ def _unharmed_first(found: Translation, languages: tuple[str, str]) -> Translati
     return found.ordered([exact, *(n for n in whole if n != exact)])
 
 
-def _with_marks(translator: "Translator", found: Sequence[Translation], asking: Asking) -> list[Translation]:
+def _with_marks(translator: BaseTranslator, found: Sequence[Translation], asking: Asking) -> list[Translation]:
     """Translations of the sources with other numbers in place of those that changed, where these come out unchanged."""
     languages = translator.languages
     marked = [marked_numbers(one.source, changed_numbers(one.source, one.text, languages), languages) for one in found]
@@ -84,7 +81,9 @@ def _with_marks(translator: "Translator", found: Sequence[Translation], asking: 
     return [_better(one, other, languages) for one, other in zip(found, made, strict=True)]
 
 
-def _with_required_numbers(translator: "Translator", found: Sequence[Translation], asking: Asking) -> list[Translation]:
+def _with_required_numbers(
+    translator: BaseTranslator, found: Sequence[Translation], asking: Asking
+) -> list[Translation]:
     """Translations that must say the numbers that changed; none of a model that only another library has."""
     searching = translator.with_own_search()
     if searching is None:

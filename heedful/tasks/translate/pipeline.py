@@ -9,20 +9,17 @@ of their segments (`assemble`).
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 from heedful.data.documents.sentences import sentences_in
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.assemble import joined
 from heedful.tasks.translate.confidence import WordLikelihoods
 from heedful.tasks.translate.mend import Choose, search_and_mend
+from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.searching import Asking, Number, Translation, search_texts
 from heedful.tasks.translate.segment import Segment, by_sentences, has_words, segments_of
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
-
-if TYPE_CHECKING:
-    from heedful.tasks.translate.use import Translator
-
 
 BREAK = re.compile(r"\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 
@@ -38,7 +35,7 @@ class Question(NamedTuple):
 
 
 def translate_texts(
-    translator: "Translator",
+    translator: BaseTranslator,
     texts: Sequence[str],
     *,
     prefix: Sequence[str] | None = None,
@@ -84,7 +81,7 @@ def translate_texts(
 
 
 def translate_segments(
-    translator: "Translator", questions: Sequence[Question], asking: Asking, choose: Choose | None = None
+    translator: BaseTranslator, questions: Sequence[Question], asking: Asking, choose: Choose | None = None
 ) -> list[Translation]:
     """The translation of each segment. Equal ones are searched once, unless they are drawn at random."""
     found, groups = dict[Question, Translation](), dict[tuple[bool, tuple[str, ...]], list[Question]]()
@@ -121,7 +118,7 @@ def _on_one_line(found: Translation) -> Translation:
     return found._replace(text=hypotheses[0][0], hypotheses=hypotheses, tokens=())
 
 
-def _merged(translator: "Translator", segments: list[Segment], prefix: str) -> list[Segment]:
+def _merged(translator: BaseTranslator, segments: list[Segment], prefix: str) -> list[Segment]:
     """As many segments as the prefix has sentences, as one."""
     count = len(sentences_in(prefix, translator.languages[1]))
     if count < 2 or len(segments) < 2:
@@ -132,7 +129,7 @@ def _merged(translator: "Translator", segments: list[Segment], prefix: str) -> l
 
 
 def _with_required(
-    translator: "Translator",
+    translator: BaseTranslator,
     text: str,
     segments: Sequence[Segment],
     questions: Sequence[Question],

@@ -23,12 +23,12 @@ from heedful.run.learnt import has_held_out, learnt_from, warning
 from heedful.run.task import Scored
 from heedful.store import files
 from heedful.store.lock import run_lock
-from heedful.tasks.shared.cli import on_one_line
+from heedful.tasks.shared.terminal import on_one_line
 from heedful.tasks.translate.calibration import FEWEST, calibrated
-from heedful.tasks.translate.cli import TranslationScoring
 from heedful.tasks.translate.confidence import write_calibration
 from heedful.tasks.translate.languages import KEY
 from heedful.tasks.translate.load import load_translator
+from heedful.tasks.translate.options import TranslationScoring
 from heedful.tasks.translate.pairs.directed import directed_by_data, directed_by_files, refuse_named
 from heedful.tasks.translate.pairs.tagged import with_tags
 from heedful.tasks.translate.searching import Translation

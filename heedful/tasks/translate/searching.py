@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 
@@ -22,10 +23,8 @@ from heedful.decode.settings import Decoding
 from heedful.errors import InputError
 from heedful.tasks.shared.lengths import cut_warning, length_warning
 from heedful.tasks.translate.confidence import WordLikelihoods, likelihood_of
+from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.wishes import NO_WISHES, UsedTerm, WantedForms, Wishes
-
-if TYPE_CHECKING:
-    from heedful.tasks.translate.use import Translator
 
 SEARCH_TOKENS = 8192  # source tokens in a batch, times the beam
 NARROWEST = 5  # the narrowest beam of a search with required words
@@ -34,28 +33,6 @@ WISHED = 1 << 14  # tokens in wishes, times the wishes, that take as long as a s
 WORTH = 2048  # source tokens, times the beam, from which several processes pay
 
 Number = int | tuple[int, int]  # of a text, or of a text and a segment of it; for sampling
-
-
-@runtime_checkable
-class SearchEngine(Protocol):
-    """Another library, which searches in place of our model."""
-
-    @property
-    def own(self) -> "Translator | None":
-        """The model as heedful has it, which can be looked into; None where only the library has it."""
-
-    def takes(self, limit: int, decoding: Decoding) -> bool:
-        """Whether it searches for so many tokens; or else the model itself does."""
-
-    def search(
-        self, sources: Sequence[Ids], *, limits: Sequence[int], decoding: Decoding, prefix: Sequence[Ids] | None
-    ) -> list[list[Hypothesis]]:
-        """The best hypotheses of each source, of at most `limits` tokens, as from `decode.search`."""
-
-    def scored(
-        self, sources: Sequence[Ids], listed: Sequence[Sequence[Hypothesis]], decoding: Decoding
-    ) -> list[list[Hypothesis]]:
-        """The same hypotheses with the log-probabilities of their tokens."""
 
 
 class Searched(NamedTuple):
@@ -146,7 +123,7 @@ class Asking(NamedTuple):
 
 
 def search_texts(
-    translator: "Translator",
+    translator: BaseTranslator,
     texts: Sequence[str],
     asking: Asking,
     *,
@@ -165,12 +142,13 @@ def search_texts(
     forced = None if prefix is None else translator.target.encode(prefix)
     extra = wanted or [()] * len(texts)
     wanted = [[*wishes.of(text), *more] if own else [] for text, own, more in zip(texts, ids, extra, strict=True)]
-    found = translator.hypotheses(ids, decoding, forced, numbers=numbers, avoid=wishes.avoid)
+    found = hypotheses(translator, ids, decoding, forced, numbers=numbers, avoid=wishes.avoid)
     plain = [len(best.tokens) for best, *_ in found]
     read = [translator.texts_of(best) for best in found]
     # Translations that have their wishes anyway are not searched for again.
     lacking = [n for n, own in enumerate(wanted) if not all(one.met(text) for one in own for text in read[n])]
-    again = translator.hypotheses(
+    again = hypotheses(
+        translator,
         [ids[n] for n in lacking],
         replace(decoding, beam=max(decoding.beam, NARROWEST)),
         None if forced is None else [forced[n] for n in lacking],
@@ -208,6 +186,39 @@ def search_texts(
     return made
 
 
+def hypotheses(
+    translator: BaseTranslator,
+    ids: Sequence[Ids],
+    decoding: Decoding,
+    forced: Sequence[Ids] | None = None,
+    *,
+    numbers: Sequence[Number] | None = None,
+    wishes: Sequence[list[Wish]] | None = None,
+    plain: Sequence[int] | None = None,
+    avoid: tuple[str, ...] = (),
+) -> list[list[Hypothesis]]:
+    """The hypotheses of all sentences, in their order, searched in batches of similar length. Their `numbers` (from
+    0) matter for sampling. `plain`: the lengths of their translations without wishes, to bound those with them."""
+    out = [[Hypothesis((), 0.0, 0.0, (), True)] for _ in ids]  # the translation of a blank source
+    filled = [i for i, sentence in enumerate(ids) if sentence]
+    shared, batches = translator.processes, []
+    device, count = next(translator.model.parameters()).device, 1 if shared is None else shared.count
+    groups = [[filled[i] for i in own] for own in groups_of([ids[i] for i in filled], decoding, count, device)]
+    for rows in groups:
+        begin = None if forced is None else [[*translator.begin, *forced[i]] for i in rows]
+        held = None if wishes is None else [wishes[i] for i in rows]
+        usual = None if plain is None else [plain[i] for i in rows]
+        named: list[Number] = [*rows] if numbers is None else [numbers[i] for i in rows]
+        batches.append(Searched([ids[i] for i in rows], decoding, named, begin, held, usual, avoid))
+    ask_leave(translator, batches)
+    search = partial(search_in_memory, translator)
+    found = map(search, batches) if shared is None or len(batches) < 2 else shared.map(batches)
+    for rows, best in zip(groups, found, strict=True):
+        for i, one in zip(rows, best, strict=True):
+            out[i] = one
+    return out
+
+
 def groups_of(sources: Sequence[Ids], decoding: Decoding, processes: int, device: torch.device) -> list[list[int]]:
     """The numbers of the sources of each batch, of similar length. With several processes, all get equally many batches
     of about equally many tokens."""
@@ -227,7 +238,7 @@ def width_of(decoding: Decoding) -> int:
     return max(decoding.beam, decoding.samples, 1)
 
 
-def ask_leave(translator: "Translator", batches: Sequence[Searched]) -> None:
+def ask_leave(translator: BaseTranslator, batches: Sequence[Searched]) -> None:
     """Asks the budget before anything is searched for. Where no limit was asked for, translations count as about twice
     as long as their sources: those that are not are up to the clock. Raises TooMuchError."""
     if translator.budget is None:
@@ -250,12 +261,12 @@ def weight_of(wishes: Sequence[Wish]) -> float:
     return 1 + len(wishes) * sum(len(phrase) for wish in wishes for phrase in wish.phrases) / WISHED
 
 
-def search_in_memory(translator: "Translator", batch: Searched) -> list[list[Hypothesis]]:
+def search_in_memory(translator: BaseTranslator, batch: Searched) -> list[list[Hypothesis]]:
     """`search_batch`, in parts if that needs too much memory. Raises TooMuchError where one source does."""
     return in_halves(lambda rows: search_batch(translator, batch.part(rows)), range(len(batch.sources)))
 
 
-def search_batch(translator: "Translator", batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
+def search_batch(translator: BaseTranslator, batch: Searched, *, through: Any = None) -> list[list[Hypothesis]]:
     """Searches for one batch. `through` replaces the model. Raises InputError for settings that do not go together."""
     _refuse(translator, batch)
     decoding, limits = batch.decoding, _limits(translator, batch)
@@ -301,7 +312,7 @@ def search_batch(translator: "Translator", batch: Searched, *, through: Any = No
 
 
 def _search_with_both(
-    translator: "Translator", own: "Translator", batch: Searched, left: Sequence[int]
+    translator: BaseTranslator, own: "BaseTranslator", batch: Searched, left: Sequence[int]
 ) -> list[list[Hypothesis]]:
     """By the model itself for the rows that are `left`, and by the engine for the others."""
     taken = sorted({*range(len(batch.sources))} - {*left})
@@ -312,7 +323,7 @@ def _search_with_both(
 
 
 def refuse_engine(
-    translator: "Translator", decoding: Decoding, *, prefix: bool = False, confidence: bool = False
+    translator: BaseTranslator, decoding: Decoding, *, prefix: bool = False, confidence: bool = False
 ) -> None:
     """Raises InputError for what CTranslate2 cannot do with this model. Of renormalised probabilities it gives the
     score of a translation, but not with a prefix, and not of single words."""
@@ -325,13 +336,13 @@ def refuse_engine(
         raise InputError(what, fix="leave out the engine")
 
 
-def refuse_untold_target(translator: "Translator") -> None:
+def refuse_untold_target(translator: BaseTranslator) -> None:
     """Raises InputError for a model of several languages without a default target language."""
     if translator.about.get("target") == "":
         raise InputError("it has several languages: to which one?", fix="--to names it, such as de")
 
 
-def _refuse(translator: "Translator", batch: Searched) -> None:
+def _refuse(translator: BaseTranslator, batch: Searched) -> None:
     decoding, engine = batch.decoding, translator.engine is not None
     refuse_untold_target(translator)
     if decoding.samples and decoding.n_best > 1:
@@ -351,7 +362,7 @@ def _refuse(translator: "Translator", batch: Searched) -> None:
         refuse_engine(translator, decoding, prefix=batch.prefix is not None)
 
 
-def _limits(translator: "Translator", batch: Searched) -> list[int]:
+def _limits(translator: BaseTranslator, batch: Searched) -> list[int]:
     """The most tokens of each source's translations: twice the source's and 12 more, unless a limit is given, and room
     for required words."""
     longest, positions = batch.decoding.longest, translator.positions
@@ -367,7 +378,7 @@ def _limits(translator: "Translator", batch: Searched) -> list[int]:
     return limits if positions is None else [min(limit, positions) for limit in limits]
 
 
-def _rules(translator: "Translator", batch: Searched) -> list[Rule]:
+def _rules(translator: BaseTranslator, batch: Searched) -> list[Rule]:
     """The rules on the next token. `sample` applies penalties for repetition itself."""
     decoding, begin = batch.decoding, () if batch.prefix else translator.begin
     rules: list[Rule] = [Certain(position, token) for position, token in enumerate(begin)]

@@ -7,7 +7,7 @@ halved at the end of a clause, or else of a word, until its parts are short enou
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from heedful.core.seeds import hashed
 from heedful.data.documents.plain import lines_of
@@ -17,9 +17,7 @@ from heedful.data.documents.words import Span
 from heedful.errors import InputError, counted
 from heedful.tasks.shared.lengths import KEPT
 from heedful.tasks.translate.languages import languages_of
-
-if TYPE_CHECKING:
-    from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.model import BaseTranslator
 
 UNKNOWN = 256  # tokens of a segment, for a model of which it is not known how long its training sources were
 SEVERAL = "sources_of_several_sentences"  # of task.json: their share
@@ -51,7 +49,7 @@ class Segment(NamedTuple):
     parts: int = 1
 
 
-def segments_of(translator: "Translator", text: str, *, lines: bool = True, sentences: bool = True) -> list[Segment]:
+def segments_of(translator: BaseTranslator, text: str, *, lines: bool = True, sentences: bool = True) -> list[Segment]:
     """The segments of a text, without the white space around them. With `lines`, none goes over the end of a line;
     without `sentences`, lines are cut only where they are too long. A blank text is one segment, and so is any text for
     a model that summarises or denoises."""
@@ -75,7 +73,7 @@ def segments_of(translator: "Translator", text: str, *, lines: bool = True, sent
     return found or [Segment(0, len(text), text)]
 
 
-def sentence_of(translator: "Translator", text: str, number: int) -> str:
+def sentence_of(translator: BaseTranslator, text: str, number: int) -> str:
     """The sentence of this number, from 1, of a text that is looked at: a translator reads one at a time. Raises
     InputError for a text without words, and for a sentence that is not there."""
     segments = segments_of(translator, text)
@@ -87,7 +85,7 @@ def sentence_of(translator: "Translator", text: str, number: int) -> str:
     return segments[number - 1].text
 
 
-def by_sentences(translator: "Translator") -> bool:
+def by_sentences(translator: BaseTranslator) -> bool:
     """Whether it translates sentence by sentence, unlike a model that summarises or denoises."""
     return languages_of(translator.about) is not None and not translator.marked
 
@@ -97,14 +95,14 @@ def has_words(text: str) -> bool:
     return any(map(str.isalpha, without(text)[0]))
 
 
-def _longest(translator: "Translator") -> int:
+def _longest(translator: BaseTranslator) -> int:
     """The most tokens of a segment: no more than were learnt, and than are read."""
     about = translator.about
     known = (about.get(KEPT, {}).get("longest"), about.get("longest_source"), translator.room)
     return max(1, min((limit for limit in known if limit is not None), default=UNKNOWN))
 
 
-def _cut(translator: "Translator", read: str, span: Span, most: int) -> list[Span]:
+def _cut(translator: BaseTranslator, read: str, span: Span, most: int) -> list[Span]:
     """A sentence in parts of at most `most` tokens, each without white space around it; none of a blank one."""
     done, todo = list[Span](), [span] if span[0] < span[1] else []
     while todo:
@@ -119,7 +117,7 @@ def _cut(translator: "Translator", read: str, span: Span, most: int) -> list[Spa
     return done
 
 
-def _tokens(translator: "Translator", text: str) -> int:
+def _tokens(translator: BaseTranslator, text: str) -> int:
     return len(translator.source.encode([translator.as_read(text)])[0])
 
 

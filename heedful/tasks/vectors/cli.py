@@ -10,7 +10,8 @@ import typer
 
 from heedful.errors import InputError
 from heedful.store import files
-from heedful.tasks.shared.cli import PICTURES, Command, Run, printable, refuse_unused, say
+from heedful.tasks.shared.options import Run
+from heedful.tasks.shared.terminal import PICTURES, Command, printable, refuse_unused, say
 
 if TYPE_CHECKING:
     from heedful.tasks.vectors.use import WordVectors

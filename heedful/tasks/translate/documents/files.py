@@ -14,8 +14,8 @@ from heedful.store import files
 from heedful.tasks.translate.confidence import refuse_no_probability
 from heedful.tasks.translate.documents.passages import translate_passages
 from heedful.tasks.translate.languages import languages_in
+from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.pairs.pharaoh import AlignedPair
-from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 
@@ -53,7 +53,7 @@ def outputs_for(names: Sequence[Path], out: Path) -> list[Path]:
 
 
 def translate_documents(
-    translator: Translator,
+    translator: BaseTranslator,
     names: Sequence[Path],
     out: Path,
     decoding: DecodingOptions,
@@ -92,7 +92,7 @@ def translate_documents(
         yield TranslatedDocument(str(name), str(place), len(passages), marks, warnings, flagged, alignments)
 
 
-def _other_languages(said: tuple[str, str], translator: Translator) -> Iterator[str]:
+def _other_languages(said: tuple[str, str], translator: BaseTranslator) -> Iterator[str]:
     """What is told of a document that says other languages than those that it is translated from and to."""
     languages = languages_in(translator.about)
     sides: tuple[tuple[str, Literal["source", "target"], str], ...] = (

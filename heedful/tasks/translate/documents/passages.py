@@ -9,12 +9,12 @@ from heedful.data.lines import quoted
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.assemble import Links, aligned_whole, assembled, warnings_of
 from heedful.tasks.translate.confidence import UNLIKE, doubtful, sentence_confidence, word_confidences
+from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.pharaoh import WordLinks, links_of
 from heedful.tasks.translate.pipeline import Question, translate_segments
 from heedful.tasks.translate.searching import Asking, Translation
 from heedful.tasks.translate.segment import Segment, segments_of
-from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 
 
@@ -35,7 +35,7 @@ class Moved:
 
 
 def translate_passages(
-    translator: Translator,
+    translator: BaseTranslator,
     passages: Sequence[Passage],
     decoding: DecodingOptions,
     *,
@@ -70,7 +70,7 @@ def translate_passages(
         ]
 
 
-def _doubt(translator: Translator, found: Translation, flag: float | None) -> str:
+def _doubt(translator: BaseTranslator, found: Translation, flag: float | None) -> str:
     """Why a sentence is to be read first; "" where it is not, or nothing is flagged."""
     if flag is None:
         return ""

@@ -7,22 +7,19 @@ finally without it: it is then put next to the translations of its neighbours, w
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from heedful.data.documents.passages import Mark, Role, with_pairs
 from heedful.data.documents.protected import lost_placeholders, masked, unmasked, without
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import words_in
+from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.searching import Translation
-
-if TYPE_CHECKING:
-    from heedful.tasks.translate.use import Translator
 
 TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:-]*)(?![^<>]*/>)")
 
 
 def with_placeholders(
-    translator: "Translator", found: Sequence[Translation], search: Callable[[Sequence[str]], list[Translation]]
+    translator: BaseTranslator, found: Sequence[Translation], search: Callable[[Sequence[str]], list[Translation]]
 ) -> list[Translation]:
     """The same translations, but with the placeholders of their sources, which none of their hypotheses has. Each has
     as many hypotheses as before."""
@@ -82,7 +79,7 @@ def not_copied(out: Sequence[tuple[int, str]]) -> str:
     return f"{names}: the model does not copy it; it stands where the words beside it went"
 
 
-def put_back(translator: "Translator", text: str, out: Sequence[tuple[int, str]], translation: str) -> str:
+def put_back(translator: BaseTranslator, text: str, out: Sequence[tuple[int, str]], translation: str) -> str:
     """A translation with what was left out of the text, by the model's alignment; at the same share of its length where
     only another library has the model."""
     from heedful.tasks.translate.pairs.links import aligned

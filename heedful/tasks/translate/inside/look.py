@@ -15,7 +15,7 @@ from heedful.run.task import Looked, NamedWeights
 from heedful.tasks.shared.look import TextLook, draw_text, font_note, named_weights
 from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.shared.steps import StepsOptions, steps_of
-from heedful.tasks.translate.cli import TranslationLook
+from heedful.tasks.translate.options import TranslationLook
 from heedful.tasks.translate.searching import refuse_untold_target
 from heedful.tasks.translate.segment import segments_of, sentence_of
 from heedful.tasks.translate.use import Translator

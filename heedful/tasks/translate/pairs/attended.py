@@ -16,13 +16,13 @@ from heedful.data.documents.words import Span, words_in
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import DecoderOnlyTranslator, Seq2Seq
+from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.pairs.weigh import batches_of, refuse_long_targets
 from heedful.tasks.translate.searching import Ids
-from heedful.tasks.translate.use import Translator
 
 
 def attended_words(
-    translator: Translator, pairs: Sequence[tuple[str, str]]
+    translator: BaseTranslator, pairs: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[list[Span], list[Span], Float[Tensor, "J I"]]]:
     """The words of each source and of its translation, and what share of each target word's attention each source word
     has; one that the model does not read, as its source is too long, has none. Raises InputError for a model that
@@ -53,7 +53,7 @@ def _of_words(words: Sequence[Span], tokens: Sequence[Span]) -> Float[Tensor, "W
 
 
 @torch.inference_mode()
-def attended(translator: Translator, pairs: Sequence[tuple[Ids, Ids]]) -> list[Float[Tensor, "T S"]]:
+def attended(translator: BaseTranslator, pairs: Sequence[tuple[Ids, Ids]]) -> list[Float[Tensor, "T S"]]:
     """What share each token of a source has of what was looked at to say each token of its translation."""
     model, begin, column = translator.model, len(translator.begin), len(translator.around[0])
     made = [torch.zeros(len(target), len(source)) for source, target in pairs]

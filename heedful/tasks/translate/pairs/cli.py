@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from heedful.errors import InputError, counted
-from heedful.tasks.shared.cli import Device, FromLanguage, Json, Run, To, printable, say
 from heedful.tasks.shared.line_by_line import GROUP, answer_groups, answer_lines, one_each
+from heedful.tasks.shared.options import Device, FromLanguage, Json, Run, To
+from heedful.tasks.shared.terminal import printable, say
 
 if TYPE_CHECKING:
     from heedful.data.text.pairs import Pairs, Place

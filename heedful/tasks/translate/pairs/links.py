@@ -20,9 +20,9 @@ from torch import Tensor
 from heedful.data.documents.tags import Alignment
 from heedful.data.documents.words import Span
 from heedful.data.lines import sanitise
+from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.pairs.attended import attended_words
 from heedful.tasks.translate.pairs.weigh import log_probabilities
-from heedful.tasks.translate.use import Translator
 
 TENSION = 1.0  # how soon a link is less likely off the diagonal; theirs is 4
 BESIDE = 4.0  # how much likelier a link is where both words before it, and both after it, are linked
@@ -33,7 +33,7 @@ LEAST = 1e-6  # of a share
 TURNS = 3
 
 
-def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Alignment]:
+def aligned(translator: BaseTranslator, pairs: Sequence[tuple[str, str]]) -> list[Alignment]:
     """Of texts and their translations. Raises InputError for a model that another library holds and that is not here
     beside it, and TextError for a text that is too long for it."""
     translator = translator.with_own_search() or translator
@@ -51,7 +51,7 @@ def aligned(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Al
 
 
 def missed(
-    translator: Translator, text: str, translation: str, source: Sequence[Span], target: Sequence[Span]
+    translator: BaseTranslator, text: str, translation: str, source: Sequence[Span], target: Sequence[Span]
 ) -> Float[Tensor, "J I"]:
     """By how many nats the words of a translation are less likely without each word of the text, as shares of what all
     of them together make."""

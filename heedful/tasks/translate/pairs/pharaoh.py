@@ -12,10 +12,10 @@ from heedful.data.documents.tags import Alignment
 from heedful.data.documents.words import Span
 from heedful.data.lines import sanitise
 from heedful.tasks.translate.assemble import aligned_whole
+from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.weigh import refuse_empty_sides
 from heedful.tasks.translate.searching import Translation
-from heedful.tasks.translate.use import Translator
 
 WordLinks = list[tuple[int, int]]  # (word of the source, word of the translation), numbered from 0
 WORD = re.compile(r"\S+")
@@ -29,14 +29,14 @@ class AlignedPair(TypedDict):
     alignment: WordLinks
 
 
-def align_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[AlignedPair]:
+def align_pairs(translator: BaseTranslator, pairs: Sequence[tuple[str, str]]) -> Iterator[AlignedPair]:
     """Raises what `links.aligned` raises, and TextError for an empty side."""
     refuse_empty_sides(pairs)
     for (source, target), links in zip(pairs, linked(translator, pairs), strict=True):
         yield {"source": source, "target": target, "alignment": links}
 
 
-def linked_translations(translator: Translator, found: Sequence[Translation]) -> Iterator[WordLinks]:
+def linked_translations(translator: BaseTranslator, found: Sequence[Translation]) -> Iterator[WordLinks]:
     """The links of the best translation of each text. Raises what `links.aligned` raises."""
     pairs = {
         (one.source[slice(*own)], one.text[slice(*other)]): None
@@ -54,7 +54,7 @@ def _whole(found: Translation) -> list[tuple[Span, Span]]:
     return [((0, len(found.source)), (0, len(found.text)))]
 
 
-def linked(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[WordLinks]:
+def linked(translator: BaseTranslator, pairs: Sequence[tuple[str, str]]) -> Iterator[WordLinks]:
     """Raises what `links.aligned` raises."""
     pairs = [(sanitise(source), sanitise(target)) for source, target in pairs]
     for (source, target), found in zip(pairs, aligned(translator, pairs), strict=True):

@@ -15,8 +15,8 @@ from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
 from heedful.tasks.shared.lengths import cut_warning, most_positions, refuse_longer, shorten
 from heedful.tasks.translate.languages import DirectionOptions
+from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.searching import Ids, refuse_untold_target
-from heedful.tasks.translate.use import Translator
 
 TOKENS = 2048  # in a batch on either side, padding included
 LOGITS = 1 << 24  # that exist at a time
@@ -41,7 +41,7 @@ class PairOptions(DirectionOptions):
     targets: tuple[str, ...] = ()
 
 
-def weigh_texts(translator: Translator, texts: Sequence[str], options: PairOptions) -> Iterator[ScoredPair]:
+def weigh_texts(translator: BaseTranslator, texts: Sequence[str], options: PairOptions) -> Iterator[ScoredPair]:
     """Raises InputError for another number of targets, and TextError for a text without one."""
     if options.targets and len(options.targets) != len(texts):
         what = f"{len(options.targets)} targets for {len(texts)} sources"
@@ -61,7 +61,7 @@ def in_a_pair(line: str) -> tuple[str, str]:
     return cells[0].strip(), cells[1].strip()
 
 
-def weigh(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[ScoredPair]:
+def weigh(translator: BaseTranslator, pairs: Sequence[tuple[str, str]]) -> Iterator[ScoredPair]:
     """Raises TextError for an empty side, and for one of more tokens than the model has positions."""
     if translator.engine is not None:
         raise InputError("another library searches, and does not weigh", fix="leave out the engine")
@@ -81,7 +81,7 @@ def weigh(translator: Translator, pairs: Sequence[tuple[str, str]]) -> Iterator[
         yield record
 
 
-def takes(translator: Translator, source: str, target: str) -> bool:
+def takes(translator: BaseTranslator, source: str, target: str) -> bool:
     """Whether neither has more tokens than the model has positions."""
     if translator.room is None and most_positions(translator.model.config) is None:
         return True
@@ -100,7 +100,7 @@ def refuse_empty_sides(pairs: Sequence[tuple[str, str]]) -> None:
             raise TextError("a pair with an empty side", where=shorten(source or target), fix="give both sides")
 
 
-def refuse_long_targets(translator: Translator, targets: Sequence[str], ids: Sequence[Ids]) -> None:
+def refuse_long_targets(translator: BaseTranslator, targets: Sequence[str], ids: Sequence[Ids]) -> None:
     """Raises TextError for a target, of these tokens, of more of them than the model can write."""
     positions = most_positions(translator.model.config)
     room = None if positions is None else positions - len(translator.begin) - 1
@@ -108,7 +108,7 @@ def refuse_long_targets(translator: Translator, targets: Sequence[str], ids: Seq
 
 
 @torch.inference_mode()
-def log_probabilities(translator: Translator, pairs: Sequence[tuple[Ids, Ids]]) -> list[list[float]]:
+def log_probabilities(translator: BaseTranslator, pairs: Sequence[tuple[Ids, Ids]]) -> list[list[float]]:
     """Of each token of each target, given its source and the tokens before it, in nats: those that a search adds up.
     The targets have their ends. Raises NonFiniteError."""
     model = translator.model
@@ -126,7 +126,7 @@ def log_probabilities(translator: Translator, pairs: Sequence[tuple[Ids, Ids]]) 
 
 
 def batches_of(
-    translator: Translator, pairs: Sequence[tuple[Ids, Ids]]
+    translator: BaseTranslator, pairs: Sequence[tuple[Ids, Ids]]
 ) -> Iterator[tuple[list[int], Int[Tensor, "B S"], Int[Tensor, "B S"], Int[Tensor, "B T"], Int[Tensor, "B T"]]]:
     """Pairs of like length on the model's device: their numbers; the sources and their segments; and what is read to
     say the targets, one token before each, with its segments."""

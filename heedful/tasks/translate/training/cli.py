@@ -1,24 +1,15 @@
 """`heed distil` and `heed back-translate`: a model translates one side of a corpus, and another learns from that."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from heedful.store import files
-from heedful.tasks.shared.cli import Beam, Command, Device, Json, LengthPenalty, Run, Seed, Settings, tell
-from heedful.tasks.shared.options import by_groups
-
-PRESET = "transformer-deep-shallow"  # of a student that begins with nothing
-
-Rerank = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="RUN",
-        help="Choose among the beam by this run too, of the same or the other direction; may be given again.",
-    ),
-]
+from heedful.tasks.shared.options import Beam, Device, Json, LengthPenalty, Run, Seed, by_groups
+from heedful.tasks.shared.terminal import Command, tell
+from heedful.tasks.translate.options import StudentOptions, TeachingOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,52 +18,6 @@ class BeamOptions:
 
     beam: Beam = None
     length_penalty: LengthPenalty = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TeachingOptions:
-    """Who teaches beside the teacher, what of, and where it is kept."""
-
-    data: Annotated[
-        list[str] | None,
-        typer.Option(help="Pairs, as for heed train; may be given again.", show_default=False),
-    ] = None
-    source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None
-    target: Annotated[str | None, typer.Option(help="Language, column or key to translate to.")] = None
-    together: Annotated[
-        list[str] | None,
-        typer.Option("--with", metavar="RUN", help="Let this run teach too, as one model; may be given again."),
-    ] = None
-    rerank: Rerank = None
-    taught: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where the teacher's translations are kept.", show_default="OUT.taught.tsv"),
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudentOptions:
-    """Who learns, and how."""
-
-    preset: Annotated[
-        str | None, typer.Option(help="The size of the student; heed info lists them.", show_default=PRESET)
-    ] = None
-    start: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="RUN",
-            help="Begin with the weights of this run, such as the teacher, in place of a preset; with --set "
-            "model.decoder_layers=1 with those of so many of its layers.",
-        ),
-    ] = ""
-    out: Annotated[Path, typer.Option(help="Where the student goes.")] = Path("runs/student")
-    originals: Annotated[
-        float,
-        typer.Option(min=0.0, help="How often an epoch has each pair as it was, beside the teacher's; 0: not at all."),
-    ] = 1.0
-    minutes: Annotated[float | None, typer.Option(min=0.01, help="How long to train the student.")] = None
-    settings: Settings = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

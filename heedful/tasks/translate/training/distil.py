@@ -17,9 +17,9 @@ from heedful.run.resume import plain_recipe
 from heedful.store.files import with_proper_name
 from heedful.tasks.translate.languages import KEY, languages_in, languages_of, only_direction, refuse_untold
 from heedful.tasks.translate.load import load_translator
+from heedful.tasks.translate.options import PRESET, StudentOptions, TeachingOptions
 from heedful.tasks.translate.pairs.rerank import UNJUDGED, Judge
 from heedful.tasks.translate.recipe import TranslateRecipe
-from heedful.tasks.translate.training.cli import PRESET, StudentOptions, TeachingOptions
 from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, fastest, texts_in
 from heedful.tasks.translate.use import Translator
 

@@ -28,7 +28,7 @@ from heedful.run.card import fingerprint
 from heedful.run.folder import task_name
 from heedful.store import files
 from heedful.store.lock import held_alone
-from heedful.tasks.shared.cli import CONTROL
+from heedful.tasks.shared.terminal import CONTROL
 from heedful.tasks.translate.load import load_together, load_translator
 from heedful.tasks.translate.pairs.rerank import UNJUDGED, Judge, chosen_by
 from heedful.tasks.translate.pipeline import translate_texts

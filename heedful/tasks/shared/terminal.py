@@ -1,4 +1,4 @@
-"""Shared by the commands: options that several have, and the printing of answers. It imports no torch."""
+"""The terminal: what commands print, and where they write pictures. It imports no torch."""
 
 import getpass
 import json
@@ -6,42 +6,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from heedful.errors import InputError, counted
 from heedful.store import files
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)]
-Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
-Pictures = Annotated[list[str] | None, typer.Argument(help="Files of pictures; without any, lines of standard input.")]
-Json = Annotated[bool, typer.Option("--json", help="End with one line of JSON.")]
-Engine = Annotated[
-    str | None,
-    typer.Option(
-        help="ctranslate2: search by that library, the faster one on a CPU; auto: where it can.", show_default="own"
-    ),
-]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 and so on; auto: CUDA where there is one.")]
-Weights = Annotated[str, typer.Option(help="float32, int8 or int4, on a CPU: fewer bits are faster and less exact.")]
-Settings = Annotated[
-    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, such as train.lr=3e-4.")
-]
-Beam = Annotated[int | None, typer.Option(min=1, max=64, help="1 is greedy.")]
-LengthPenalty = Annotated[float | None, typer.Option(help="Exponent of the length that scores are divided by.")]
-Temperature = Annotated[float, typer.Option(min=0.0, help="0 takes the most probable.")]
-TopK = Annotated[int, typer.Option(min=0, help="Only the so many most probable may be drawn; 0: any.")]
-TopP = Annotated[float, typer.Option(min=0.0, max=1.0, help="Only the most probable, until they sum up to this.")]
-To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
-FromLanguage = Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn at random.")]
-
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -57,47 +29,6 @@ class Command(NamedTuple):
     run: Callable[..., None]
     help: str | None = None
     group: str = "Use"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataOptions:
-    """The options of `heed eval` for most tasks."""
-
-    data: Annotated[str | None, typer.Option(help="A file, or data as for train, whose test sets are scored.")] = None
-
-    @property
-    def path(self) -> str:
-        """Raises InputError where no data were given."""
-        if self.data is None:
-            raise InputError("nothing to score", fix="give --data PATH")
-        return self.data
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayerOptions:
-    """The options of `heed look` for models with attention layers."""
-
-    layer: Annotated[str | None, typer.Option(help='Names, such as "decoder.*.cross_attention".')] = None
-    head: Annotated[int | None, typer.Option(min=0, help="One head, large (png and svg), from 0.")] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PatchOptions(LayerOptions):
-    """The same for models that read pictures in patches."""
-
-    patch: Annotated[
-        int | None,
-        typer.Option(min=0, help="What this patch looked at, from 0, row by row, in place of what the answer is from."),
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextPairOptions(LayerOptions):
-    """The same for models that read texts in twos."""
-
-    pair: Annotated[
-        str | None, typer.Option(help="The second of two texts; for a question, the text that answers it.")
-    ] = None
 
 
 def say(text: str) -> None:
