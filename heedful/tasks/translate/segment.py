@@ -25,8 +25,8 @@ MOSTLY = 0.5  # the share from which a model gets several sentences at once
 COUNTED = 10_000  # training sources whose sentences are counted, at most
 READS_SIGNS = "reads_signs"  # of task.json: of the signs below those that a share of its sources have
 OFTEN = 0.01  # this share
-# What models seldom see: white space other than a blank, and what cannot be seen, such as controls, soft hyphens, spaces
-# without width, marks of direction and of byte order. (Joiners within words of Persian or Hindi are letters.)
+# What models seldom see: white space other than a blank, and what cannot be seen, such as controls, soft hyphens,
+# spaces without width, marks of direction and of byte order. (Joiners within words of Persian or Hindi are letters.)
 SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
