@@ -7,11 +7,12 @@ halved at the end of a clause, or else of a word, until its parts are short enou
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from heedful.core.seeds import hashed
 from heedful.data.documents.plain import lines_of
-from heedful.data.documents.protected import without
+from heedful.data.documents.protected import ESCAPES, without
 from heedful.data.documents.sentences import halves, sentences_in, trimmed
 from heedful.data.documents.words import Span
 from heedful.errors import InputError, counted
@@ -66,7 +67,7 @@ def segments_of(translator: BaseTranslator, text: str, *, lines: bool = True, se
             spans = [(first, last)]
         else:
             inside = sentences_in(text[begin:end], str(about.get("source", "")))
-            spans = [(begin + one, begin + other) for one, other in inside]
+            spans = [part for one, other in inside for part in _lines_of(text, (begin + one, begin + other))]
         for span in spans:
             parts = _cut(translator, read, span, most)
             found += [Segment(*part, read[slice(*part)].translate(signs).strip(), len(parts)) for part in parts]
@@ -93,6 +94,13 @@ def by_sentences(translator: BaseTranslator) -> bool:
 def has_words(text: str) -> bool:
     """Whether there is a letter outside of placeholders and addresses: any other text stays as it is."""
     return any(map(str.isalpha, without(text)[0]))
+
+
+def _lines_of(text: str, span: Span) -> list[Span]:
+    """A sentence in parts, where a program's escapes stand for ends of lines within it ("\\n" in two characters)."""
+    ends = [(span[0], span[0]), *(found.span() for found in ESCAPES.finditer(text, *span)), (span[1], span[1])]
+    parts = [trimmed(text, one[1], other[0]) for one, other in pairwise(ends)]
+    return [part for part in parts if part[0] < part[1]]
 
 
 def _longest(translator: BaseTranslator) -> int:
