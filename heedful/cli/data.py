@@ -25,8 +25,8 @@ def data(
     out: Annotated[
         Path | None, typer.Option(help="A .tsv file for what is left; what is left out goes beside it, with reasons.")
     ] = None,
-    keep: Annotated[list[str], typer.Option(help="A fault that is no reason to leave a pair out; repeatable.")] = [],  # noqa: B006
-    drop: Annotated[list[str], typer.Option(help="A fault that is one; repeatable.")] = [],  # noqa: B006
+    keep: Annotated[list[str], typer.Option(help="Keep pairs with this fault; repeatable.")] = [],  # noqa: B006
+    drop: Annotated[list[str], typer.Option(help="Leave out pairs with this fault; repeatable.")] = [],  # noqa: B006
     picture: Annotated[Path | None, typer.Option(help="A .png or .svg of the lengths and of the faults.")] = None,
     as_json: Json = False,
 ) -> None:

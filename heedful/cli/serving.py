@@ -31,7 +31,7 @@ def serve(
     runs: Annotated[
         list[Path] | None, typer.Argument(help="Folders of trained models; without any, every run of runs/.")
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen at; other than this machine's own with a key.")] = (
+    host: Annotated[str, typer.Option(help="The address to listen on; any other than localhost needs an API key.")] = (
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
@@ -51,7 +51,9 @@ def serve(
     ] = "auto",
     device: Device = "auto",
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Tell what would be open to whom, and leave.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="List which routes would be reachable by whom, and exit.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Serve models to programs and browsers, on this machine.

@@ -70,7 +70,7 @@ class DETR(nn.Module):
         looks = {"encoder": config.encoder.block.attention, "decoder": decoder.attention, "cross": decoder.cross}
         for name, attention in looks.items():
             if attention is None or attention.position.kind != "added":
-                raise InputError(f"{name}: a query is told from others by added positions alone", fix='kind = "added"')
+                raise InputError(f"{name}: object queries need added positions", fix='kind = "added"')
         if {config.encoder.shared_position.kind, config.decoder.shared_position.kind} != {"none"}:
             raise InputError("a position bias that blocks share, beside positions that are added", fix="leave one out")
         self.config = config

@@ -121,7 +121,7 @@ def test_places_must_be_added(part: str) -> None:
     stack = getattr(config, side)
     attention = replace(stack.block.attention, position=replace(stack.block.attention.position, kind="none"))
     block = replace(stack.block, **{"cross" if part == "cross" else "attention": attention})
-    with pytest.raises(InputError, match=f"{part}: a query is told from others by added positions alone"):
+    with pytest.raises(InputError, match=f"{part}: object queries need added positions"):
         DETR(replace(config, **{side: replace(stack, block=block)}))
     with pytest.raises(InputError, match="cross: a query is told"):
         DETR(replace(config, decoder=replace(config.decoder, block=replace(config.decoder.block, cross=None))))

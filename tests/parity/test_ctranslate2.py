@@ -269,7 +269,7 @@ def test_an_imported_marian(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def renormalised(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As OPUS-MT is published now: padding is forbidden, and probabilities are shares of what may come."""
+    """As OPUS-MT is published now: padding is forbidden, and probabilities are renormalised over the allowed tokens."""
     torch.manual_seed(3)
     folder = tmp_path_factory.mktemp("renormalised")
     marian_folder(folder / "hub")
@@ -305,7 +305,7 @@ def test_of_such_shares_it_tells_no_words(renormalised: Path, capsys) -> None:
     """Nor translations whose beginning is given. By "auto" heedful itself searches then."""
     theirs = heedful.load(renormalised, engine="ctranslate2")
     for more, named in ({"confidence": True}, "each word"), ({"prefix": ["Der"]}, "a prefix"):
-        with pytest.raises(InputError, match=f"shares of what may come: CTranslate2 does not tell those of {named}"):
+        with pytest.raises(InputError, match=f"CTranslate2 gives no such probabilities for {named}"):
             theirs.search(LINES[:1], **more)
         assert len(theirs.search(LINES[:1], **more, renormalise=False)) == 1
     text = ("translate", renormalised, LINES[0], "--engine")

@@ -109,7 +109,7 @@ def test_two_loops_do_not_write_into_one_folder(world: Path, tmp_path: Path) -> 
 
 
 def test_a_reward_that_was_learnt_ranks_nothing(world: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing would be new"):
+    with pytest.raises(InputError, match="cannot judge its own"):
         heed(world, tmp_path / "run", "--ranker", str(world / "start"))
 
 

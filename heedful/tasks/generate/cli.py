@@ -43,16 +43,22 @@ class TextSearch:
     top_k: TopK = 0
     top_p: TopP = 1.0
     min_p: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Only those at least this share as probable as the best.")
+        float,
+        typer.Option(
+            min=0.0, max=1.0, help="Sample only tokens at least this share as probable as the most probable one."
+        ),
     ] = 0.0
-    repetition_penalty: Annotated[float, typer.Option(min=1.0, help="Of tokens before, the prompt's too; 1: none.")] = (
-        1.0
-    )
+    repetition_penalty: Annotated[
+        float, typer.Option(min=1.0, help="Penalty on tokens that already occurred, in the prompt too; 1 is off.")
+    ] = 1.0
     presence_penalty: Annotated[
-        float, typer.Option(min=-2.0, max=2.0, help="What the logits of new tokens said before lose.")
+        float, typer.Option(min=-2.0, max=2.0, help="Subtracted from the logits of tokens that were generated already.")
     ] = 0.0
     frequency_penalty: Annotated[
-        float, typer.Option(min=-2.0, max=2.0, help="The same for each time that they were said.")
+        float,
+        typer.Option(
+            min=-2.0, max=2.0, help="Subtracted from the logit of a token for each time that it was generated."
+        ),
     ] = 0.0
     seed: Seed = 0
     beam: Annotated[
@@ -63,7 +69,7 @@ class TextSearch:
         int, typer.Option(min=1, max=1024, help="Draw so many for each text, and keep the most likely.")
     ] = 1
     length_penalty: Annotated[
-        float, typer.Option(help="What is likely, of a beam or the best of several: 1 by the token, 0 in all.")
+        float, typer.Option(help="Length penalty: 1 ranks by the mean log-probability of a token, 0 by the sum.")
     ] = 1.0
 
     @property

@@ -93,7 +93,7 @@ def loop(plan: Plan, follow: Follow, device: torch.device) -> Iterator[Round]:
     where a person leaves before everything is judged."""
     rule = None if plan.ranker == PERSON else reward_named(plan.ranker)
     if rule is None and plan.ranker != PERSON:
-        what = "a run of reward ranks as it has learnt to, and nothing would be new"
+        what = "a reward model cannot judge its own training loop"
         raise InputError(what, where=plan.ranker, fix="--ranker person, or --ranker module:function")
     files.need_access(plan.out)
     if not (plan.out / SETTINGS).is_file():

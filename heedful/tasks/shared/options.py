@@ -28,14 +28,23 @@ Weights = Annotated[str, typer.Option(help="float32, int8 or int4, on a CPU: few
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, such as train.lr=3e-4.")
 ]
-Beam = Annotated[int | None, typer.Option(min=1, max=64, help="1 is greedy.")]
-LengthPenalty = Annotated[float | None, typer.Option(help="Exponent of the length that scores are divided by.")]
-Temperature = Annotated[float, typer.Option(min=0.0, help="0 takes the most probable.")]
-TopK = Annotated[int, typer.Option(min=0, help="Only the so many most probable may be drawn; 0: any.")]
-TopP = Annotated[float, typer.Option(min=0.0, max=1.0, help="Only the most probable, until they sum up to this.")]
+Beam = Annotated[int | None, typer.Option(min=1, max=64, help="Width of the beam; 1 is greedy search.")]
+LengthPenalty = Annotated[float | None, typer.Option(help="Scores are divided by length to this power.")]
+Temperature = Annotated[
+    float, typer.Option(min=0.0, help="Divides the logits before sampling; 0 takes the most probable token.")
+]
+TopK = Annotated[int, typer.Option(min=0, help="Sample from this many most probable tokens; 0 is off.")]
+TopP = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="Sample from the most probable tokens whose probabilities sum to this (nucleus); 1 is off.",
+    ),
+]
 To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
 FromLanguage = Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn at random.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +75,7 @@ class PatchOptions(LayerOptions):
 
     patch: Annotated[
         int | None,
-        typer.Option(min=0, help="What this patch looked at, from 0, row by row, in place of what the answer is from."),
+        typer.Option(min=0, help="Show the attention of this patch (from 0, row by row) instead of the class token's."),
     ] = None
 
 

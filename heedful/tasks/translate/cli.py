@@ -50,18 +50,21 @@ class TranslationSearch:
     """The search of `heed translate`."""
 
     beam: Beam = None
-    n_best: Annotated[
-        int, typer.Option(min=1, help="How many translations of each: a line each, with its score, or empty.")
-    ] = 1
-    groups: Annotated[
-        int, typer.Option(min=1, help="Groups of the beam that say different things, for --n-best and --rerank.")
-    ] = 1
-    diversity: Annotated[float, typer.Option(min=0, help="How different: nats for what another group says.")] = 0.5
+    n_best: Annotated[int, typer.Option(min=1, help="Translations of each text, one line each with its score.")] = 1
+    groups: Annotated[int, typer.Option(min=1, help="Groups of a diverse beam search, for --n-best and --rerank.")] = 1
+    diversity: Annotated[
+        float,
+        typer.Option(min=0, help="Diversity of the groups: nats subtracted for a token that another group chose."),
+    ] = 0.5
     length_penalty: LengthPenalty = None
-    longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens.")] = None
-    shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens.")] = None
-    no_repeat: Annotated[int | None, typer.Option(min=0, help="No n-gram of this size twice.")] = None
-    samples: Annotated[int, typer.Option(min=0, help="Draw this many at random in place of searching.")] = 0
+    longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens of a translation.")] = None
+    shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens of a translation.")] = None
+    no_repeat: Annotated[int | None, typer.Option(min=0, help="No n-gram of this size may occur twice; 0 is off.")] = (
+        None
+    )
+    samples: Annotated[
+        int, typer.Option(min=0, help="Sample this many translations of each text instead of searching.")
+    ] = 0
     temperature: Temperature = 1.0
     top_k: TopK = 0
     top_p: TopP = 1.0
@@ -114,7 +117,7 @@ class TranslationOutputOptions:
 
     flag: Annotated[
         float | None,
-        typer.Option(metavar="P", help="Tell what is less sure than this, to be read first: 0.4."),
+        typer.Option(metavar="P", help="List translations whose confidence is below this, such as 0.4."),
     ] = None
     aligned: Annotated[bool, typer.Option("--align", help="Tell which words belong together, as heed align does.")] = (
         False
@@ -153,7 +156,7 @@ class TranslatorOptions:
     rerank: Rerank = None
     engine: Engine = None
     processes: Annotated[
-        int | None, typer.Option(min=1, help="That share a file, on a CPU, with one thread each; else one a core.")
+        int | None, typer.Option(min=1, help="Processes that share a file, on a CPU (by default one per core).")
     ] = None
     device: Device = "auto"
     weights: Weights = "float32"

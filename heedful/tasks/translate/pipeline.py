@@ -105,9 +105,8 @@ def translate_segments(
 
 
 def _kept(text: str, asking: Asking) -> Translation:
-    """A text that stays as it is, which is certain."""
-    said = (WordLikelihoods(),) * asking.kept if asking.confidence else ()
-    return Translation(text, text, 0.0, [(text, 0.0)] * asking.kept, said=said)
+    """A text that stays as it is, which is certain, and its only translation."""
+    return Translation(text, text, 0.0, [(text, 0.0)], said=(WordLikelihoods(),) if asking.confidence else ())
 
 
 def _on_one_line(found: Translation) -> Translation:

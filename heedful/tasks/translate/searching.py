@@ -332,7 +332,7 @@ def refuse_engine(
         raise InputError(what, fix="leave out the engine")
     if decoding.renormalise and (prefix or confidence):
         told = "a prefix" if prefix else "each word, as confidence and records (--json) need them"
-        what = f"this model's probabilities are shares of what may come: CTranslate2 does not tell those of {told}"
+        what = f"this model renormalises over the allowed tokens: CTranslate2 gives no such probabilities for {told}"
         raise InputError(what, fix="leave out the engine")
 
 
@@ -346,7 +346,7 @@ def _refuse(translator: BaseTranslator, batch: Searched) -> None:
     decoding, engine = batch.decoding, translator.engine is not None
     refuse_untold_target(translator)
     if decoding.samples and decoding.n_best > 1:
-        what = "translations are drawn, or the best of a search: not both"
+        what = "samples and n_best cannot be combined"
         raise InputError(what, fix="leave out n_best, or samples")
     if (batch.wishes or batch.avoid) and (engine or decoding.samples):
         what = "words are required or avoided in what is searched for by heedful alone, and is not drawn"
