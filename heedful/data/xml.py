@@ -91,7 +91,7 @@ def _mended(why: str, data: bytes, line: int, name: str) -> str:
     if CONTROLS.search(wrong):
         return f"take out all that XML cannot hold: tr -d '\\000-\\010\\013\\014\\016-\\037' < {name} > new"
     if BARE.search(wrong):
-        return rf"a & in a text is written &amp;: sed -E 's/&/\&amp;/g; s/&amp;(#?\w+;)/\&\1/g' {name} > new"
+        return rf"a & in a text is written &amp;: sed -E 's/&/\&amp;/g; s/&amp;(#?[[:alnum:]]+;)/\&\1/g' {name} > new"
     return "export it again from the tool that made it"
 
 

@@ -28,9 +28,8 @@ READS_SIGNS = "reads_signs"  # of task.json: of the signs below those that a sha
 OFTEN = 0.01  # this share
 # What models seldom see: white space other than a blank, and what cannot be seen, such as controls, soft hyphens,
 # spaces without width, marks of direction and of byte order. (Joiners within words of Persian or Hindi are letters.)
-SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
-    map(chr, range(0x2000, 0x200B))
-)
+LINE_ENDS = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"  # never read as they are, and the TAB
+SPACES = LINE_ENDS + "\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 UNSEEN = "\u00ad\u061c\u200b\u200e\u200f\ufeff" + "".join(
     chr(sign)
     for begin, end in ((0, 0x20), (0x7F, 0xA0), (0x202A, 0x202F), (0x2060, 0x2065), (0x2066, 0x206A))
@@ -134,6 +133,6 @@ def source_facts(sources: Sequence[str], language: str) -> dict[str, float | str
     the white space and unseen signs that many have."""
     some = sorted(sources, key=hashed)[:COUNTED] if len(sources) > COUNTED else sources
     several = sum(len(sentences_in(text, language)) > 1 for text in some)
-    had = Counter(sign for text in some for sign in {*text} if ord(sign) in AS_READ)
+    had = Counter(sign for text in some for sign in {*text} if ord(sign) in AS_READ and sign not in LINE_ENDS)
     signs = "".join(sorted(sign for sign, count in had.items() if count >= OFTEN * len(some)))
     return {SEVERAL: round(several / max(1, len(some)), 4), **({READS_SIGNS: signs} if signs else {})}
