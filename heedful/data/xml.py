@@ -1,6 +1,8 @@
 """Reads XML from elsewhere as a stream: refuses entities, and reports malformed XML in one line."""
 
 import io
+import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
@@ -11,6 +13,7 @@ from heedful.errors import InputError
 INVALID = "reference to invalid character number"  # expat's message
 LEAST_CHUNK, MOST_CHUNK = 1 << 14, 1 << 25  # bytes
 NO_CHARACTERS = "0*([0-8]|1[124-9]|2[0-9]|3[01])|x0*([0-8BCEFbcef]|1[0-9A-Fa-f])"  # characters that XML forbids
+CONTROLS, BARE = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f]"), re.compile(rb"&(?!#?\w+;)")
 
 
 def name_of(element: Element) -> str:
@@ -71,16 +74,25 @@ def elements_of(data: bytes, where: str) -> Iterator[tuple[str, Element]]:
         line, column = error.position
         why = str(error).partition(":")[0]
         what = f"not well-formed XML at character {column + 1}: {why}"
-        fix = "export it again from the tool that made it"
-        if why == INVALID:
-            fix = f"take out all that XML cannot hold: sed -E 's/&#({NO_CHARACTERS});//g' {Path(where).name} > new"
-        raise InputError(what, where=f"{where}:{line}", fix=fix) from None
+        raise InputError(what, where=f"{where}:{line}", fix=_mended(why, data, line, Path(where).name)) from None
     except DefusedXmlException:
         what = "it defines entities of its own, which are not read"
         raise InputError(what, where=where, fix="export it without a document type that has entities") from None
     except (LookupError, ValueError) as error:
         what = f"its encoding cannot be read: {error}"
         raise InputError(what, where=f"{where}:1", fix="save it as UTF-8") from None
+
+
+def _mended(why: str, data: bytes, line: int, name: str) -> str:
+    """How to mend a file that is not well-formed, by what is wrong and in which line."""
+    if why == INVALID:
+        return f"take out all that XML cannot hold: sed -E 's/&#({NO_CHARACTERS});//g' {name} > new"
+    wrong = b"" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else data.split(b"\n", line)[line - 1]
+    if CONTROLS.search(wrong):
+        return f"take out all that XML cannot hold: tr -d '\\000-\\010\\013\\014\\016-\\037' < {name} > new"
+    if BARE.search(wrong):
+        return rf"a & in a text is written &amp;: sed -E 's/&/\&amp;/g; s/&amp;(#?[[:alnum:]]+;)/\&\1/g' {name} > new"
+    return "export it again from the tool that made it"
 
 
 def tree_of(path: Path) -> Element:

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from torch import nn
 
 from heedful.errors import NonFiniteError
+from heedful.metrics.names import BEFORE, in_words
 from heedful.run.averaging import mean_of_last
+from heedful.run.card import Scores
 from heedful.run.events import Measured
 from heedful.run.job import Job, Measurement
 from heedful.run.log import Log
@@ -168,6 +170,17 @@ def still_falling(rows: Iterable[Mapping[str, Any]]) -> bool:
     """Whether the last validation loss of these rows of metrics.jsonl is clearly the smallest."""
     losses = [row["valid_loss"] for row in rows if "valid_loss" in row and "averaged" not in row]
     return len(losses) > 1 and losses[-1] < min(losses[:-1]) * (1 - FALLS)
+
+
+def no_better_than_before(scores: Scores) -> str:
+    """That the first score of the first test set is no higher than it was of the model that the training began with; ""
+    where it is, or that is not known."""
+    test, own = next(iter(scores.items()), ("", {}))
+    name = next((name for name in own if f"{name}{BEFORE}" in own), None)
+    if name is None or float(own[name]) > float(own[f"{name}{BEFORE}"]):
+        return ""
+    now, before = (in_words(each, float(own[each])) for each in (name, f"{name}{BEFORE}"))
+    return f"no better than the model that it began with ({now}, {before}, on {test})"
 
 
 def too_little(steps: int, epochs: float, loss: float, chance: float | None, *, started: bool) -> str:

@@ -34,6 +34,7 @@ from heedful.run.measuring import (
     TIMES,
     Validation,
     measured_on,
+    no_better_than_before,
     still_falling,
     too_little,
 )
@@ -268,12 +269,17 @@ class _Run:
         falling = still_falling(files.read_json_lines(self.out / METRICS))
         few, instead = ("", []) if started else job.few_data()
         by_luck = self.progress.best is not None and self.progress.best <= self.validation.floor
-        if short:
+        no_better = no_better_than_before(finished.scores)
+        if no_better:
+            told = f"{no_better}: keep {self.recipe.start_from}, or try another train.lr or other data"
+            told += f"; {FALLING}" if falling else ""
+        elif short:
             told = f"trained too little: {short}; give it more time (--minutes, train.epochs) or a smaller --preset"
         else:
             told = "of no use yet: no score is better than luck" if by_luck else job.good_for(finished.scores)
             told += f"; {FALLING}" if falling else f"; {few}" if few else ""
-        longer = [self._longer(run)] if (short or falling) and self.recipe.data.path else []
+        unfinished = falling or (short and not no_better)
+        longer = [self._longer(run)] if unfinished and self.recipe.data.path else []
         use = job.tells(self.out, finished.scores, best).use
         served = [f"heed serve {run} --open"] if self.answers else []
         return replace(finished, verdict=told, commands=(*longer, *([] if longer else instead), *use, *served))

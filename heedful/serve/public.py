@@ -18,7 +18,7 @@ from starlette.types import Scope
 
 from heedful.errors import BusyError, HeedError, InputError, LateError
 from heedful.serve.bodies import Form, FormFile, form_of, is_form, json_of
-from heedful.serve.refusals import Refused, as_refused, fault_by_its_type, refusal
+from heedful.serve.refusals import Refused, as_refused, fault_by_its_type, refusal, said_of
 
 GENERATE, TRANSLATE, FRAGMENT, PASSAGE = "generate", "translate", "fragment", "passage"  # verbs
 
@@ -59,9 +59,7 @@ def verdict(error: ValidationError | RequestValidationError) -> Refused:
     first = fault_by_its_type(error.errors())
     named = [part for part in first["loc"] if isinstance(part, str) and part not in ("body", "query")]
     param = first.get("ctx", {}).get("key") or next(iter(named), None)
-    said = first["msg"]
-    if first["type"] == "extra_forbidden":
-        said = "there is no such key"
+    said = said_of(first)
     if first["type"] in OF_A_KEY and len(named) > 1:
         said = f"{named[-1]}: {said}"
     return Refused(400, said if first["type"] == "refused" or not param else f"{param}: {said}", param=param)

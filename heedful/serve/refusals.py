@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from heedful.errors import BusyError, HeedError, InputError, LateError, TooMuchError
 
 KINDS = {401: "auth", 403: "auth", 404: "not_found", 413: "too_large", 431: "too_large", 429: "busy", 503: "busy"}
+OBJECT_TYPES = ("model_type", "model_attributes_type", "dataclass_type", "dict_type")  # of faults that name a class
 OPENAI, DEEPL = "/v1/", "/v2/"
 LIBRETRANSLATE = ("/translate", "/translate_file", "/detect", "/languages", "/frontend/settings", "/suggest")
 DOWNLOAD = "/download_file/"  # of LibreTranslate
@@ -88,8 +89,18 @@ def first_fault(faults: Sequence[Any]) -> str:
     parts = [part for part in fault["loc"] if part != "body"]
     named = (str(part) for part in parts if isinstance(part, int) or part.isidentifier())  # no type of a union
     where = ".".join(named)
-    said = "there is no such key" if fault["type"] == "extra_forbidden" else str(fault["msg"])
+    said = said_of(fault)
     return f"{where}: {said}" if where else said
+
+
+def said_of(fault: Mapping[str, Any]) -> str:
+    """What pydantic found, in words of JSON."""
+    if fault["type"] == "extra_forbidden":
+        return "there is no such key"
+    if fault["type"] in OBJECT_TYPES:
+        whole = fault["loc"] in ((), ("body",))
+        return "the body must be a JSON object" if whole else "this must be a JSON object"
+    return str(fault["msg"])
 
 
 def fault_by_its_type(faults: Sequence[Any]) -> Any:

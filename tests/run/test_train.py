@@ -180,6 +180,23 @@ def test_a_training_ends_with_what_it_is_good_for_and_what_comes_next(
         assert "--data 'own pairs.tsv'" in finished.commands[1]
 
 
+@pytest.mark.parametrize("chance", [1e9, 0.1], ids=["enough", "trained too little"])
+@pytest.mark.parametrize(("before", "better"), [(49.1, False), (0.4, True), (None, True)])
+def test_a_model_that_is_no_better_than_that_it_began_with_is_not_advised(
+    tmp_path, corpus, monkeypatch, chance, before, better
+):
+    """Only later measurements choose the best model, none of which need be better than what was there at first."""
+    scores = {"bleu": 25.0, "chrf": 40.0} | ({} if before is None else {"bleu_before": before, "chrf_before": 99.0})
+    monkeypatch.setattr(TranslateJob, "measure", lambda job, model: Measurement(2.0, {"bleu": 25.0}, 25.0, ""))
+    monkeypatch.setattr(TranslateJob, "finish", lambda *_: {"test": scores})
+    monkeypatch.setattr(TranslateJob, "chance", lambda job: chance)
+    recipe = override(made_recipe(steps=2, eval_every=1), {"data.path": "own pairs.tsv"})
+    *_, finished = train(recipe, tmp_path / "run", corpus=corpus)
+    told = "no better than the model that it began with (BLEU 25.0, BLEU 49.1 before, on test): keep "
+    assert finished.verdict.startswith(told) is not better
+    assert ("--resume" in finished.commands[0]) is (better and chance < 1)
+
+
 def test_what_a_recipe_says_of_adam_is_done(tmp_path, corpus):
     def weights(name, **plan):
         for _ in train(made_recipe(steps=3, eval_every=3, **plan), tmp_path / name, corpus=corpus):

@@ -35,8 +35,11 @@ TEXTS = {
     "a number": "Ba 3.5 de 1,234.50 gi.",
     "no punctuation": "ba de gi ko lu ma ne pi " * 20,
     "one long word": "bade" * 60,
+    "escapes": "Ba de.\\nGi ko {n}\\r\\n\\tLu ma.\\n",
+    "versions": "Ba 0.85.x de v2.10 gi.",
     "capitals": "BA DE GI. KO LU!",
     "soft hyphens and narrow blanks": "Ba\u00adde gi\u202fko.",
+    "unseen signs and wide blanks": "\u200eBa\u200b de\u3000gi\u2009ko.\ufeff",
 }
 
 

@@ -1,11 +1,13 @@
 """What the three public protocols share."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from pydantic import ValidationError
 
 from heedful.errors import BusyError, HeedError, InputError, LateError, StorageError
@@ -48,6 +50,34 @@ def test_all_of_them_fit_on_one_page(tmp_path: Path) -> None:
     for path in ("/translate", "/v2/translate"):
         shown = page["paths"][path]["post"]["requestBody"]["content"]
         assert {"application/json", "application/x-www-form-urlencoded"} == set(shown)
+
+
+@pytest.mark.parametrize("sent", ["[]", '[{"q": "ba", "source": "en", "target": "de"}]', '"ba"', "5", "true"])
+def test_a_body_that_is_no_object_is_told_so_by_every_route(tmp_path: Path, sent: str) -> None:
+    """In words of JSON: a client knows no classes of ours."""
+    app = make_app(hosted(translator(tmp_path / "en-de", "en", "de")))
+    client, told = TestClient(app, base_url="http://localhost"), {}
+    for path, methods in app.openapi()["paths"].items():
+        if "application/json" in methods.get("post", {}).get("requestBody", {}).get("content", {}):
+            answer = client.post(path, content=sent, headers={"Content-Type": "application/json"})
+            assert 400 <= answer.status_code < 500
+            told[path] = answer.text
+    assert {"/translate", "/v2/translate", "/v1/chat/completions", "/api/translate"} <= set(told)
+    assert [path for path, text in told.items() if "the body must be a JSON object" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        (ChatRequest, {"messages": ["ba"]}),
+        (ChatRequest, {"messages": [{"role": "user", "content": [["ba"]]}]}),
+        (EmbeddingRequest, {"input": [{}]}),
+    ],
+)
+def test_a_value_of_another_type_is_told_in_words_of_json(body: type[RequestBody], sent: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        body.model_validate({"model": "a", **sent})
+    assert not re.search("instance of|dictionary|[a-z][A-Z]", verdict(caught.value).message)
 
 
 @pytest.mark.parametrize("body", BODIES)

@@ -41,6 +41,16 @@ def test_they_are_never_lost(
     assert ("warning" in found) == warned
 
 
+def test_lines_within_a_programs_text_are_translated_one_by_one(
+    own: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between them stand the escapes of the program, such as "\\n" in two characters, as they were."""
+    asked = says_what_it_is_told(lambda text: [text.upper()], monkeypatch)
+    assert own.translate("\\tBa de.\\nGi ko\\r\\n\\nLu ma\\n") == "\\tBA DE.\\nGI KO\\r\\n\\nLU MA\\n"
+    assert sorted(asked) == ["Ba de.", "Gi ko", "Lu ma"]
+    assert own.translate("C:\\new ba") == "C:\\NEW BA", "a path has no ends of lines"
+
+
 def test_what_copies_them_is_not_searched_for_again(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = says_what_it_is_told(
         lambda text: ["GI"] if text == "gi" else [text if "//" in text else f"Z {text}"], monkeypatch

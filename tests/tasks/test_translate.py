@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,10 +19,13 @@ from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate import searching as translate
 from heedful.tasks.translate.inside.words import AlignOptions, align
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
+from heedful.tasks.translate.segment import segments_of
+from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.training.losses import cross_entropy
 from heedful.tasks.translate.use import Translator
 from loud import make_loud
+from made import made_recipe
 
 ROWS = {
     "transformer": TransformerSize(
@@ -104,6 +108,37 @@ def test_blanks_around_a_text_stay_and_change_nothing_else(model):
     looked = [align(model, text, AlignOptions()) for text in texts]
     assert [one["text"] for one in looked] == said
     assert [one["words"] for one in looked] == [looked[0]["words"]] * 4
+
+
+@pytest.mark.parametrize("sign", [*" \u00a0\u1680\u2000\u2009\u202f\u205f\u3000\t\v\f\x1c\x85\u2028\u2029"])
+def test_any_white_space_between_words_is_read_as_a_blank(model, sign):
+    plain = segments_of(model, "ba de gi")
+    for text in (f"ba{sign}de gi", f"{sign}ba de{sign}gi{sign}"):
+        assert "".join(one.text for one in segments_of(model, text, lines=False)) == plain[0].text
+
+
+@pytest.mark.parametrize(
+    "sign", [*"\u00ad\u061c\u200b\u200e\u200f\u202a\u202e\u2060\u2066\u2069\ufeff\x00\x02\x07\x1b\x7f\x80"]
+)
+def test_what_cannot_be_seen_is_not_read(model, sign):
+    """A text that a page or another program gave has byte order marks, marks of direction, spaces without width."""
+    text = f"{sign}ba {sign}de g{sign}i{sign}"
+    assert [one.text for one in segments_of(model, text)] == ["ba de gi"]
+    assert model.search(text).text == model.search("ba de gi").text
+    assert model.translate(sign) == sign, "nothing but such a sign stays"
+
+
+@pytest.mark.parametrize("sign", ["\u00a0", "\u3000", "\u200b", "\u2028"])
+def test_a_sign_that_many_training_sources_have_is_read_as_it_is(model, corpus, sign):
+    """As white space before French punctuation, and between words of Khmer; but no end of a line."""
+    for many in (False, True):
+        sources = [f"ba {n}" for n in range(99)] + [f"ba{sign}de" if many else "ba de"]
+        learnt = replace(corpus, train=Pairs(sources, sources, "made"))
+        own = copy.copy(model)
+        own.about = model.about | TranslateJob(made_recipe(), learnt).spec()
+        own.about |= {"source_tokens": model.about.get("source_tokens", {})}
+        (segment,) = segments_of(own, f"gi{sign}ko", lines=False)
+        assert (sign in segment.text) is (many and sign != "\u2028")
 
 
 def test_n_best_are_sorted_and_distinct(model):

@@ -5,9 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+ESCAPES = re.compile(r"(?:\\[nrt](?![a-z]))+")  # "\n" in two characters, as programs write the end of a line
 PLACEHOLDER = re.compile(
-    r"""
-      \$\{[^{}\n]{1,80}\}                                               # ${v}
+    ESCAPES.pattern
+    + r"""
+    | \$\{[^{}\n]{1,80}\}                                               # ${v}
     | \{\{[^{}\n]{1,80}\}\}                                             # {{ v }}
     | \{%[^{}\n]{1,80}%\}                                              # {% if v %}
     | %?\{[\w.:!,-]{0,80}\}                                             # {}, {0}, {name}, %{name}
@@ -21,6 +23,10 @@ PLACEHOLDER = re.compile(
     | \[[a-z][\w-]{0,80}(?:\s+[\w-]{1,80}=(?:"[^"\n]{0,400}"|'[^'\n]{0,400}'))+\s*/?\]  # [gallery ids="1"]
     | \[/[a-z][\w-]{0,80}\]                                             # [/caption]
     | &(?:\#\d{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,31});              # &amp;
+    | (?<![\w.])[vV]\d+(?:\.\d+)+                                       # versions: v2.10,
+    | (?<![\w.])\d+(?:\.\d+)*\.x(?!\w)                                  # 0.85.x,
+    | (?<![\w.])\d+(?:\.\d+)+-(?:alpha|beta|rc|dev|pre)(?:\.?\w+)*    # 1.2.3-beta.1
+    | (?<![\w.])(?!\d{1,3}(?:\.\d{3})+(?!\d))\d+(?:\.\d+){3}(?![\w]|\.\d)  # and 10.0.0.1
     | (?:https?|ftp)://[^\s<>"'()]+[^\s<>"'().,;:!?]                    # addresses
     | www\.[^\s<>"'()]+[^\s<>"'().,;:!?]
     | [\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+

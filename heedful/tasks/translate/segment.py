@@ -5,12 +5,14 @@ long as it is no longer than the longest of these. A sentence that is longer tha
 halved at the end of a clause, or else of a word, until its parts are short enough.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from heedful.core.seeds import hashed
 from heedful.data.documents.plain import lines_of
-from heedful.data.documents.protected import without
+from heedful.data.documents.protected import ESCAPES, without
 from heedful.data.documents.sentences import halves, sentences_in, trimmed
 from heedful.data.documents.words import Span
 from heedful.errors import InputError, counted
@@ -22,8 +24,19 @@ UNKNOWN = 256  # tokens of a segment, for a model of which it is not known how l
 SEVERAL = "sources_of_several_sentences"  # of task.json: their share
 MOSTLY = 0.5  # the share from which a model gets several sentences at once
 COUNTED = 10_000  # training sources whose sentences are counted, at most
-# White space that models did not see; and soft hyphens, which are dropped.
-BLANK = str.maketrans("\u00a0\u202f\r\n\t", "     ", "\u00ad")
+READS_SIGNS = "reads_signs"  # of task.json: of the signs below those that a share of its sources have
+OFTEN = 0.01  # this share
+# What models seldom see: white space other than a blank, and what cannot be seen, such as controls, soft hyphens,
+# spaces without width, marks of direction and of byte order. (Joiners within words of Persian or Hindi are letters.)
+LINE_ENDS = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"  # never read as they are, and the TAB
+SPACES = LINE_ENDS + "\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+UNSEEN = "\u00ad\u061c\u200b\u200e\u200f\ufeff" + "".join(
+    chr(sign)
+    for begin, end in ((0, 0x20), (0x7F, 0xA0), (0x202A, 0x202F), (0x2060, 0x2065), (0x2066, 0x206A))
+    for sign in range(begin, end)
+    if chr(sign) not in SPACES
+)
+AS_READ = str.maketrans(SPACES, " " * len(SPACES), UNSEEN)
 
 
 class Segment(NamedTuple):
@@ -44,6 +57,7 @@ def segments_of(translator: BaseTranslator, text: str, *, lines: bool = True, se
         return [Segment(0, len(text), text)]
     about, most, read = translator.about, _longest(translator), translator.as_read(text)
     at_once = not sentences or about.get(SEVERAL, 0.0) >= MOSTLY
+    signs = {sign: read_as for sign, read_as in AS_READ.items() if chr(sign) not in about.get(READS_SIGNS, "")}
     found, end = list[Segment](), 0
     for line in lines_of(text) if lines else [text]:
         begin, end = end, end + len(line)
@@ -52,10 +66,10 @@ def segments_of(translator: BaseTranslator, text: str, *, lines: bool = True, se
             spans = [(first, last)]
         else:
             inside = sentences_in(text[begin:end], str(about.get("source", "")))
-            spans = [(begin + one, begin + other) for one, other in inside]
+            spans = [part for one, other in inside for part in _lines_of(text, (begin + one, begin + other))]
         for span in spans:
             parts = _cut(translator, read, span, most)
-            found += [Segment(*part, read[slice(*part)].translate(BLANK), len(parts)) for part in parts]
+            found += [Segment(*part, read[slice(*part)].translate(signs).strip(), len(parts)) for part in parts]
     return found or [Segment(0, len(text), text)]
 
 
@@ -79,6 +93,13 @@ def by_sentences(translator: BaseTranslator) -> bool:
 def has_words(text: str) -> bool:
     """Whether there is a letter outside of placeholders and addresses: any other text stays as it is."""
     return any(map(str.isalpha, without(text)[0]))
+
+
+def _lines_of(text: str, span: Span) -> list[Span]:
+    """A sentence in parts, where a program's escapes stand for ends of lines within it ("\\n" in two characters)."""
+    ends = [(span[0], span[0]), *(found.span() for found in ESCAPES.finditer(text, *span)), (span[1], span[1])]
+    parts = [trimmed(text, one[1], other[0]) for one, other in pairwise(ends)]
+    return [part for part in parts if part[0] < part[1]]
 
 
 def _longest(translator: BaseTranslator) -> int:
@@ -107,8 +128,11 @@ def _tokens(translator: BaseTranslator, text: str) -> int:
     return len(translator.source.encode([translator.as_read(text)])[0])
 
 
-def sentence_facts(sources: Sequence[str], language: str) -> dict[str, float]:
-    """For task.json: the share of training sources that have several sentences, of at most `COUNTED` of them."""
+def source_facts(sources: Sequence[str], language: str) -> dict[str, float | str]:
+    """For task.json, from at most `COUNTED` of the training sources: the share of them that have several sentences, and
+    the white space and unseen signs that many have."""
     some = sorted(sources, key=hashed)[:COUNTED] if len(sources) > COUNTED else sources
     several = sum(len(sentences_in(text, language)) > 1 for text in some)
-    return {SEVERAL: round(several / max(1, len(some)), 4)}
+    had = Counter(sign for text in some for sign in {*text} if ord(sign) in AS_READ and sign not in LINE_ENDS)
+    signs = "".join(sorted(sign for sign, count in had.items() if count >= OFTEN * len(some)))
+    return {SEVERAL: round(several / max(1, len(some)), 4), **({READS_SIGNS: signs} if signs else {})}

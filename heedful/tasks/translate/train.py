@@ -52,7 +52,7 @@ from heedful.tasks.translate.languages import (
 )
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.scoring import known
-from heedful.tasks.translate.segment import sentence_facts
+from heedful.tasks.translate.segment import source_facts
 from heedful.tasks.translate.training.card import card_text
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.training.framing import ONE_WAY, Framing, Kind
@@ -119,7 +119,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.variants = self._variants([*compress(zip(*texts, strict=True), fits)], [*compress(kinds, fits)])
         self.weights = self._weights(parts[0], fits)
         self.mixed = self._mixed(fits, [len(part) for part in parts])
-        self.lengths = length_facts([*compress(sources, fits)], begun) | sentence_facts(texts[0], self.corpus.source)
+        self.lengths = length_facts([*compress(sources, fits)], begun) | source_facts(texts[0], self.corpus.source)
         as_they_are = data.scores != "bleu" or recipe.noise.capitals > 0
         self.capitals = {} if as_they_are else capitals_facts(texts[0])
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")

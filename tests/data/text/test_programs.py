@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -185,6 +186,27 @@ def test_characters_that_xml_cannot_hold_are_told_with_what_takes_them_out(tmp_p
     command = re.search("sed -E 's/(.*)//g' a.tmx > new", str(raised.value.fix))
     assert command is not None
     assert rows_of(tmp_path / "a.tmx", re.sub(command[1], "", data))[0] == [("ba\t\t  \U0001f600", "de")]
+
+
+@pytest.mark.parametrize("lines", ["", "\n"], ids=["on one line", "on its own line"])
+@pytest.mark.parametrize(
+    ("wrong", "right", "command"),
+    [
+        ("".join(chr(n) for n in range(1, 32) if n not in (9, 10, 13)), "", "tr -d"),
+        (" R&D & more &amp; &#233;", " R&D & more & é", "sed"),
+    ],
+)
+def test_what_is_not_xml_is_told_with_a_command_that_mends_it(
+    tmp_path: Path, wrong: str, right: str, command: str, lines: str
+) -> None:
+    """As programs write a memory that put texts into it as they are."""
+    data = written.tmx([("{}", "{}")]).decode().replace("<seg>", f"{lines}<seg>").format(f"ba{wrong}", "de")
+    with pytest.raises(InputError, match="not well-formed") as raised:
+        rows_of(tmp_path / "a.tmx", data)
+    fix = str(raised.value.fix)
+    assert fix.partition(": ")[2].startswith(f"{command} ")
+    subprocess.run(["sh", "-c", fix.partition(": ")[2]], cwd=tmp_path, check=True)
+    assert rows_of(tmp_path / "b.tmx", (tmp_path / "new").read_bytes())[0] == [(f"ba{right}", "de")]
 
 
 def test_unconfirmed_drafts_are_left_out(tmp_path: Path) -> None:
