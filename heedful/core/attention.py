@@ -115,20 +115,22 @@ def _for_each_query_head(kv: Float[Tensor, "B G S D"], n_heads: int) -> Float[Te
 
 
 class Queries(NamedTuple):
-    """Queries and their positions (None: not needed). `gate` multiplies each channel of the result (None: no gate)."""
+    """Queries and their positions (None: not needed). `gate` multiplies each channel of the result (None: no gate).
+    `x` is what they were projected from."""
 
     query: Float[Tensor, "R H T D"]
     positions: Int[Tensor, "r T"] | None = None
     gate: Float[Tensor, "R T HE"] | None = None
+    x: Float[Tensor, "R T C"] | None = None
 
     def shared(self, rows: int) -> "Queries":
         """Adjacent rows as more queries of one row, so that there are `rows`."""
-        query, positions, gate = self
+        query, positions, gate, x = self
         if positions is not None:
             positions = positions.expand(len(query), -1).reshape(rows, -1)
         if gate is not None:
             gate = gate.reshape(rows, -1, gate.shape[2])
-        return Queries(query.unflatten(0, (rows, -1)).transpose(1, 2).flatten(2, 3), positions, gate)
+        return Queries(query.unflatten(0, (rows, -1)).transpose(1, 2).flatten(2, 3), positions, gate, x)
 
 
 class KV(NamedTuple):
@@ -257,7 +259,7 @@ class Attention(nn.Module):
         """Projects the input of the queries."""
         query = self.query_norm(self._split(self.query(self.position.enter(x, position_embeddings))))
         gate = None if self.gate is None else self.gate(x).sigmoid()
-        return Queries(self.position.rotate(query, positions), positions, gate)
+        return Queries(self.position.rotate(query, positions), positions, gate, x)
 
     def keys_values(
         self,

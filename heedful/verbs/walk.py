@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor
 
-from heedful.core.attention import KV, Attention, soft_capped
+from heedful.core.attention import KV, Attention, Queries, soft_capped
 from heedful.core.mask import Mask
 from heedful.errors import InputError
 from heedful.run.task import Served
@@ -66,20 +66,16 @@ def tapped(attention: Attention) -> Iterator[Tap]:
     """Records this thread's last call inside a `with` block; the results do not change."""
     tap, thread = Tap(), get_ident()
 
-    def keep_x(module: object, arguments: tuple[Any, ...]) -> None:
-        if get_ident() == thread:
-            tap.x = arguments[0].detach()
-
     def keep_heads(module: object, arguments: tuple[Any, ...], output: Tensor) -> None:
         if get_ident() == thread:
             tap.heads = (arguments[0], arguments[1], arguments[2], arguments[3])
 
     def keep_out(module: object, arguments: tuple[Any, ...], output: Tensor) -> None:
         if get_ident() == thread:
-            tap.gate, tap.out = arguments[0].gate, output.detach()
+            queries: Queries = arguments[0]
+            tap.x, tap.gate, tap.out = queries.x, queries.gate, output.detach()
 
     handles = [
-        attention.query.register_forward_pre_hook(keep_x),
         attention.heads.register_forward_hook(keep_heads),
         attention.register_forward_hook(keep_out),
     ]
