@@ -7,7 +7,7 @@ import pytest
 
 from heedful.tasks.translate import mend, pipeline
 from heedful.tasks.translate.confidence import WordLikelihoods
-from heedful.tasks.translate.searching import Translation
+from heedful.tasks.translate.searching import Asking, Translation, search_texts
 from heedful.tasks.translate.use import Translator
 
 Says = Callable[[str], list[str]]
@@ -31,3 +31,9 @@ def says_what_it_is_told(says: Says, monkeypatch: pytest.MonkeyPatch) -> list[st
     for module in (mend, pipeline):
         monkeypatch.setattr(module, "search_texts", search)
     return asked
+
+
+def searched_whole(translator: Translator, texts: Sequence[str], **settings: Any) -> list[str]:
+    """What a translator's search finds for each text as it is: neither cut into sentences nor mended."""
+    found = search_texts(translator, texts, Asking(translator.decoding(**settings)))
+    return [one.text for one in found]

@@ -213,7 +213,7 @@ class Session(Generic[StateType]):
             logits, ahead = draft.step(torch.tensor(tokens[-1:], device=self._device), ahead)
             before = [text.tokens + tokens[1:]]
             tokens += self._choose(logits.float(), [text], before, chances[i : i + 1]).tolist()
-        logits, state = self._model.steps(torch.tensor([tokens], device=self._device), state)
+        logits, state = self._model.steps(torch.tensor([tokens], device=self._device), state.keep(known - 1))
         before = [text.tokens + tokens[1 : i + 1] for i in range(count + 1)]
         said = self._say(logits[0], [text] * (count + 1), before, chances)
         right = next((i for i in range(count) if said[i][0] != tokens[i + 1]), count)

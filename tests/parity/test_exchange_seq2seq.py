@@ -30,6 +30,7 @@ from heedful.verbs.train import train
 from hub import LINES, TEXTS, Imported, bart_folder, t5_folder
 from loud import make_loud
 from saved import save_run
+from saying import searched_whole
 
 MAKERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "bart": (bart_folder, {}),
@@ -111,7 +112,7 @@ def test_what_is_said_is_theirs(pair: Pair, beam: int) -> None:
     assert len({tuple(ids) for ids in expected}) > 5
     assert spoken(pair, SOURCES, beam=beam, longest=16, forced_eos=True) == expected
     read = [pair.tokenizer.decode(ids, skip_special_tokens=True) for ids in expected]
-    assert [one.text for one in pair.ours.search(SOURCES, beam=beam, longest=16, forced_eos=True)] == read
+    assert searched_whole(pair.ours, SOURCES, beam=beam, longest=16, forced_eos=True) == read
 
 
 def test_the_fewest_new_tokens_go_before_the_least_length(tmp_path: Path) -> None:
@@ -219,9 +220,8 @@ def test_what_is_imported_can_be_learnt_from(pair: Pair, tmp_path: Path) -> None
     for key in ("before", "after", "begin", "forbidden"):
         assert learnt.about[key] == pair.ours.about[key]
     search = {"beam": 1, "longest": 12, "no_repeat": 0}
-    made = learnt.search(LINES, **search)
-    assert any("the longest source that it was trained on" in one.warning for one in made)
-    assert [one.text for one in made] == pair.ours.translate(LINES, **search)
+    assert any("longer than all that the model was trained on" in one.warning for one in learnt.search(LINES, **search))
+    assert searched_whole(learnt, LINES, **search) == searched_whole(pair.ours, LINES, **search)
 
 
 # What was made here
@@ -258,7 +258,7 @@ def test_denoisers_of_ours_load_there(tmp_path: Path, style: str, kind: Any) -> 
     expected = said(pair, short, num_beams=1, max_length=17, early_stopping=False)
     assert spoken(pair, short, beam=1, longest=16) == expected
     read = [reader.decode(ids, skip_special_tokens=True) for ids in expected]
-    assert [text.replace(f" {mark[:6]}", mark[:6]) for text in ours.translate(short, beam=1, longest=16)] == [
+    assert [text.replace(f" {mark[:6]}", mark[:6]) for text in searched_whole(ours, short, beam=1, longest=16)] == [
         text.replace(f" {mark[:6]}", mark[:6]) for text in read
     ]
     import_model(tmp_path / "hub", tmp_path / "again")

@@ -31,6 +31,7 @@ from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from hub import LINES, TEXTS, Imported, marian_folder
 from ours import DECODERS, KINDS, own_run, own_tokenizer, same_model
+from saying import searched_whole
 
 Both = Imported[Translator]
 
@@ -86,8 +87,7 @@ def test_translations_are_theirs(marian: Both, beam: int, renormalise: bool) -> 
     assert len(set(ended)) == 2, "some stop at the limit"
     assert [[*best[0].tokens, *([0] if best[0].finished else [])] for best in found] == expected
     read = [marian.tokenizer.decode(ids, skip_special_tokens=True) for ids in expected]
-    made = marian.ours.search(texts, beam=beam, longest=40, renormalise=renormalise)
-    assert [one.text for one in made] == read
+    assert searched_whole(marian.ours, texts, beam=beam, longest=40, renormalise=renormalise) == read
 
 
 def stopping(folder: Path, early: bool | None, count: int) -> tuple[Any, Any, Translator, list[str]]:
@@ -257,9 +257,9 @@ def test_translators_of_ours_load_there(tmp_path: Path, kind: Kind) -> None:
     assert [list(best[0].tokens) for best in found] == [[token for token in ids if token != 3] for ids in expected]
     said = [reader.decode(ids, skip_special_tokens=True) for ids in expected]
     read = [one if text.strip() else "" for text, one in zip(short, said, strict=True)]  # nothing is said of nothing
-    assert ours.translate(short, longest=16) == read
+    assert searched_whole(ours, short, longest=16) == read
     import_model(tmp_path / "hub", tmp_path / "again")
-    assert heedful.load(tmp_path / "again").translate(short, longest=16) == read
+    assert searched_whole(heedful.load(tmp_path / "again"), short, longest=16) == read
 
 
 def test_what_the_hub_has_no_words_for_is_named(tmp_path: Path) -> None:

@@ -50,12 +50,12 @@ def symbols_of(language: str) -> Symbols | None:
 def numbers_in(text: str, language: str = "") -> list[Number]:
     """The numbers outside of placeholders, in their order. 2:30 is 2.30, or 14.30; those of a date or a version count
     one by one."""
-    symbols, found = symbols_of(language), list[Number]()
+    found = list[Number]()
     for match in NUMBER.finditer(PLACEHOLDER.sub(" ", text)):
         if time := TIME.fullmatch(match[0]):
             hour = int(time[1])
             found.append(Number(match[0], frozenset(Decimal(f"{(hour + late) % 24}.{time[2]}") for late in (0, 12))))
-        elif values := _values(SPACES.sub("", match[0]), symbols):
+        elif values := _values(SPACES.sub("", match[0]), symbols_of(language)):
             found.append(Number(match[0], values))
         else:
             found += [Number(part, frozenset([Decimal(part)])) for part in re.findall(r"\d+", match[0])]
@@ -83,9 +83,9 @@ def _values(digits: str, symbols: Symbols | None) -> frozenset[Decimal]:
 def changed_numbers(source: str, translation: str, languages: tuple[str, str]) -> list[str]:
     """The numbers of a source, as they are written there, whose value its translation does not have as often, neither
     in digits nor, if it is small, in words."""
-    left = numbers_in(translation, languages[1])
-    missing = list[str]()
-    for number in numbers_in(source, languages[0]):
+    numbers, missing = numbers_in(source, languages[0]), list[str]()
+    left = numbers_in(translation, languages[1]) if numbers else []
+    for number in numbers:
         same = next((other for other in left if number.values & other.values), None)
         if same is not None:
             left.remove(same)
