@@ -77,7 +77,8 @@ def _locked(path: Path, *, wait: bool) -> ExitStack | None:
     with files.storage_errors(path):
         while True:
             with ExitStack() as opened:
-                descriptor = files.disk.open(path, flags)
+                folder = flags == os.O_RDONLY
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if folder else files.disk.open(path, flags)
                 opened.callback(os.close, descriptor)
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | how)

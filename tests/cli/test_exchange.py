@@ -72,7 +72,7 @@ def test_what_was_imported_can_be_used_as_it_says(run_of: Callable[[str], Path],
 def test_an_imported_model_is_tuned_gently(run: Path, tmp_path: Path, capsys) -> None:
     (tmp_path / "book.txt").write_text("\n".join(LINES), encoding="utf-8")
     words = ["train", "generate", "--data", tmp_path / "book.txt", "--from", run, "--set", "train.steps=1"]
-    words += ["--set", "train.precision=fp32"]
+    words += ["--set", "train.precision=fp32", "--verbose"]
     rates = {}
     for name, more in (("default", []), ("own", ["--set", "train.lr=3e-4"])):
         assert heed(*words, "--out", tmp_path / name, *more) == 0
@@ -131,7 +131,7 @@ def test_the_card_of_a_run_that_was_moved_has_its_new_name(run: Path, tmp_path: 
         assert heed("export", made, "--to", "hf", "--out", tmp_path / title) == 0
         card = (tmp_path / title / "README.md").read_text()
         assert card.startswith(f"# {named}\n\nContinues texts.\n")
-        assert f'heed generate {made if named == "new" else "runs/old"} "A text."\n' in card
+        assert f'heed generate {"new" if named == "new" else "runs/old"} "A text."\n' in card
 
 
 @pytest.mark.parametrize(

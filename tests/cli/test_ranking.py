@@ -166,7 +166,7 @@ def test_a_port_is_of_a_page(run: Path, tmp_path: Path) -> None:
 
 
 def test_where_judgements_cannot_be_kept_nothing_is_asked(run: Path, tmp_path: Path) -> None:
-    for out, what in ((tmp_path / "none" / "x.jsonl", "no such folder"), (tmp_path, "not a plain file")):
+    for out, what in ((tmp_path / "none" / "x.jsonl", "no such folder"), (tmp_path, "is a folder")):
         words = ["rank", str(run / "run"), "--prompts", str(run / "prompts.txt"), "--out", str(out), "--who", "ada"]
         found = CliRunner().invoke(app, words)
         assert what in str(found.exception)

@@ -95,7 +95,7 @@ def test_what_leaves_the_machine_has_names_and_no_paths(tmp_path: Path) -> None:
 
 def test_what_is_told_of_a_run_has_names_and_no_paths(tmp_path: Path) -> None:
     run = private_run(tmp_path)
-    told = read_one(run.parent, "mine")
+    told = read_one([run.parent], "mine")
     assert leaks(json.dumps(told, ensure_ascii=False)) == []
     recipe = read_yaml(told["recipe"], where="")
     assert recipe == read_yaml((run / "recipe.yaml").read_text(), where="") | {
@@ -104,6 +104,6 @@ def test_what_is_told_of_a_run_has_names_and_no_paths(tmp_path: Path) -> None:
         | {"path": "pairs.tsv", "valid": ["held out.tsv"], "mix": ["general.tsv:0.2"], "synthetic": ["made.tsv"]},
     }
     (run / "metrics.jsonl").write_text("broken\n")
-    trouble = read_one(run.parent, "mine")["trouble"]
+    trouble = read_one([run.parent], "mine")["trouble"]
     assert trouble.startswith(("mine/metrics.jsonl", "metrics.jsonl"))
     assert [leaks(one["trouble"]) for one in list_runs(run.parent)] == [[]]

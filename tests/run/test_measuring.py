@@ -151,6 +151,7 @@ def test_a_training_for_steps_measures_on_a_share_too(monkeypatch, tmp_path, cor
 def test_what_costs_too_much_is_measured_once_and_at_the_end(monkeypatch, tmp_path, corpus):
     """Even on the smallest share."""
     monkeypatch.setattr("heedful.run.measuring.affordable_share", lambda *_: Affordable(SMALLEST, 1e9, 1e9))
+    monkeypatch.setattr("heedful.run.train.QUICK", 0.0)
     recipe = made_recipe(steps=10, eval_every="null")
     measured = [event.step for event in train(recipe, tmp_path / "run", corpus=corpus) if isinstance(event, Measured)]
     assert measured == [2, 10]

@@ -534,8 +534,8 @@ def test_long_sources_are_cut_in_training_and_in_use(tmp_path, base):
     ((ids,), (beyond,)) = model.encode(documents[:1])
     assert (len(ids), len(model.source.encode(documents[:1])[0])) == (15, 15 + beyond)
     found, short = model.search([documents[0], "ko"], beam=2)
-    assert (found.cut, short.cut) == (beyond, 0)
-    assert found.score == pytest.approx(model.search([model.source.decode(ids)], beam=2)[0].score, rel=1e-5)
+    assert (found.cut, short.cut) == (0, 0), "a translation is of all of it, in parts"
+    assert found.parts > 1
     assert [law.name for law in check(tmp_path / "cut", documents[:3]) if not law.holds] == []
 
 

@@ -431,6 +431,7 @@ def test_no_answer_holds_what_another_asked(port: int, tally: Tally) -> None:
     tally("canaries", len(marks))
 
 
+@pytest.mark.filterwarnings("ignore:.*the translation is empty")
 def test_load(port: int, engines: dict[str, Engine], full: bool) -> None:
     """No error, and each greedy answer is the one that it gets alone; who asked while the model was at work is answered
     together."""

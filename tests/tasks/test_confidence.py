@@ -18,6 +18,7 @@ from heedful.errors import InputError, StorageError
 from heedful.run.train import train
 from heedful.store.lock import run_lock
 from heedful.tasks import TASKS
+from heedful.tasks.translate import searching
 from heedful.tasks.translate.calibration import _fitted, calibrated, calibration_error, found_in, with_noise
 from heedful.tasks.translate.cli import translate
 from heedful.tasks.translate.confidence import (
@@ -214,7 +215,7 @@ def test_nothing_is_sure_of_a_translation_that_is_empty(run: Path, monkeypatch: 
     write_calibration(run, CALIBRATION)
     model = Translator.load(run)
     empty = [Hypothesis((), -0.1, -0.1, (-0.1,), True)], [Hypothesis((), 0.0, 0.0, (), True)]
-    monkeypatch.setattr(model, "hypotheses", lambda ids, *_, **__: [empty[not own] for own in ids])
+    monkeypatch.setattr(searching, "hypotheses", lambda _, ids, *__, **___: [empty[not own] for own in ids])
     said, blank = translate_texts(model, ["ba de", " "], TranslateOptions(flag=0.1))
     assert (said["confidence"], said["flagged"]) == (0.0, True)
     assert said["warning"] == "the translation is empty: 'ba de'; confidence 0.00, below 0.1"
@@ -250,7 +251,8 @@ def test_a_model_that_is_nearly_always_right_is_not_sure_of_nonsense(sure: Trans
     assert all(one.get("unlike") for one in records[1])
     assert sum(bool(one.get("unlike")) for one in records[0]) <= 1
     (walked,) = ask(sure, "align", [f"{proper[0]}\n{nonsense[0]}"])
-    assert [one.get("unlike", False) for one in walked["sentences"]] == [records[0][0].get("unlike", False), True]
+    own, *others = [one.get("unlike", False) for one in walked["sentences"]]
+    assert (own, {*others}) == (records[0][0].get("unlike", False), {True}), "what is nonsense may be cut in parts"
     (flagged,) = ask(sure, "translate", nonsense[:1], {"flag": 0.0})
     assert flagged["flagged"]
     assert flagged["warning"].endswith(UNLIKE)

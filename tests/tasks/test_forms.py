@@ -15,7 +15,7 @@ from heedful.tasks.translate.wishes import wishes_of
 apart, composed = NFD().normalize_str, NFC().normalize_str
 CONTEXT = "bä gïb dé kö, 가 ゲ."
 ASKED: dict[str, Callable[[Any, Callable[[str], str]], Any]] = {
-    "transformer": lambda model, form: model.search([form("bä dé")], beam=2, prefix=[form("É")], longest=6),
+    "transformer": lambda model, form: model.search([form("bä")], beam=2, prefix=[form("É")], longest=6),
     "gpt": lambda model, form: [model.generate(form("bä"), tokens=6, temperature=0.0), model.choose("b", [form("ä")])],
     "chat": lambda model, form: model.chat(form("bä"), tokens=5, temperature=0.0),
     "spans": lambda model, form: model.search([form("bä <mask> dé")], beam=1, longest=5),

@@ -33,6 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_run(tmp_path_factory.mktemp("bits") / "run", model, tokenizer, tokenizer, about)
 
 
+@pytest.mark.filterwarnings("ignore:.*the translation is empty")
 @pytest.mark.parametrize("weights", ["int8", "int4"])
 def test_fewer_bits_say_nearly_the_same(run: Path, weights: str) -> None:
     whole, few = heedful.load(run, Translator), heedful.load(run, Translator, weights=weights)
