@@ -413,6 +413,7 @@ def _plain_file(path: Path) -> Iterator[int]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # opening a pipe must not wait
     except FileNotFoundError as error:
+        _refuse_name(path)
         raise MissingError("no such file", where=str(path), fix="check the path") from error
     except OSError as error:
         raise StorageError(error.strerror or str(error), where=str(path), fix="make the file readable") from error

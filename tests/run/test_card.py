@@ -106,4 +106,4 @@ def test_what_is_told_of_a_run_has_names_and_no_paths(tmp_path: Path) -> None:
     (run / "metrics.jsonl").write_text("broken\n")
     trouble = read_one([run.parent], "mine")["trouble"]
     assert trouble.startswith(("mine/metrics.jsonl", "metrics.jsonl"))
-    assert [leaks(one["trouble"]) for one in list_runs(run.parent)] == [[]]
+    assert [leaks(one["trouble"]) for one in list_runs([run.parent])] == [[]]

@@ -38,7 +38,7 @@ def plain(value: Any) -> Any:
         case str():
             return composed(value)
         case tuple() if hasattr(value, "_asdict"):
-            return {key: plain(item) for key, item in value._asdict().items() if key not in ("start", "end")}
+            return {key: plain(item) for key, item in value._asdict().items() if key not in ("start", "end", "spans")}
         case dict():
             return {key: plain(item) for key, item in value.items()}
         case list() | tuple():
