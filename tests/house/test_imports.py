@@ -53,7 +53,7 @@ HOUSE = {
     "apply": Room("errors core"),
     "figures": Room("core models look"),
     # floor 4: what every run is, and every exchange, without the word "translate"
-    "run": Room("errors core models data look store training apply"),
+    "run": Room("errors core models data look metrics store training apply"),
     "exchange": Room("errors core models data data.text data.images store apply run"),
     # floor 5: the tasks, which know each other only where their rows say so
     "tasks.shared": Room(

@@ -10,7 +10,7 @@ import pytest
 
 from commands import heed
 from heedful.data.text.corpus import Corpus, read_parallel
-from heedful.errors import InputError, MissingError
+from heedful.errors import MissingError, StorageError
 from heedful.metrics.paired import compare
 from heedful.run.learnt import LEARNT, has_held_out, learnt_from
 from heedful.run.recipe import validated
@@ -107,6 +107,7 @@ def test_each_of_several_test_sets_gets_a_file(translators: tuple[Path, Path], c
     assert [len((tmp_path / f"made.test_{name}.txt").read_text().splitlines()) for name in "ab"] == [2, 3]
 
 
+@pytest.mark.filterwarnings("ignore:.*the translation is empty")
 def test_two_systems_side_by_side(translators: tuple[Path, Path], sides: TranslationScoring, corpus: Corpus) -> None:
     one, other = translators
     (found,) = evaluate(one, replace(sides, against=str(other), ter=True, bootstrap=100))
@@ -130,7 +131,7 @@ def test_what_cannot_be_is_told_before_anything_is_translated(
     monkeypatch.setattr(Translator, "search", None)
     for wrong, kind in (
         ({"out": str(tmp_path / "no" / "x")}, MissingError),
-        ({"out": str(tmp_path)}, InputError),
+        ({"out": str(tmp_path)}, StorageError),
         ({"against": str(tmp_path / "no")}, MissingError),
     ):
         with pytest.raises(kind):

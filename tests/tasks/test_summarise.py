@@ -112,7 +112,7 @@ def test_a_run_from_a_denoiser(data, tmp_path, capsys):
     run = tmp_path / "run"
     columns = ["--source", "abstract", "--target", "short"]
     words = ["train", "summarise", "--data", data, *columns, "--from", tmp_path / "start", "--out", run]
-    assert heed(*words, *settings(**PLAN, **{"data.longest": 30})) == 0
+    assert heed(*words, *settings(**PLAN, **{"data.longest": 30}), "--verbose") == 0
     assert "16 sources are cut after 30 tokens" in capsys.readouterr().err
     assert "Summarises texts" in (run / "README.md").read_text()
     assert heed("eval", run, "--data", data, "--json") == 0

@@ -108,20 +108,6 @@ class BaseTranslator(Opened):
         other.target = self.target if start is None else self.target.begun_by(start)
         return other
 
-    @checks_arguments
-    def join(self, other: "BaseTranslator", *, name: str = "") -> None:
-        """Adds the other model to an ensemble, which searches by the mean of the probabilities. Raises InputError for a
-        model with another vocabulary, or other tokens around texts."""
-        if self.engine is not None or other.engine is not None:
-            raise InputError("several models search by heedful alone", where=name, fix="leave out the engine")
-        sides = zip((self.source, self.target), (other.source, other.target), strict=True)
-        alike = all(own.fingerprint == theirs.fingerprint for own, theirs in sides)
-        if not alike or any(getattr(self, what) != getattr(other, what) for what in ("around", "begin", "forbidden")):
-            what = "its vocabulary is not that of the first model"
-            fix = "train both on the same data with the same data.vocab_size, or one --from the other"
-            raise InputError(what, where=name, fix=fix)
-        self.others += [other.model, *other.others]
-
     @property
     def positions(self) -> int | None:
         """How many tokens a source and a target may have, including end tokens; None: any number."""

@@ -136,3 +136,17 @@ class Translator(BaseTranslator):
             found = translate_texts(own, [pairs.source[i] for i in rows], confidence=confidence, **settings)
             made |= dict(zip(rows, found, strict=True))
         return [made[i] for i in range(len(pairs))]
+
+    @checks_arguments
+    def join(self, other: "Translator", *, name: str = "") -> None:
+        """Adds the other model to an ensemble, which searches by the mean of the probabilities. Raises InputError for a
+        model with another vocabulary, or other tokens around texts."""
+        if self.engine is not None or other.engine is not None:
+            raise InputError("several models search by heedful alone", where=name, fix="leave out the engine")
+        sides = zip((self.source, self.target), (other.source, other.target), strict=True)
+        alike = all(own.fingerprint == theirs.fingerprint for own, theirs in sides)
+        if not alike or any(getattr(self, what) != getattr(other, what) for what in ("around", "begin", "forbidden")):
+            what = "its vocabulary is not that of the first model"
+            fix = "train both on the same data with the same data.vocab_size, or one --from the other"
+            raise InputError(what, where=name, fix=fix)
+        self.others += [other.model, *other.others]
