@@ -11,6 +11,7 @@ from heedful.core.arguments import checks_arguments
 from heedful.data.text.pairs import Pairs
 from heedful.decode.processes import Processes
 from heedful.decode.settings import DecodingOptions
+from heedful.errors import InputError
 from heedful.metrics.texts import Rouge, Scores
 from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.one_or_many import one_or_many
