@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heedful.errors import StorageError
 from heedful.store import files
 
 FAULTS = [(kind, for_good) for kind in ("ENOSPC", "EIO", "EACCES", "short", "torn") for for_good in (False, True)] + [
@@ -161,3 +163,50 @@ def damages(folder: Path, older: Path, flips: int) -> Iterator[tuple[str, Callab
             flipped = bytearray(data)
             flipped[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
             yield f"{path.name} flipped", partial(path.write_bytes, flipped)
+
+
+Act = Callable[[Path], object]
+Use = Callable[[files.Disk], None]  # puts a disk in the place of the real one
+
+
+def faulted(act: Act, template: Path, use: Use, *, every: int = 1) -> Iterator[tuple[Path, bool]]:
+    """Copies of the folder `template` on which `act` met a fault at one of its file operations, for each kind of fault
+    and each `every`-th operation; and whether it was done in spite of it."""
+    counting = Faulty()
+    use(counting)
+    act(shutil.copytree(template, template.with_name("counting")))
+    for start, (kind, for_good) in enumerate(FAULTS):
+        for at in range(1 + start % every, counting.count + 1, every):
+            folder = shutil.copytree(template, template.with_name(f"{kind}-{for_good}-{at}"))
+            use(Faulty(kind, at, for_good=for_good))
+            done = False
+            try:
+                act(folder)
+                done = True
+            except (StorageError, Killed):
+                pass
+            use(Faulty())
+            yield folder, done
+
+
+def power_cuts(
+    act: Act, template: Path, use: Use, *, names_survive: bool, first: int = 1, every: int = 1
+) -> Iterator[tuple[int, Path, bool]]:
+    """What is left of the folder `template` where the power went at an operation of `act`, until it is done: the number
+    of the operation, the folder, and whether it was done."""
+    at, done = first - every, False
+    while not done:
+        at += every
+        folder, grave, left = (template.with_name(f"{at}-{part}") for part in ("run", "grave", "left"))
+        shutil.copytree(template, folder)
+        grave.mkdir()
+        trial = PowerCut(folder, grave, at)
+        use(trial)
+        try:
+            act(folder)
+            done = True
+        except Killed:
+            pass
+        trial.remains(left, names_survive=names_survive)
+        use(Faulty())
+        yield at, left, done

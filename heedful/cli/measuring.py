@@ -55,11 +55,11 @@ def evaluate(
 def info(
     name: Annotated[str | None, typer.Argument(help="A run's folder or a preset; without any, the presets.")] = None,
     settings: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--set", metavar="SIDE=LANGUAGE", help="Name a translator's languages: source=en, target=de; repeatable."
         ),
-    ] = [],  # noqa: B006
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Tell what a run or a preset is.

@@ -7,6 +7,7 @@ character, a form without its end.
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from email.message import Message
 from email.parser import HeaderParser
@@ -99,8 +100,7 @@ def _finite(word: str) -> float:
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        seen = set[str]()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise _BodyError(f"has the key {twice[:100]!r} twice")
     return made
 

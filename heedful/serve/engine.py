@@ -24,8 +24,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager, nullcontext, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -211,7 +211,8 @@ class Engine:
         """Stops answering; the threads end before the next block of the model, or with the process."""
         with self._changed:
             self._closed = True
-            self._fail(BusyError(f"{self.name} is no longer served"), self._jobs, self._texts, self._running.texts)
+            gone = BusyError(f"{self.name} is no longer served")
+            hand_over([(job, gone) for job in (*self._jobs, *self._texts, *self._running.texts)])
             self._changed.notify_all()
         until = time.monotonic() + 1
         for thread in self._threads:
@@ -310,7 +311,7 @@ class Engine:
                 self._turns.leave()
                 with self._changed:
                     jobs = self._this.taken or self._jobs  # where it has none, taking one has failed
-                    self._fail(tellable(error), [*jobs])
+                    hand_over([(job, tellable(error)) for job in jobs])
                     self._jobs = [job for job in self._jobs if job not in jobs]
             self._this.taken = ()
 
@@ -334,7 +335,7 @@ class Engine:
                 log.exception("a step of %s failed", self.name)
             with self._changed:
                 texts = self._running.abandoned()
-                self._fail(tellable(error), texts or self._texts)
+                hand_over([(text, tellable(error)) for text in texts or self._texts])
                 self._texts = self._texts if texts else deque()
         finally:
             self._turns.leave()
@@ -365,9 +366,6 @@ class Engine:
 
     def _of(self, *, dear: bool) -> "list[QuestionJob | WorkJob]":
         return [job for job in self._jobs if job.dear == dear]
-
-    def _fail(self, error: Exception, *listed: Iterable[QuestionJob | WorkJob | WritingJob]) -> None:
-        hand_over([(job, error) for jobs in listed for job in jobs])
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -437,8 +435,10 @@ class Engine:
         hand_over([(job, found)])
 
     def _found(self, job: QuestionJob | WorkJob) -> Any:
-        with nullcontext() if isinstance(job, QuestionJob) else self._computing([job]):
-            return self._records([job]) if isinstance(job, QuestionJob) else job.work()
+        if isinstance(job, QuestionJob):
+            return self._records([job])
+        with self._computing([job]):
+            return job.work()
 
     def _records(self, questions: Sequence[QuestionJob]) -> list[list[Record]]:
         """Of all their inputs."""

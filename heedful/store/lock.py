@@ -73,15 +73,17 @@ def held_alone(path: Path) -> Iterator[None]:
 
 def _locked(path: Path, *, wait: bool) -> ExitStack | None:
     """Holds a lock until it is closed. None where another process or thread has it, unless it waits."""
-    flags, how = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0 if wait else fcntl.LOCK_NB
+    how = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
     with files.storage_errors(path):
         while True:
             with ExitStack() as opened:
-                folder = flags == os.O_RDONLY
-                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if folder else files.disk.open(path, flags)
+                if path.is_dir():
+                    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                else:
+                    descriptor = files.disk.open(path, os.O_RDWR | os.O_CREAT)
                 opened.callback(os.close, descriptor)
                 try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | how)
+                    fcntl.flock(descriptor, how)
                 except BlockingIOError:
                     return None
                 with suppress(FileNotFoundError):  # whoever had it may have replaced or removed the file

@@ -18,7 +18,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from disks import FAULTS, Faulty, Killed, PowerCut, damages, same
+from disks import FAULTS, Faulty, Killed, damages, power_cuts, same
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.store import checkpoint, files
 from heedful.store.checkpoint import clean, load_newest, rotate, save_checkpoint, verify
@@ -306,21 +306,9 @@ def test_whenever_the_power_goes_a_checkpoint_loads(
     prepare, act, before, after = SCENES[scene]
     disk(Faulty())
     prepare(tmp_path / "template")
-    at, done = int(names_survive), False
-    while not done:
-        at += every
-        run, grave, left = (tmp_path / f"{at}-{part}" for part in ("run", "grave", "left"))
-        shutil.copytree(tmp_path / "template", run)
-        grave.mkdir()
-        trial = PowerCut(run, grave, at)
-        disk(trial)
-        try:
-            act(run)
-            done = True
-        except Killed:
-            pass
-        trial.remains(left, names_survive=names_survive)
-        disk(Faulty())
+    first = int(names_survive) + every
+    cuts = power_cuts(act, tmp_path / "template", disk, names_survive=names_survive, first=first, every=every)
+    for at, left, done in cuts:
         survives(left, before, after, done=done)
         assert at < 500
     assert at > 20

@@ -14,7 +14,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from disks import FAULTS, Faulty, Killed, PowerCut, damages, same
+from disks import Faulty, damages, faulted, power_cuts, same
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.store import files, migrations
 from heedful.store.model import read_config, read_model, replace_small, save_model
@@ -59,6 +59,10 @@ def test_another_model_is_not_written_over(tmp_path: Path) -> None:
         save_model(tmp_path, CONFIG, {}, {"../a": b""})
 
 
+def saved_again(folder: Path) -> None:
+    save_model(folder, CONFIG, weights(2), SMALL)
+
+
 @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.full)])
 @pytest.mark.parametrize("first", [False, True])
 def test_whichever_operation_fails_the_old_or_the_new_model_is_read(
@@ -70,32 +74,19 @@ def test_whichever_operation_fails_the_old_or_the_new_model_is_read(
         (tmp_path / "template/config.json").write_text("{}")
     else:
         save_model(tmp_path / "template", CONFIG, weights(1), SMALL)
-    counting = Faulty()
-    disk(counting)
-    save_model(shutil.copytree(tmp_path / "template", tmp_path / "counting"), CONFIG, weights(2), SMALL)
     faults = 0
-    for start, (kind, for_good) in enumerate(FAULTS):
-        for at in range(1 + start % every, counting.count + 1, every):
-            folder = shutil.copytree(tmp_path / "template", tmp_path / f"{kind}-{for_good}-{at}")
-            disk(Faulty(kind, at, for_good=for_good))
-            done = False
-            try:
-                save_model(folder, CONFIG, weights(2), SMALL)
-                done = True
-            except (StorageError, Killed):
-                pass
-            disk(Faulty())
-            try:
-                seed = read_model(folder)[1]["scale"].item()
-                assert same(read_model(folder)[1], weights(int(seed)))
-                assert seed == 2 or not (done or first)
-            except HeedError:
-                assert first
-                assert not done
-                assert not (folder / "model.safetensors").exists()
-            save_model(folder, CONFIG, weights(3), SMALL)
-            assert same(read_model(folder)[1], weights(3))
-            faults += 1
+    for folder, done in faulted(saved_again, tmp_path / "template", disk, every=every):
+        try:
+            seed = read_model(folder)[1]["scale"].item()
+            assert same(read_model(folder)[1], weights(int(seed)))
+            assert seed == 2 or not (done or first)
+        except HeedError:
+            assert first
+            assert not done
+            assert not (folder / "model.safetensors").exists()
+        save_model(folder, CONFIG, weights(3), SMALL)
+        assert same(read_model(folder)[1], weights(3))
+        faults += 1
     tally("R2 the N-th file operation fails, model folders", faults)
 
 
@@ -105,27 +96,19 @@ def test_whenever_the_power_goes_the_old_or_the_new_model_is_read(
 ) -> None:
     disk(Faulty())
     save_model(tmp_path / "template", CONFIG, weights(1), SMALL)
-    at, done = 0, False
-    while not done:
-        at += 1
-        folder, grave, left = (tmp_path / f"{at}-{part}" for part in ("run", "grave", "left"))
-        shutil.copytree(tmp_path / "template", folder)
-        grave.mkdir()
-        trial = PowerCut(folder, grave, at)
-        disk(trial)
-        try:
-            save_model(folder, CONFIG, weights(2), SMALL)
-            done = True
-        except Killed:
-            pass
-        trial.remains(left, names_survive=names_survive)
+    for operation, left, done in power_cuts(saved_again, tmp_path / "template", disk, names_survive=names_survive):
+        assert operation < 500
         seed = int(read_model(left)[1]["scale"].item())
         assert same(read_model(left)[1], weights(seed))
         assert seed == 2 or not done
-    assert at > 5
+    assert operation > 5
 
 
 NEW = b"another text"
+
+
+def replaced(folder: Path) -> None:
+    replace_small(folder, "notes.txt", NEW)
 
 
 def test_a_small_file_is_replaced(tmp_path: Path) -> None:
@@ -149,29 +132,16 @@ def test_whichever_operation_fails_the_old_or_the_new_small_file_is_read(
 ) -> None:
     disk(Faulty())
     save_model(tmp_path / "template", CONFIG, weights(1), SMALL)
-    counting = Faulty()
-    disk(counting)
-    replace_small(shutil.copytree(tmp_path / "template", tmp_path / "counting"), "notes.txt", NEW)
     faults = 0
-    for start, (kind, for_good) in enumerate(FAULTS):
-        for at in range(1 + start % every, counting.count + 1, every):
-            folder = shutil.copytree(tmp_path / "template", tmp_path / f"{kind}-{for_good}-{at}")
-            disk(Faulty(kind, at, for_good=for_good))
-            done = False
-            try:
-                replace_small(folder, "notes.txt", NEW)
-                done = True
-            except (StorageError, Killed):
-                pass
-            disk(Faulty())
-            assert same(read_model(folder)[1], weights(1))
-            assert (folder / "notes.txt").read_bytes() in ([NEW] if done else [NEW, SMALL["notes.txt"]])
-            replace_small(folder, "notes.txt", NEW)
-            assert (folder / "notes.txt").read_bytes() == NEW
-            (folder / "notes.txt").write_bytes(SMALL["notes.txt"])
-            with pytest.raises(StorageError, match="not the file that was saved"):
-                read_model(folder)
-            faults += 1
+    for folder, done in faulted(replaced, tmp_path / "template", disk, every=every):
+        assert same(read_model(folder)[1], weights(1))
+        assert (folder / "notes.txt").read_bytes() in ([NEW] if done else [NEW, SMALL["notes.txt"]])
+        replaced(folder)
+        assert (folder / "notes.txt").read_bytes() == NEW
+        (folder / "notes.txt").write_bytes(SMALL["notes.txt"])
+        with pytest.raises(StorageError, match="not the file that was saved"):
+            read_model(folder)
+        faults += 1
     tally("R2 the N-th file operation fails, model folders", faults)
 
 
@@ -181,23 +151,11 @@ def test_whenever_the_power_goes_the_old_or_the_new_small_file_is_read(
 ) -> None:
     disk(Faulty())
     save_model(tmp_path / "template", CONFIG, weights(1), SMALL)
-    at, done = 0, False
-    while not done:
-        at += 1
-        folder, grave, left = (tmp_path / f"{at}-{part}" for part in ("run", "grave", "left"))
-        shutil.copytree(tmp_path / "template", folder)
-        grave.mkdir()
-        trial = PowerCut(folder, grave, at)
-        disk(trial)
-        try:
-            replace_small(folder, "notes.txt", NEW)
-            done = True
-        except Killed:
-            pass
-        trial.remains(left, names_survive=names_survive)
+    for operation, left, done in power_cuts(replaced, tmp_path / "template", disk, names_survive=names_survive):
+        assert operation < 500
         assert same(read_model(left)[1], weights(1))
         assert (left / "notes.txt").read_bytes() in ([NEW] if done else [NEW, SMALL["notes.txt"]])
-    assert at > 5
+    assert operation > 5
 
 
 @pytest.mark.parametrize("flips", [30, pytest.param(2000, marks=pytest.mark.full)])

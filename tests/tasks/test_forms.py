@@ -10,12 +10,13 @@ from torch import Tensor
 
 import heedful
 from heedful.tasks.answer.use import normalised, word_f1
+from heedful.tasks.translate.segment import segments_of
 from heedful.tasks.translate.wishes import wishes_of
 
 apart, composed = NFD().normalize_str, NFC().normalize_str
 CONTEXT = "bä gïb dé kö, 가 ゲ."
 ASKED: dict[str, Callable[[Any, Callable[[str], str]], Any]] = {
-    "transformer": lambda model, form: model.search([form("bä")], beam=2, prefix=[form("É")], longest=6),
+    "transformer": lambda model, form: model.search([form("bä dé")], beam=2, prefix=[form("É")], longest=6),
     "gpt": lambda model, form: [model.generate(form("bä"), tokens=6, temperature=0.0), model.choose("b", [form("ä")])],
     "chat": lambda model, form: model.chat(form("bä"), tokens=5, temperature=0.0),
     "spans": lambda model, form: model.search([form("bä <mask> dé")], beam=1, longest=5),
@@ -80,3 +81,13 @@ def test_wishes_are_of_either_form(run_of: Callable[[str], Path]) -> None:
 def test_an_answer_in_another_form_is_right() -> None:
     assert normalised(apart("Das Café")) == normalised("das café")
     assert word_f1(apart("ein Café"), "ein Café") == 1
+
+
+def test_a_long_word_is_cut_between_the_same_letters(run_of: Callable[[str], Path]) -> None:
+    model = heedful.load(run_of("transformer"))
+    one, other = (
+        [composed(segment.text) for segment in segments_of(model, form("bädéä\u0301" * 40))]
+        for form in (composed, apart)
+    )
+    assert len(one) > 3
+    assert one == other

@@ -2,6 +2,9 @@
 languages."""
 
 import re
+from bisect import bisect_right
+from itertools import accumulate
+from unicodedata import combining
 
 from heedful.data.documents.words import SPACELESS, Span
 
@@ -32,12 +35,27 @@ def halves(text: str, *, clauses: bool) -> tuple[Span, Span] | None:
     ends = {found.end(): not found[0].isspace() for found in CLAUSE.finditer(text)}
     first, last = trimmed(text, 0, len(text))
     inner = [end for end in ends if first < end < last]
-    best = [end for end in inner if ends[end] and len(text) / 5 <= end <= 4 * len(text) / 5]
+    letters = letters_before(text)
+    whole = letters[-1]
+    best = [end for end in inner if ends[end] and whole / 5 <= letters[end] <= 4 * whole / 5]
     best = best if best or clauses else inner
     if not best:
         return None
-    cut = min(best, key=lambda end: abs(end - len(text) / 2))
+    cut = min(best, key=lambda end: abs(letters[end] - whole / 2))
     return trimmed(text, 0, cut), trimmed(text, cut, len(text))
+
+
+def letters_before(text: str) -> list[int]:
+    """Returns for each position of a text, and for its end, the number of characters before it, without the marks that
+    follow their letters: the same for a text in either form of Unicode."""
+    return [0, *accumulate(int(not (combining(sign) or "\u1160" <= sign <= "\u11ff")) for sign in text)]
+
+
+def middle_of(text: str) -> int:
+    """Returns the position in the middle of a text that parts no letter from its marks; an end, where it has one
+    letter."""
+    letters = letters_before(text)
+    return bisect_right(letters, letters[-1] // 2) - 1
 
 
 def gap_between(before: str, gap: str, after: str) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from heedful.core.seeds import hashed
 from heedful.data.documents.plain import lines_of
 from heedful.data.documents.protected import ESCAPES, without
-from heedful.data.documents.sentences import halves, sentences_in, trimmed
+from heedful.data.documents.sentences import halves, middle_of, sentences_in, trimmed
 from heedful.data.documents.words import Span
 from heedful.errors import InputError, counted
 from heedful.tasks.shared.lengths import KEPT
@@ -115,10 +115,10 @@ def _cut(translator: BaseTranslator, read: str, span: Span, most: int) -> list[S
     while todo:
         begin, end = todo.pop()
         part = read[begin:end]
-        if end - begin == 1 or not has_words(part) or _tokens(translator, part) <= most:
+        middle = middle_of(part)
+        if not 0 < middle < len(part) or not has_words(part) or _tokens(translator, part) <= most:
             done.append((begin, end))
         else:
-            middle = (end - begin) // 2  # of a single word
             both = halves(part, clauses=False) or ((0, middle), (middle, end - begin))
             todo += [(begin + first, begin + last) for first, last in reversed(both)]
     return done

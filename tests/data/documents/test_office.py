@@ -185,8 +185,8 @@ def test_notes_comments_and_text_boxes_move_with_the_words_around_them(read: Rea
     places = {each.text: each.place for each in document.passages}
     assert places["ba ro"] == "headers and footers, paragraph 1, 'ba ro'"
     (mark,) = document.passages[1].marks
-    said = [[each.text.upper()] for each in document.passages]
-    said[1:2] = [["& ", mark, "LU"]]  # type: ignore[list-item]
+    said: list[list[str | Mark]] = [[each.text.upper()] for each in document.passages]
+    said[1] = ["& ", mark, "LU"]
     with zipfile.ZipFile(io.BytesIO(document.written(said))) as made:
         content = made.read("content.xml").decode()
     assert "<text:p>&amp; <text:note " in content

@@ -137,7 +137,7 @@ def test_short_texts_of_which_some_are_swapped_are_in_another_language(source: s
         ("en", "The word «дом» is Russian."),
         ("en", "5 µm Ω é ﹕ ™ 😀"),
         ("ja", "東京"),
-        ("ja", "ＮＨＫ１２"),  # noqa: RUF001
+        ("ja", "\uff2e\uff28\uff2b\uff11\uff12"),
         ("ko", "大韓民國"),
         ("sr", "Kuća"),
         ("sr", "Кућа"),

@@ -1,6 +1,7 @@
 """Folders that `datasets.save_to_disk` of Hugging Face writes: a split of Arrow files, or a folder for each split."""
 
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -34,11 +35,9 @@ def _listed(path: Path, key: str) -> list[object]:
 
 def read_split(folder: Path, source: str, target: str) -> tuple[Rows, Columns]:
     """Reads the rows of two columns, or of two keys under "translation". Raises InputError or MissingError."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
+    if find_spec("pyarrow") is None:
         fix = pip_install("datasets")
-        raise MissingError("reading Arrow needs the package pyarrow", where=str(folder), fix=fix) from None
+        raise MissingError("reading Arrow needs the package pyarrow", where=str(folder), fix=fix)
     rows = _rows([folder / Path(_name(each)).name for each in _listed(folder / STATE, "_data_files")])
     first = next(rows, None)
     if first is None:
