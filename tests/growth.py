@@ -13,15 +13,17 @@ LITTLE = 0.05  # seconds: what takes less grows too little to be measured, and t
 TRIES = 3
 
 
-def exponent(act: Callable[[T], object], few: T, many: T, *, times: float) -> float:
+def exponent(act: Callable[[T], object], few: T, many: T, *, times: float, little: float = LITTLE) -> float:
     """Returns the exponent by which the processor time grows from an input to one that is `times` as long: 1 if it is
-    in proportion, 2 if it is quadratic. The least of some tries, as other work on the machine only adds to it."""
-    found = float("inf")
+    in proportion, 2 if it is quadratic; 0 where the longer one takes less than `little` seconds. By the shortest time
+    of some tries for each, as other work on the machine only adds to it."""
+    found = short = long = float("inf")
     for _ in range(TRIES):
-        long = processor_time(act, many)
-        if long < LITTLE:
+        long = min(long, processor_time(act, many))
+        if long < little:
             return 0.0
-        found = min(found, log(long / max(processor_time(act, few), 1e-6)) / log(times))
+        short = min(short, max(processor_time(act, few), 1e-6))
+        found = log(long / short) / log(times)
         if found <= MOST:
             break
     return found

@@ -9,8 +9,6 @@ A key has one form for each kind of numbers, and none may ever change: runs that
 import hashlib
 import random
 
-import torch
-
 
 def counter_seed(*key: object) -> int:
     """A seed (63 bits) of this key, the same on every machine."""
@@ -25,6 +23,8 @@ def random_stream(*key: object) -> random.Random:
 
 def shuffled(n: int, seed: int, epoch: int) -> list[int]:
     """A permutation of range(n) that depends on (n, seed, epoch) only, so any epoch can be entered anew."""
+    import torch  # those who read files or documents start without it
+
     key = hashlib.sha256(f"{seed} {epoch}".encode()).digest()
     generator = torch.Generator().manual_seed(int.from_bytes(key[:4], "big"))
     return torch.randperm(n, generator=generator).tolist()

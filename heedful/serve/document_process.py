@@ -10,12 +10,12 @@ import contextlib
 import json
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from heedful.data.documents.passages import Placed, passage_json
 from heedful.data.documents.read import document_in
-from heedful.data.text.headers import SIDES, meaning
+from heedful.data.text.headers import other_languages
 from heedful.errors import HeedError, InputError
 
 MEMORY = 1 << 30  # bytes
@@ -40,7 +40,12 @@ class OpenDocument:
 
     def facts(self) -> dict[str, Any]:
         """The numbers of passages and of characters to translate, and what is to be told of the whole document."""
-        others = (what for said in self.document.languages for what in _other_languages(said, self.languages))
+        ways = {"source": "from", "target": "to"}
+        others = (
+            f"it is to be translated {ways[side]} {one}, and is translated {ways[side]} {other}"
+            for said in self.document.languages
+            for side, one, other in other_languages(said, self.languages)
+        )
         notes = (*dict.fromkeys(others), *self.document.notes)
         return {
             "count": len(self.passages),
@@ -72,14 +77,6 @@ class OpenDocument:
     def written(self) -> bytes:
         """Raises InputError."""
         return self.document.written(self.placed, self.flagged)
-
-
-def _other_languages(said: tuple[str, str], languages: tuple[str, str]) -> Iterator[str]:
-    """What is told of a document that says other languages than those from which and to which it is translated."""
-    for way, one, other in zip(("from", "to"), said, languages, strict=True):
-        codes = meaning(one), meaning(other)
-        if None not in codes and codes[0] != codes[1] and codes[1] not in SIDES:
-            yield f"it is to be translated {way} {one}, and is translated {way} {other}"
 
 
 def main() -> None:

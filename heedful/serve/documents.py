@@ -189,11 +189,10 @@ async def _exchanged(process: Process, request: Mapping[str, Any], data: bytes =
     """Sends a request to the process that reads a document, and returns the answer. Raises InputError."""
     assert process.stdin is not None
     assert process.stdout is not None
-    line = b""
-    with suppress(ConnectionError):  # it has ended
+    with suppress(ConnectionError):  # it has ended, and perhaps said why
         process.stdin.write(json.dumps(request).encode() + b"\n" + data)
         await process.stdin.drain()
-        line = await process.stdout.readline()
+    line = await process.stdout.readline()
     if not line.endswith(b"\n"):
         if await process.wait() == -signal.SIGALRM:
             raise InputError(f"it takes more than {PATIENCE} s to be read", fix="give it in parts")

@@ -66,7 +66,7 @@ def routes(models: Models) -> APIRouter:
         return await in_json({"model": model.name, **found})
 
     for path, answer, shape in (("look", look, asked), ("view", view, viewed), ("walk", walk, walked)):
-        body = openapi_body(shape, pictures=True)
+        body = openapi_body(shape, files=1)
         router.add_api_route(f"/api/{path}", answer, methods=["POST"], name=path, openapi_extra=body)
     return router
 

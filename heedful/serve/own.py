@@ -212,7 +212,7 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         answer,
         methods=["POST"],
         name=verb,
-        openapi_extra=openapi_body(shape, texts=bool(texts), pictures=bool(pictures)),
+        openapi_extra=openapi_body(shape, texts=bool(texts), files=MOST_PICTURES if pictures else 0),
     )
 
 
@@ -474,12 +474,13 @@ def _embedding(models: Models) -> Any:
     return embed
 
 
-def openapi_body(shape: type[BaseModel], *, texts: bool = True, pictures: bool = False) -> dict[str, Any]:
-    """The body of a route for the OpenAPI page."""
+def openapi_body(shape: type[BaseModel], *, texts: bool = True, files: int = 0) -> dict[str, Any]:
+    """The body of a route for the OpenAPI page: JSON with `texts`, or a form with at most so many `files`."""
     schema = inlined(shape.model_json_schema())
     content: dict[str, Any] = {"application/json": {"schema": schema}} if texts else {}
-    if pictures:
-        file = {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}
+    if files:
+        binary = {"type": "string", "format": "binary"}
+        file = {"type": "array", "items": binary, "minItems": 1, "maxItems": files}
         fields = {"file": file, "json": {"type": "string", "description": "a JSON object with model and options"}}
         form = {"type": "object", "properties": fields, "required": ["file"], "additionalProperties": False}
         content["multipart/form-data"] = {"schema": form}

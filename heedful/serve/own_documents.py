@@ -1,13 +1,11 @@
 """Documents in our own API: sent, looked after, fetched."""
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from heedful.serve.documents import Documents
 from heedful.serve.hosted import Models
-from heedful.serve.own import STATUSES, model_for, refuse_stream, request_model, sent_files, settings_of
+from heedful.serve.own import model_for, openapi_body, refuse_stream, request_model, sent_files, settings_of
 from heedful.serve.public import PASSAGE, Direct
 
 DOCUMENTS = "/api/documents"
@@ -44,13 +42,7 @@ def routes(models: Models, documents: Documents) -> APIRouter:
         documents.drop(documents.named(name).id)
         return Response(status_code=204)
 
-    router.add_api_route(DOCUMENTS, send, methods=["POST"], name="documents", openapi_extra=_form(shape))
+    router.add_api_route(
+        DOCUMENTS, send, methods=["POST"], name="documents", openapi_extra=openapi_body(shape, texts=False, files=1)
+    )
     return router
-
-
-def _form(shape: Any) -> dict[str, Any]:
-    file = {"type": "string", "format": "binary"}
-    fields = {"file": file, "json": {"type": "string", "description": "a JSON object with model and options"}}
-    form = {"type": "object", "properties": fields, "required": ["file"], "additionalProperties": False}
-    said = {str(status): {"description": what} for status, what in STATUSES.items()}
-    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": form}}}, "responses": said}

@@ -1,14 +1,13 @@
 """Files of which a part is repeated: the time of reading them grows as they do, the memory is a multiple of their size,
 and an error stays one line (X2)."""
 
-import gc
 import gzip
 import io
 import json
-import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import written
+from growth import MOST, exponent
 from heedful.data.text.conversations import read_conversations
 from heedful.data.text.documents import read_documents
 from heedful.data.text.glossary import read_glossary
@@ -32,10 +32,7 @@ Tally = Callable[[str, int], None]
 Make = Callable[[int], str | bytes]
 Parts = Mapping[str, tuple[str, Make]]  # the name of a file, and what is in it if a part comes n times
 
-# The time of ten times as much is at most ten times as long to the power of this: 1 is linear, 2 a square.
-EXPONENT = 1.5
 LITTLE = 0.03  # seconds, below which the clock tells nothing
-TRIES = 4  # the shortest time counts: other programs only make it longer
 MEMORY, ALWAYS = 250, 1 << 22  # bytes in memory for each byte of a file, or of what it unpacks to, and for any file
 LONGEST = 800  # characters of an error
 
@@ -325,21 +322,15 @@ def cases() -> Iterator[object]:
         yield pytest.param(file, make, read, id=name)
 
 
-def seconds(read: Callable[[Path], object], path: Path) -> float:
-    """The processor time of a reading, which may end with an error of one line."""
-    gc.collect()
-    gc.disable()
-    begun, told = time.process_time(), ""
+def told_briefly(read: Callable[[Path], object], path: Path) -> None:
+    """Reads a file; where that ends with an error, this is one line."""
+    told = ""
     try:
         read(path)
     except HeedError as error:
         told = f"{error} {error.fix}"
-    finally:
-        gc.enable()
-    took = time.process_time() - begun
     assert len(told) < LONGEST + 4 * len(str(path))
     assert "\n" not in told
-    return took
 
 
 @pytest.mark.parametrize(("file", "make", "read"), [*cases()])
@@ -352,14 +343,11 @@ def test_a_part_that_comes_again(
         made = make(count)
         path.write_bytes(made.encode() if isinstance(made, str) else made)
         paths.append(path)
-    times = [float("inf")] * len(paths)
-    for _ in range(TRIES):
-        times = [min(before, seconds(read, path)) for before, path in zip(times, paths, strict=True)]
-        if grows_as_it_should(times):
-            break
-    assert grows_as_it_should(times), times
+    reading = partial(told_briefly, read)
+    for few, many in pairwise(paths):
+        assert exponent(reading, few, many, times=10, little=LITTLE) <= MOST
     tracemalloc.start()
-    seconds(read, path)
+    reading(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < ALWAYS + MEMORY * max(path.stat().st_size, unpacked(path))
@@ -373,7 +361,3 @@ def unpacked(path: Path) -> int:
         return 0
     with zipfile.ZipFile(path) as archive:
         return sum(member.file_size for member in archive.infolist())
-
-
-def grows_as_it_should(times: list[float]) -> bool:
-    return all(after < LITTLE or after <= 10**EXPONENT * before for before, after in pairwise(times))

@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -350,6 +352,12 @@ def test_a_document_that_takes_too_much_costs_its_own_process_only(
     monkeypatch.setattr(documents, "PROGRAM", ("-c", program))
     found = ended(address, send(address, "a.txt", b"a\n\n" * (1 << 20)).json()["id"])
     assert message in found["error"]["message"]
+
+
+def test_the_process_that_reads_documents_loads_no_engine() -> None:
+    """It would take two seconds, and a quarter of its memory, for each document."""
+    code = "import sys, heedful.serve.document_process; sys.exit(bool({'torch', 'numpy'} & {*sys.modules}))"
+    assert subprocess.run([sys.executable, "-P", "-c", code], check=False).returncode == 0
 
 
 def test_a_long_paragraph_is_refused(address: str) -> None:

@@ -381,6 +381,7 @@ def test_requests_that_are_wrong_by_hand(client: TestClient, tally: Callable[[st
     tally("malformed requests", count)
 
 
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module")  # schemathesis does
 def test_requests_that_are_made_from_the_schema(
     engines: dict[str, Engine], full: bool, tally: Callable[[str, int], None]
 ) -> None:

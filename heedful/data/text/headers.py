@@ -2,10 +2,11 @@
 
 import functools
 import re
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeVar
 
 Each = TypeVar("Each")
+Side = Literal["source", "target"]
 SIDES = {
     "source": "source src input original document dialogue article text quelle quelltext quellsprache ausgangstext "
     "ausgangssprache origen origine origem bron brontekst",
@@ -40,6 +41,16 @@ def _territories() -> frozenset[str]:
     from babel import Locale
 
     return frozenset(str(name).lower() for name in Locale("en").territories.values())
+
+
+def other_languages(stated: tuple[str, str], languages: tuple[str, str]) -> Iterator[tuple[Side, str, str]]:
+    """Yields the sides of which a document says another language than one that is translated from, or to, with both
+    names."""
+    sides: tuple[Side, Side] = ("source", "target")
+    for side, name, other in zip(sides, stated, languages, strict=True):
+        codes = meaning(name), meaning(other)
+        if None not in codes and codes[0] != codes[1] and codes[1] not in SIDES:
+            yield side, name, other
 
 
 def meaning(name: str) -> str | None:

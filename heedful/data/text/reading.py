@@ -437,7 +437,7 @@ def _read_table(path: Path, wanted: WantedColumns) -> tuple[Pairs, Columns]:
         rows, taken = read_rows(path, *wanted.names)
         return pairs_of(str(path), rows), taken
     except InputError:
-        if format_of(path) is None and kind_of(path) not in (".json", ".jsonl"):
+        if format_of(path) is None and kind_of(path) not in (".json", ".jsonl", ".yaml", ".yml"):
             refuse_other_formats(path, read_encoded_lines(path)[0])  # perhaps it was never meant for a table
         raise
 

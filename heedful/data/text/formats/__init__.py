@@ -25,7 +25,7 @@ FIRST_TAG = re.compile(r"[^<]*+(?:(?s:<!--.*?-->|<[?!][^>]*>)[^<]*+)*+<(?:[\w.-]
 # Text that is not one sentence a line: by the suffix, by the first line, and by a share of the first lines.
 NAMED = {
     **dict.fromkeys((".md", ".markdown", ".rst", ".tex"), "a document with marks"),
-    **dict.fromkeys((".toml", ".ini", ".properties", ".strings"), "keys and their values"),
+    **dict.fromkeys((".yaml", ".yml", ".toml", ".ini", ".properties", ".strings"), "keys and their values"),
 }
 BEGINS = {"subtitles": r"WEBVTT|\[Script Info\]", "a page, or XML": r"<(?:\?xml|!doctype|html)\b"}
 TIME = r"(?:\d{4}[-/]\d\d[-/]\d\d[T ]|[A-Z][a-z]{2} +\d{1,2} )?\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d"

@@ -4,10 +4,9 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from heedful.data.documents.read import read_document
-from heedful.data.text.headers import SIDES, meaning
+from heedful.data.text.headers import meaning, other_languages
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.store import files
@@ -95,14 +94,9 @@ def translate_documents(
 def _other_languages(said: tuple[str, str], translator: BaseTranslator) -> Iterator[str]:
     """What is told of a document that says other languages than those that it is translated from and to."""
     languages = languages_in(translator.about)
-    sides: tuple[tuple[str, Literal["source", "target"], str], ...] = (
-        ("from", "source", "--from-language"),
-        ("to", "target", "--to"),
-    )
-    for (way, side, option), one, other in zip(sides, said, translator.languages, strict=True):
-        meant = meaning(one), meaning(other)
-        if None not in meant and meant[0] != meant[1] and meant[1] not in SIDES:
-            does = f"this model translates {way} {other}"
-            if languages is not None and meant[0] in map(meaning, languages.names(side)):
-                does = f"is translated {way} {other}: give {option} {one}"
-            yield f"it is to be translated {way} {one}, and {does}"
+    for side, one, other in other_languages(said, translator.languages):
+        way, option = ("from", "--from-language") if side == "source" else ("to", "--to")
+        does = f"this model translates {way} {other}"
+        if languages is not None and meaning(one) in map(meaning, languages.names(side)):
+            does = f"is translated {way} {other}: give {option} {one}"
+        yield f"it is to be translated {way} {one}, and {does}"
