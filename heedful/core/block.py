@@ -230,8 +230,8 @@ class Stack(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T C"], context: Context) -> Float[Tensor, "B T C"]:
         """The stack's output for whole texts."""
-        for block, own in self._with_contexts(context, None):
-            x, _ = block(x, own)
+        for block, given in self._with_contexts(context, None):
+            x, _ = block(x, given)
         return self._out(x)
 
     def step(
@@ -239,8 +239,8 @@ class Stack(nn.Module):
     ) -> tuple[Float[Tensor, "B T C"], tuple[BlockCache, ...]]:
         """The stack's output for the newest tokens, and the blocks' caches (`start`) with these tokens in them."""
         newer = []
-        for (block, own), cache in zip(self._with_contexts(context, caches), caches, strict=True):
-            x, cache = block(x, own, cache)
+        for (block, given), cache in zip(self._with_contexts(context, caches), caches, strict=True):
+            x, cache = block(x, given, cache)
             newer.append(cache)
         return self._out(x), tuple(newer)
 
