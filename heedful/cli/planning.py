@@ -1,0 +1,116 @@
+"""`heed plan`."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from heedful.tasks import DEFAULT
+from heedful.tasks.shared.options import Json, Settings
+
+if TYPE_CHECKING:
+    from heedful.verbs.plan import Planned
+
+GIB = 2**30
+AMOUNT = {"metavar": "AMOUNT", "show_default": False}
+
+
+def plan(
+    task: Annotated[str, typer.Argument(help="A task, or a recipe file (.py, .yaml).")] = DEFAULT,
+    preset: Annotated[str | None, typer.Option(help="The size of the model; heed info lists them.")] = None,
+    data: Annotated[str | None, typer.Option(help="Data as for heed train: they are read.", show_default=False)] = None,
+    pairs: Annotated[str | None, typer.Option(help="How many pairs, such as 4.5M.", **AMOUNT)] = None,
+    tokens: Annotated[str | None, typer.Option(help="How many tokens of text, such as 300B.", **AMOUNT)] = None,
+    pictures: Annotated[str | None, typer.Option(help="How many pictures, such as 1.28M.", **AMOUNT)] = None,
+    words: Annotated[
+        float | None, typer.Option(min=1, help="With --pairs: mean tokens of a side.", show_default="28")
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(help="Devices, such as 8xH100; this machine, measured.", show_default=False),
+    ] = None,
+    shard: Annotated[
+        Literal["none", "optimizer", "model"],
+        typer.Option(help="What devices hold in pieces. heed train itself shards nothing: the others are for engines."),
+    ] = "none",
+    share: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=1.0, help="Of the peak that products reach.", show_default="0.4, or measured here"),
+    ] = None,
+    price: Annotated[float | None, typer.Option(min=0, help="Of a device for an hour.", show_default=False)] = None,
+    settings: Settings = [],  # noqa: B006
+    as_json: Json = False,
+) -> None:
+    """Tell what a training will take before it begins: memory, time, disk, and cost.
+
+    Example: heed plan translate --preset transformer-big --pairs 4.5M --on 8xH100
+    """
+    from heedful.verbs.plan import planned
+
+    amounts = {"pairs": pairs, "tokens": tokens, "pictures": pictures}
+    found = planned(
+        task,
+        {"preset": preset, "data.path": data},
+        amounts={unit: text for unit, text in amounts.items() if text is not None},
+        words=words,
+        on=on,
+        shard=shard,
+        share=share,
+        settings=settings,
+    )
+    record = found.record(price)
+    print(json.dumps(record) if as_json else "\n".join(_lines(found, record)))
+
+
+def _lines(found: "Planned", record: Mapping[str, Any]) -> Iterator[str]:
+    """A plan for people."""
+    own, unit = found.plan, found.shape.unit
+    yield f"{record['preset']}, {own.parameters:,} parameters, {record['precision']}, on {record['on']}"
+    step = f"{record['examples_a_step']:,.0f} {unit}"
+    yield f"steps    {own.steps:,} of {step}: {found.epochs:.3g} times {found.amount:,.0f} {unit}"
+    verdict = "fits" if own.fits else "DOES NOT FIT"
+    yield f"memory   {_gib(own.needed)} of {_gib(own.room)} GiB a device: {verdict}"
+    yield f"         {', '.join(f'{part} {_gib(size)}' for part, size in own.memory.items() if size)}"
+    reached = "measured here" if found.measured else "assumed"
+    yield f"FLOPs    {own.operations:.3g}, at {100 * own.share:.0f} % of the peak ({reached})"
+    yield f"time     {_hours(own.hours)}, {own.step_seconds:.3g} s a step, {own.device_hours:,.3g} device hours"
+    if own.wire:
+        yield f"wire     {own.wire / 1e9:,.3g} GB a device and step"
+    if "cost" in record:
+        yield f"cost     {record['cost']:,.2f}"
+    yield f"disk     {own.disk / 1e9:,.3g} GB, without the data"
+    if not own.fits:
+        yield from _instead(found)
+    if found.others:
+        yield "\ndevices  memory      fits  time"
+        for other in found.others:
+            fits = "yes" if other.fits else "no"
+            yield f"{other.setting.devices:>7,}  {_gib(other.needed):>6} GiB  {fits:4}  {_hours(other.hours)}"
+
+
+def _instead(found: "Planned") -> Iterator[str]:
+    if found.instead is None:
+        yield "fits     on no number of these devices"
+    else:
+        other, own = found.instead.setting, found.plan.setting
+        told = [f"--set {setting}" for setting in found.settings]
+        told += [f"--on {other.devices}x{found.plan.machine}"] if other.devices != own.devices else []
+        told += [f"--shard {other.shard}, for which heed train has no engine"] if other.shard != own.shard else []
+        yield f"fits     with {' '.join(told)}: {_gib(found.instead.needed)} GiB, {_hours(found.instead.hours)}"
+    if found.largest:
+        yield f"         or --preset {found.largest}, the largest whose weights and optimizer fit"
+
+
+def _gib(size: float) -> str:
+    return f"{size / GIB:,.1f}"
+
+
+def _hours(hours: float) -> str:
+    return (
+        f"{hours / 24:,.1f} days"
+        if hours >= 48
+        else f"{hours:.1f} hours"
+        if hours >= 1
+        else f"{60 * hours:.2g} minutes"
+    )
