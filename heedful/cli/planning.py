@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from heedful.verbs.plan import Planned
 
 GIB = 2**30
+HOST = 0.03  # seconds that a host needs to start the kernels of a step, about
 AMOUNT = {"metavar": "AMOUNT", "show_default": False}
 
 
@@ -75,6 +76,8 @@ def _lines(found: "Planned", record: Mapping[str, Any]) -> Iterator[str]:
     reached = "measured here" if found.measured else "assumed"
     yield f"FLOPs    {own.operations:.3g}, at {100 * own.share:.0f} % of the peak ({reached})"
     yield f"time     {_hours(own.hours)}, {own.step_seconds:.3g} s a step, {own.device_hours:,.3g} device hours"
+    if own.step_seconds < HOST:
+        yield "         so short a step waits for its host: take larger batches, or --set train.compile=true"
     if own.wire:
         yield f"wire     {own.wire / 1e9:,.3g} GB a device and step"
     if "cost" in record:
