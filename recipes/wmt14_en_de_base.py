@@ -4,10 +4,10 @@ heed train recipes/wmt14_en_de_base.py --data PATH/TO/wmt14 --out runs/wmt14_en_
 heed plan recipes/wmt14_en_de_base.py --pairs 4.5M --on 8xP100
 
 It has not been trained here: the settings are the paper's (sections 5.1 to 5.4 and 6.1). The paper took 12 hours on
-eight P100; `heed plan` says 9.1 hours there, and 17 minutes on eight H100. Batches of 25,000 tokens a side; the rate
-peaks at 512^-0.5 4000^-0.5; no gradient is clipped; in the end the weights of the last five checkpoints are averaged,
-which the paper wrote every ten minutes, 1,400 steps. A device computes its rows of a batch: with one that has less
-memory, `--set train.tokens=6250 --set train.accumulate=4` makes the same steps.
+eight P100; `heed plan` says 9.3 hours there. Batches have 25,000 tokens a side; the rate peaks at 512^-0.5 4000^-0.5;
+no gradient is clipped; in the end the weights of the last five checkpoints are averaged, which the paper wrote every
+ten minutes, 1,400 steps. On a device with less memory, `--set train.tokens=6250 --set train.accumulate=4` makes the
+same steps.
 """
 
 import heedful

@@ -3,11 +3,11 @@
 heed train recipes/wmt14_en_de_big.py --data PATH/TO/wmt14 --out runs/wmt14_en_de_big
 heed plan recipes/wmt14_en_de_big.py --pairs 4.5M --on 8xP100
 
-It has not been trained here: the settings are the paper's (sections 5.1 to 5.4 and 6.1). The paper took 12 hours on
-eight P100; `heed plan` says 9.1 hours there, and 17 minutes on eight H100. Batches of 25,000 tokens a side; the rate
+It has not been trained here: the settings are the paper's (sections 5.1 to 5.4 and 6.1). The paper took 3.5 days on
+eight P100; `heed plan` says 3.9 days there, and 1.2 hours on eight H100. Batches have 25,000 tokens a side; the rate
 peaks at 1024^-0.5 4000^-0.5; no gradient is clipped; in the end the weights of the last 20 checkpoints are averaged,
-which the paper wrote every ten minutes, 600 steps. A device computes its rows of a batch: with one that has less
-memory, `--set train.tokens=6250 --set train.accumulate=4` makes the same steps.
+which the paper wrote every ten minutes, 600 steps. On a device with less memory, `--set train.tokens=6250 --set
+train.accumulate=4` makes the same steps.
 """
 
 import heedful

@@ -118,7 +118,7 @@ class Pass:
     largest: int  # parameters of the largest block
     vocabulary: int  # logits of a position that a loss makes; 0: none
     operations: float  # multiplications and additions
-    repeated: float  # operations more where blocks are computed again for their gradients (`train.checkpointing`)
+    repeated: float  # operations more, at the most, where blocks are computed again (`train.checkpointing`)
     kept: float  # bytes that are kept for the gradients
     kept_inputs: float  # the same where blocks are computed again
     head: float  # bytes of the head's gradient, which the forward pass makes, however many rows there are
@@ -163,10 +163,10 @@ def passed(config: object, shape: BatchShape, precision: Precision, *, explicit:
             except NotImplementedError:  # a shape that depends on content, such as how many tokens an expert gets
                 what = "how much this model computes depends on its data, as where it has experts"
                 raise InputError(what, fix="plan a model without") from None
-    repeated, within, inputs = (sum(column) for column in zip(*inside, strict=True)) if inside else (0, 0, 0)
-    most = max((count for _, count, _ in inside), default=0)
+    repeated, within, inputs = (sum(column) for column in zip(*inside, strict=True)) if inside else (0.0, 0.0, 0.0)
+    most = max((count for _, count, _ in inside), default=0.0)
     vocabulary, width = (0, 0) if isinstance(model, ViT) else model.head.weight.shape
-    head = 4 * vocabulary * width  # its gradient is float32
+    head = 4.0 * vocabulary * width  # its gradient is float32
     return Pass(
         shape=shape,
         parameters=parameters,
@@ -224,7 +224,7 @@ class BlockCount:
 
     def ends(self, block: nn.Module, inputs: tuple[Any, ...], output: object) -> None:
         operations, kept = self._now()
-        size = inputs[0].numel() * inputs[0].element_size()
+        size = float(inputs[0].numel() * inputs[0].element_size())
         self.inside.append((operations - self.before[0], kept - self.before[1], size))
 
 

@@ -64,18 +64,18 @@ def _gpu(name: str, memory: float, bf16: float, fp32: float, link: float, networ
 MACHINES: dict[str, Machine] = {
     machine.name.lower(): machine
     for machine in (
-        _gpu("P100", 16, 0, 9.5, 60, 12),
-        _gpu("V100", 32, 0, 15.7, 130, 45),
-        _gpu("T4", 15, 0, 8.1, 10, 6),
-        _gpu("L4", 23, 121, 30.3, 20, 12),
-        _gpu("A10G", 23, 70, 35, 20, 12),
-        _gpu("RTX3090", 24, 71, 35.6, 20, 12),
-        _gpu("RTX4090", 24, 165, 82.6, 20, 12),
-        _gpu("A100-40GB", 39.5, 312, 19.5, 230, 180),
-        _gpu("A100", 79, 312, 19.5, 230, 180),
-        _gpu("H100", 79, 989, 67, 370, 330),
-        _gpu("H200", 139, 989, 67, 370, 330),
-        _gpu("B200", 178, 2250, 80, 700, 330),
+        _gpu("P100", 16.0, 0.0, 9.5, 60.0, 12.0),
+        _gpu("V100", 32.0, 0.0, 15.7, 130.0, 45.0),
+        _gpu("T4", 15.0, 0.0, 8.1, 10.0, 6.0),
+        _gpu("L4", 23.0, 121.0, 30.3, 20.0, 12.0),
+        _gpu("A10G", 23.0, 70.0, 35.0, 20.0, 12.0),
+        _gpu("RTX3090", 24.0, 71.0, 35.6, 20.0, 12.0),
+        _gpu("RTX4090", 24.0, 165.0, 82.6, 20.0, 12.0),
+        _gpu("A100-40GB", 39.5, 312.0, 19.5, 230.0, 180.0),
+        _gpu("A100", 79.0, 312.0, 19.5, 230.0, 180.0),
+        _gpu("H100", 79.0, 989.0, 67.0, 370.0, 330.0),
+        _gpu("H200", 139.0, 989.0, 67.0, 370.0, 330.0),
+        _gpu("B200", 178.0, 2250.0, 80.0, 700.0, 330.0),
     )
 }
 
@@ -151,7 +151,7 @@ def memory(taken: Pass, setting: Setting, kind: Literal["cpu", "cuda"]) -> dict[
     rows = -(-taken.shape.rows // devices) / taken.shape.rows
     positions = taken.shape.length * taken.shape.rows * rows
     logits = min(positions * taken.vocabulary, max(CHUNK[kind], FEWEST * taken.vocabulary))
-    return {
+    parts = {
         "weights": size * count / whole + gathered,
         "float32 weights": 4 * count / pieces if masters else 0,
         "gradients": backward / whole + 4 * count / pieces,
@@ -162,6 +162,7 @@ def memory(taken: Pass, setting: Setting, kind: Literal["cpu", "cuda"]) -> dict[
         "logits": (size + 8) * logits + taken.head,
         "runtime": RUNTIME[kind],
     }
+    return {part: float(size) for part, size in parts.items()}
 
 
 def plan(
@@ -197,7 +198,7 @@ def plan(
         share=share,
         wire=wire,
         step_seconds=max(seconds, sent) if setting.shard == "model" else seconds + sent,
-        disk=needed_space(4 * count, 4 * count, keep),
+        disk=float(needed_space(4 * count, 4 * count, keep)),
     )
 
 
@@ -227,7 +228,9 @@ def _halved(taken: Pass, machine: Machine, setting: Setting) -> tuple[Pass, Sett
 def this_machine(device: torch.device, precision: Precision) -> Machine:
     """The device that is here, with the speed at which it multiplies matrices."""
     speed = {precision: 1e9 * gigaflops(2048, precision, device)}
-    return Machine(name=f"this {device.type.upper()}", memory=_memory_of(device), speed=speed, kind=_kind(device))
+    return Machine(
+        name=f"this {device.type.upper()}", memory=float(_memory_of(device)), speed=speed, kind=_kind(device)
+    )
 
 
 def _memory_of(device: torch.device) -> int:
@@ -294,7 +297,7 @@ def too_large(task: Task, job: Job[Any, Any, Any], precision: Precision, device:
         taken = passed(job.config, shape, precision, explicit=kind == "cpu")
     except InputError:  # a kind of model that no plan is made of
         return ""
-    machine = Machine(name="this device", memory=room, speed={precision: 1.0}, kind=kind)
+    machine = Machine(name="this device", memory=float(room), speed={precision: 1.0}, kind=kind)
     needed = sum(memory(taken, setting, kind).values())
     if needed <= room:
         return ""

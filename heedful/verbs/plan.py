@@ -171,7 +171,7 @@ def _data_of(recipe: Recipe, amounts: Mapping[str, str], words: float | None) ->
     shape = row.batch()(recipe, config) if words is None else row.batch()(recipe, config, words)
     if [*amounts] != [shape.unit]:
         raise InputError("how much data?", where="heed plan", fix=f"--{shape.unit} 4.5M, or --data PATH")
-    return shape, config, amount_of(amounts[shape.unit], f"--{shape.unit}"), 0
+    return shape, config, amount_of(amounts[shape.unit], f"--{shape.unit}"), 0.0
 
 
 def _read(recipe: Recipe) -> tuple[BatchShape, Any, float, float]:
@@ -185,8 +185,8 @@ def _read(recipe: Recipe) -> tuple[BatchShape, Any, float, float]:
     if isinstance(batches[0][0], torch.Tensor):
         shape = shape._replace(length=batches[0][0].shape[1])
     whole = shape.rows * shape.length if shape.unit == "tokens" else len(job.corpus.train) / len(batches)
-    shape = shape._replace(examples=whole)
-    return shape, job.config, whole * len(batches), job.fewest_steps
+    shape = shape._replace(examples=float(whole))
+    return shape, job.config, float(whole * len(batches)), float(job.fewest_steps)
 
 
 def _devices(recipe: Recipe, on: str | None, here: torch.device) -> tuple[Machine, int, Precision]:
