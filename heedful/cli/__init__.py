@@ -40,9 +40,9 @@ from heedful.tasks.shared.terminal import PEOPLE, Command, printable
 COMMANDS = (
     *(command for row in TASKS.values() if row.commands is not None for command in row.commands()),
     Command("train", with_options(training.train, training.OPTIONS), group="Train"),
-    Command("plan", planning.plan, group="Train"),
     Command("rank", ranking.rank, group=PEOPLE),
     Command("data", data.data, group="Train"),
+    Command("plan", planning.plan, group="Train"),
     Command("eval", with_options(measuring.evaluate, measuring.EVAL_OPTIONS), group="Measure"),
     Command("check", measuring.check, group="Measure"),
     Command("restore", measuring.restore, group="Measure"),

@@ -50,7 +50,7 @@ def plan(
     from heedful.verbs.plan import planned
 
     amounts = {"pairs": pairs, "tokens": tokens, "pictures": pictures}
-    found = planned(
+    answer = planned(
         task,
         {"preset": preset, "data.path": data},
         amounts={unit: text for unit, text in amounts.items() if text is not None},
@@ -60,49 +60,50 @@ def plan(
         share=share,
         settings=settings,
     )
-    record = found.record(price)
-    print(json.dumps(record) if as_json else "\n".join(_lines(found, record)))
+    record = answer.record(price)
+    print(json.dumps(record) if as_json else "\n".join(_lines(answer, record)))
 
 
-def _lines(found: "Planned", record: Mapping[str, Any]) -> Iterator[str]:
+def _lines(answer: "Planned", record: Mapping[str, Any]) -> Iterator[str]:
     """A plan for people."""
-    own, unit = found.plan, found.shape.unit
-    yield f"{record['preset']}, {own.parameters:,} parameters, {record['precision']}, on {record['on']}"
+    chosen, unit = answer.plan, answer.shape.unit
+    yield f"{record['preset']}, {chosen.parameters:,} parameters, {record['precision']}, on {record['on']}"
     step = f"{record['examples_a_step']:,.0f} {unit}"
-    yield f"steps    {own.steps:,} of {step}: {found.epochs:.3g} times {found.amount:,.0f} {unit}"
-    verdict = "fits" if own.fits else "DOES NOT FIT"
-    yield f"memory   {_gib(own.needed)} of {_gib(own.room)} GiB a device: {verdict}"
-    yield f"         {', '.join(f'{part} {_gib(size)}' for part, size in own.memory.items() if size)}"
-    reached = "measured here" if found.measured else "assumed"
-    yield f"FLOPs    {own.operations:.3g}, at {100 * own.share:.0f} % of the peak ({reached})"
-    yield f"time     {_hours(own.hours)}, {own.step_seconds:.3g} s a step, {own.device_hours:,.3g} device hours"
-    if own.step_seconds < HOST:
+    yield f"steps    {chosen.steps:,} of {step}: {answer.epochs:.3g} times {answer.amount:,.0f} {unit}"
+    verdict = "fits" if chosen.fits else "DOES NOT FIT"
+    yield f"memory   {_gib(chosen.needed)} of {_gib(chosen.room)} GiB a device: {verdict}"
+    yield f"         {', '.join(f'{part} {_gib(size)}' for part, size in chosen.memory.items() if size)}"
+    reached = "measured here" if answer.measured else "assumed"
+    yield f"FLOPs    {chosen.operations:.3g}, at {100 * chosen.share:.0f} % of the peak ({reached})"
+    whole = f"{_hours(chosen.hours)}, {chosen.device_hours:,.3g} device hours"
+    yield f"time     {whole}, {chosen.step_seconds:.3g} s a step"
+    if chosen.step_seconds < HOST:
         yield "         so short a step waits for its host: take larger batches, or --set train.compile=true"
-    if own.wire:
-        yield f"wire     {own.wire / 1e9:,.3g} GB a device and step"
+    if chosen.wire:
+        yield f"wire     {chosen.wire / 1e9:,.3g} GB a device and step"
     if "cost" in record:
         yield f"cost     {record['cost']:,.2f}"
-    yield f"disk     {own.disk / 1e9:,.3g} GB, without the data"
-    if not own.fits:
-        yield from _instead(found)
-    if found.others:
+    yield f"disk     {chosen.disk / 1e9:,.3g} GB, without the data"
+    if not chosen.fits:
+        yield from _instead(answer)
+    if answer.others:
         yield "\ndevices  memory      fits  time"
-        for other in found.others:
+        for other in answer.others:
             fits = "yes" if other.fits else "no"
             yield f"{other.setting.devices:>7,}  {_gib(other.needed):>6} GiB  {fits:4}  {_hours(other.hours)}"
 
 
-def _instead(found: "Planned") -> Iterator[str]:
-    if found.instead is None:
+def _instead(answer: "Planned") -> Iterator[str]:
+    if answer.instead is None:
         yield "fits     on no number of these devices"
     else:
-        other, own = found.instead.setting, found.plan.setting
-        told = [f"--set {setting}" for setting in found.settings]
-        told += [f"--on {other.devices}x{found.plan.machine}"] if other.devices != own.devices else []
-        told += [f"--shard {other.shard}, for which heed train has no engine"] if other.shard != own.shard else []
-        yield f"fits     with {' '.join(told)}: {_gib(found.instead.needed)} GiB, {_hours(found.instead.hours)}"
-    if found.largest:
-        yield f"         or --preset {found.largest}, the largest whose weights and optimizer fit"
+        other, chosen = answer.instead.setting, answer.plan.setting
+        changes = [f"--set {setting}" for setting in answer.settings]
+        changes += [f"--on {other.devices}x{answer.plan.machine}"] if other.devices != chosen.devices else []
+        changes += [f"--shard {other.shard}, for which heed train has no engine"] if other.shard != chosen.shard else []
+        yield f"fits     with {' '.join(changes)}: {_gib(answer.instead.needed)} GiB, {_hours(answer.instead.hours)}"
+    if answer.largest:
+        yield f"         or --preset {answer.largest}, the largest whose weights and optimizer fit"
 
 
 def _gib(size: float) -> str:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Int
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.overrides import TorchFunctionMode
@@ -62,14 +61,14 @@ class MadeBatches:
         match model:
             case Seq2Seq():
                 source, target = model.config.source.vocab_size, model.config.target.vocab_size
-                ids = (_ids(vocabulary, rows, length) for vocabulary in (source, target, target))
-                self.batch = PairBatch(*ids, segments, segments)
+                first, second = (torch.randint(size, (rows, length)) for size in (source, target))
+                self.batch = PairBatch(first, second, second, segments, segments)
             case DecoderOnlyTranslator():
-                ids = (_ids(model.config.lm.embed.vocab_size, rows, length) for _ in range(3))
-                self.batch = PairBatch(*ids, segments, segments)
+                ids = torch.randint(model.config.lm.embed.vocab_size, (rows, length))
+                self.batch = PairBatch(ids, ids, ids, segments, segments)
             case LM() | Encoder():
-                ids = (_ids(model.config.embed.vocab_size, rows, length) for _ in range(2))
-                self.batch = TextBatch(*ids, segments)
+                ids = torch.randint(model.config.embed.vocab_size, (rows, length))
+                self.batch = TextBatch(ids, ids, segments)
             case ViT():
                 patches = model.config.patches
                 self.batch = PictureBatch(torch.rand(rows, patches.channels, *patches.size))
@@ -102,10 +101,6 @@ class MadeBatches:
             named, head = model.transform(hidden[:chosen]), model.head
             return Loss(linear_cross_entropy(named, head.weight, head.bias, following[:chosen]), chosen)
         return Loss(head_cross_entropy(model.head, hidden, following), len(following))
-
-
-def _ids(vocabulary: int, rows: int, length: int) -> Int[Tensor, "B T"]:
-    return torch.randint(vocabulary, (rows, length))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from heedful.apply.checkpointed import checkpoint_blocks
 from heedful.core.attention import Heads
@@ -25,10 +25,10 @@ from heedful.run.recipe import Recipe
 from heedful.run.resume import flat, needed_space
 from heedful.run.task import Task
 from heedful.store.memory import memory_size
-from heedful.training.loop import Budget, Step, TrainState, fit
+from heedful.training.loop import Budget, Step, TrainState, fit, row_count
 from heedful.training.loss import CHUNK, FEWEST
 from heedful.training.optim import Average, OptimConfig, Optimizer
-from heedful.training.precision import DTYPES, Precision, gigaflops
+from heedful.training.precision import DTYPES, Precision, choose_precision, gigaflops
 
 Shard = Literal["none", "optimizer", "model"]
 SHARDS: tuple[Shard, ...] = ("none", "optimizer", "model")
@@ -55,7 +55,9 @@ class Machine:
 
 
 def _gpu(name: str, memory: float, bf16: float, fp32: float, link: float, network: float) -> Machine:
-    speed: dict[Precision, float] = {"fp32": fp32 * 1e12} | ({"bf16": bf16 * 1e12} if bf16 else {})
+    speed: dict[Precision, float] = {"fp32": fp32 * 1e12}
+    if bf16:
+        speed["bf16"] = bf16 * 1e12
     return Machine(name=name, memory=memory * 2**30, speed=speed, link=link * 1e9, network=network * 1e9)
 
 
@@ -82,12 +84,12 @@ MACHINES: dict[str, Machine] = {
 
 def machines(text: str) -> tuple[int, Machine]:
     """The number and kind of the devices that "8xH100" or "H100" names. Raises InputError."""
-    found = re.fullmatch(r"(?:([0-9]{1,6})x)?(\S+)", text.strip(), re.IGNORECASE)
-    kind = MACHINES.get(found[2].lower()) if found else None
-    if found is None or kind is None:
+    match = re.fullmatch(r"(?:([0-9]{1,6})x)?(\S+)", text.strip(), re.IGNORECASE)
+    kind = MACHINES.get(match[2].lower()) if match else None
+    if match is None or kind is None:
         names = ", ".join(machine.name for machine in MACHINES.values())
         raise InputError(f"no known devices: {text!r}", where="--on", fix=f"such as 8xH100; there are {names}, here")
-    count = int(found[1] or 1)
+    count = int(match[1] or 1)
     if not 1 <= count <= MOST:
         raise InputError(f"{count} devices", where="--on", fix=f"plan 1 to {MOST:,}")
     return count, kind
@@ -241,6 +243,27 @@ def _kind(device: torch.device) -> Literal["cpu", "cuda"]:
     return "cuda" if device.type == "cuda" else "cpu"
 
 
+def devices_of(recipe: Recipe, on: str | None, here: torch.device) -> tuple[Machine, int, Precision]:
+    """The devices that `on` names, or the one that is `here`, and the precision of the recipe there."""
+    asked = recipe.train.precision
+    if on is None:
+        precision: Precision = choose_precision(here).precision if asked == "auto" else asked
+        return this_machine(here, precision), 1, precision
+    count, machine = machines(on)
+    best: Precision = "bf16" if "bf16" in machine.speed else "fp32"
+    return machine, count, best if asked == "auto" else asked
+
+
+def shape_of_data(shape: BatchShape, job: Job[Any, Any, Any]) -> tuple[BatchShape, float]:
+    """The shape, as the data of a job have it, and how much there is of its unit."""
+    batches = job.task(weightless(job.config)).batches(0, None)
+    shape = shape._replace(rows=row_count(batches[0]))
+    if isinstance(batches[0][0], Tensor):
+        shape = shape._replace(length=batches[0][0].shape[1])
+    whole = shape.rows * shape.length if shape.unit == "tokens" else len(job.corpus.train) / len(batches)
+    return shape._replace(examples=float(whole)), float(whole * len(batches))
+
+
 def setting_of(recipe: Recipe, precision: Precision, devices: int = 1, shard: Shard = "none") -> Setting:
     """How a recipe is put on so many devices."""
     plan, muon = recipe.train, recipe.train.optimizer == "muon"
@@ -257,10 +280,10 @@ def setting_of(recipe: Recipe, precision: Precision, devices: int = 1, shard: Sh
 def as_settings(recipe: Recipe, shape: BatchShape, before: Setting, after: Setting) -> list[str]:
     """What turns one setting of a recipe into another, as `heed train --set` takes it."""
     parts, keys = after.batches // before.batches, flat(recipe.model_dump(mode="json"))
-    told = []
+    words = []
     if parts > 1:
-        told += [f"{shape.key}={int(str(keys[shape.key])) // parts}", f"train.accumulate={after.batches}"]
-    return told + (["train.checkpointing=true"] if after.checkpointing > before.checkpointing else [])
+        words += [f"{shape.key}={int(str(keys[shape.key])) // parts}", f"train.accumulate={after.batches}"]
+    return words + (["train.checkpointing=true"] if after.checkpointing > before.checkpointing else [])
 
 
 def measured_seconds(config: object, shape: BatchShape, setting: Setting, device: torch.device) -> float:
@@ -302,8 +325,10 @@ def too_large(task: Task, job: Job[Any, Any, Any], precision: Precision, device:
     if needed <= room:
         return ""
     device_has = f"this {device.type.upper()} has {room / GIB:,.1f}"
-    told = f"about {needed / GIB:,.1f} GiB of memory will be needed, and {device_has}"
+    words = f"about {needed / GIB:,.1f} GiB of memory will be needed, and {device_has}"
     other = nearest(taken, machine, setting)
     if other is None or other[1].shard != "none":
-        return f"{told}: take a smaller --preset"
-    return f"{told}: --set {' --set '.join(as_settings(recipe, shape, setting, other[1]))} makes the same steps in less"
+        return f"{words}: take a smaller --preset"
+    return (
+        f"{words}: --set {' --set '.join(as_settings(recipe, shape, setting, other[1]))} makes the same steps in less"
+    )

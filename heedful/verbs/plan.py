@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-
 from heedful.errors import InputError
 from heedful.models import preset as preset_config
 from heedful.models.counts import PARAMETERS
 from heedful.run.device import best_device
-from heedful.run.passes import BatchShape, passed, weightless
+from heedful.run.passes import BatchShape, passed
 from heedful.run.plan import (
     MOST,
     STATE,
@@ -21,19 +19,17 @@ from heedful.run.plan import (
     Plan,
     Shard,
     as_settings,
-    machines,
+    devices_of,
     measured_seconds,
     nearest,
     plan,
     setting_of,
-    this_machine,
+    shape_of_data,
 )
 from heedful.run.recipe import AUTO, Recipe, override
 from heedful.run.train import budget_of
 from heedful.tasks import TASKS
 from heedful.tasks.recipes import read_recipe
-from heedful.training.loop import row_count, steps_in
-from heedful.training.precision import Precision, choose_precision
 
 UNITS = {"k": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 LONGEST = 30.0  # seconds of a step that is still measured
@@ -70,32 +66,32 @@ class Planned:
         return record | ({} if self.plan.fits else {"largest_preset": self.largest})
 
 
-def _record(own: Plan, price: float | None) -> dict[str, Any]:
-    setting = own.setting
+def _record(planned: Plan, price: float | None) -> dict[str, Any]:
+    setting = planned.setting
     return {
-        "on": f"{setting.devices}x{own.machine}",
+        "on": f"{setting.devices}x{planned.machine}",
         "precision": setting.precision,
         "shard": setting.shard,
-        "parameters": own.parameters,
-        "steps": own.steps,
-        "memory": own.memory,
-        "needed": own.needed,
-        "room": own.room,
-        "fits": own.fits,
-        "flops": own.operations,
-        "share": own.share,
-        "wire": own.wire,
-        "step_seconds": own.step_seconds,
-        "hours": own.hours,
-        "device_hours": own.device_hours,
-        "disk": own.disk,
-    } | ({} if price is None else {"cost": own.device_hours * price})
+        "parameters": planned.parameters,
+        "steps": planned.steps,
+        "memory": planned.memory,
+        "needed": planned.needed,
+        "room": planned.room,
+        "fits": planned.fits,
+        "flops": planned.operations,
+        "share": planned.share,
+        "wire": planned.wire,
+        "step_seconds": planned.step_seconds,
+        "hours": planned.hours,
+        "device_hours": planned.device_hours,
+        "disk": planned.disk,
+    } | ({} if price is None else {"cost": planned.device_hours * price})
 
 
 def amount_of(text: str, where: str) -> float:
     """The number that "4.5M", "300B" or "29000" is. Raises InputError."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kMBT]?)", text.replace(",", ""))
-    number = float(found[1]) * UNITS.get(found[2], 1.0) if found else 0.0
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kMBT]?)", text.replace(",", ""))
+    number = float(match[1]) * UNITS.get(match[2], 1.0) if match else 0.0
     if not number:
         raise InputError(f"{text!r} is no amount", where=where, fix="such as 29000, 4.5M or 300B")
     return number
@@ -118,10 +114,10 @@ def planned(
     recipe = override(override(read_recipe(name), {k: v for k, v in given.items() if v is not None}), settings)
     shape, config, amount, fewest = _data_of(recipe, amounts, words)
     here = best_device()
-    machine, devices, precision = _devices(recipe, on, here)
+    machine, devices, precision = devices_of(recipe, on, here)
     setting = setting_of(recipe, precision, devices, shard)
     taken = passed(config, shape, precision, explicit=machine.kind == "cpu")
-    an_epoch = max(1, steps_in(math.ceil(amount / shape.examples), recipe.train.accumulate))
+    an_epoch = max(1, math.ceil(amount / shape.examples / recipe.train.accumulate))
     first = plan(taken, machine, setting, steps=1, share=share or USUAL_SHARE)
     measured = on is None and share is None and first.fits and first.step_seconds < LONGEST
     if measured:
@@ -129,15 +125,15 @@ def planned(
         share = USUAL_SHARE * first.step_seconds / seconds
     share = share or USUAL_SHARE
     steps = _steps(recipe, fewest, an_epoch, plan(taken, machine, setting, steps=1, share=share).step_seconds)
-    own = plan(taken, machine, setting, steps=steps, share=share, keep=recipe.train.keep)
+    whole = plan(taken, machine, setting, steps=steps, share=share, keep=recipe.train.keep)
     counts = () if on is None else (2**i for i in range(MOST.bit_length()))
-    others = [replace_devices(own, count, taken, machine, recipe) for count in counts]
-    other = None if own.fits else nearest(taken, machine, setting)
+    others = [replace_devices(whole, count, taken, machine, recipe) for count in counts]
+    other = None if whole.fits else nearest(taken, machine, setting)
     instead = other and plan(other[0], machine, other[1], steps=steps, share=share, keep=recipe.train.keep)
     return Planned(
         recipe=recipe,
         shape=shape,
-        plan=own,
+        plan=whole,
         others=others,
         amount=amount,
         epochs=steps / an_epoch,
@@ -148,10 +144,10 @@ def planned(
     )
 
 
-def replace_devices(own: Plan, devices: int, taken: Any, machine: Machine, recipe: Recipe) -> Plan:
+def replace_devices(whole: Plan, devices: int, taken: Any, machine: Machine, recipe: Recipe) -> Plan:
     """The same plan on another number of devices."""
-    setting = replace(own.setting, devices=devices)
-    return plan(taken, machine, setting, steps=own.steps, share=own.share, keep=recipe.train.keep)
+    setting = replace(whole.setting, devices=devices)
+    return plan(taken, machine, setting, steps=whole.steps, share=whole.share, keep=recipe.train.keep)
 
 
 def _data_of(recipe: Recipe, amounts: Mapping[str, str], words: float | None) -> tuple[BatchShape, Any, float, float]:
@@ -180,23 +176,8 @@ def _read(recipe: Recipe) -> tuple[BatchShape, Any, float, float]:
     assert row.job is not None
     assert row.batch is not None
     job = row.job()(recipe)
-    batches = job.task(weightless(job.config)).batches(0, None)
-    shape = row.batch()(recipe, job.config)._replace(rows=row_count(batches[0]))
-    if isinstance(batches[0][0], torch.Tensor):
-        shape = shape._replace(length=batches[0][0].shape[1])
-    whole = shape.rows * shape.length if shape.unit == "tokens" else len(job.corpus.train) / len(batches)
-    shape = shape._replace(examples=float(whole))
-    return shape, job.config, float(whole * len(batches)), float(job.fewest_steps)
-
-
-def _devices(recipe: Recipe, on: str | None, here: torch.device) -> tuple[Machine, int, Precision]:
-    asked = recipe.train.precision
-    if on is None:
-        precision: Precision = choose_precision(here).precision if asked == "auto" else asked
-        return this_machine(here, precision), 1, precision
-    count, machine = machines(on)
-    best: Precision = "bf16" if "bf16" in machine.speed else "fp32"
-    return machine, count, best if asked == "auto" else asked
+    shape, amount = shape_of_data(row.batch()(recipe, job.config), job)
+    return shape, job.config, amount, float(job.fewest_steps)
 
 
 def _steps(recipe: Recipe, fewest: float, an_epoch: int, seconds: float) -> int:
@@ -210,5 +191,5 @@ def _steps(recipe: Recipe, fewest: float, an_epoch: int, seconds: float) -> int:
 
 def _largest(recipe: Recipe, machine: Machine) -> str:
     """The largest of the task's presets whose weights and optimizer a device holds; "" where none does."""
-    fitting = [name for name in recipe.PRESETS() if STATE * PARAMETERS[name] < machine.memory]
+    fitting = [name for name in type(recipe).PRESETS() if STATE * PARAMETERS[name] < machine.memory]
     return max(fitting, key=PARAMETERS.__getitem__, default="")
