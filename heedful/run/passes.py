@@ -242,7 +242,10 @@ class Attention(TorchFunctionMode):
         share = 0.5 if named.get("is_causal") and not self.explicit else 1.0
         self.operations += 3 * 2 * B * H * T * key.shape[2] * (D + value.shape[3]) * share
         dropped = (args[4] if len(args) > 4 else named.get("dropout_p", 0.0)) > 0
-        return _Attended.apply(query, key, value, (1 + 2 * dropped) * key.shape[2] if self.explicit else 0)
+        mask = args[3] if len(args) > 3 else None
+        plain = not dropped and (mask is None or mask.dtype == torch.bool)
+        explicit = self.explicit and not (plain and query.dtype == torch.float32)  # as `kernels.explicit_attention`
+        return _Attended.apply(query, key, value, (1 + 2 * dropped) * key.shape[2] if explicit else 0)
 
 
 class _Attended(torch.autograd.Function):

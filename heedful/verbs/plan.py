@@ -69,7 +69,7 @@ class Planned:
 def _record(planned: Plan, price: float | None) -> dict[str, Any]:
     setting = planned.setting
     return {
-        "on": f"{setting.devices}x{planned.machine}",
+        "on": planned.machine if setting.devices == 1 else f"{setting.devices}x{planned.machine}",
         "precision": setting.precision,
         "shard": setting.shard,
         "parameters": planned.parameters,

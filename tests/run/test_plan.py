@@ -127,7 +127,7 @@ def test_a_pass_counts_what_a_real_step_does(name, shape, checkpointing):
     # The counter does not know the backward pass of a CPU's fused kernel; and a block's last product is not repeated.
     counted = operations.get_total_flops()
     if checkpointing:
-        assert 1.05 * taken.operations < counted < taken.operations + taken.repeated
+        assert 1.01 * taken.operations < counted <= taken.operations + taken.repeated
     else:
         assert counted == pytest.approx(taken.operations, rel=0.1)
     if not checkpointing:  # what blocks keep of their own is hidden from others
@@ -220,7 +220,7 @@ def test_each_task_is_planned(capsys, task, words):
     assert found["fits"]
     assert found["epochs"] == pytest.approx(10, rel=0.01)
     assert found["cost"] == pytest.approx(2 * found["device_hours"])
-    assert [each["on"] for each in found["devices"]] == [f"{2**i}xA100" for i in range(11)]
+    assert [each["on"] for each in found["devices"]] == ["A100", *(f"{2**i}xA100" for i in range(1, 11))]
 
 
 def test_a_model_that_does_not_fit_is_told_with_what_does(capsys):
