@@ -42,6 +42,7 @@ ONE_EACH = {
     "modern-tiny": {},
     "vit-nano28": {},
     "deit-tiny-distilled": {},
+    "swin-tiny": {},
     "clip-nano32": {},
     "segformer-b0": {},
     "detr-nano": {},
