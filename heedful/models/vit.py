@@ -85,10 +85,10 @@ class ViT(nn.Module):
         x, grid = self.patches(pixels)
         first = [token.expand(x.shape[0], 1, -1) for token in (self.cls, self.teacher) if token is not None]
         x = self.dropout(self.position_embeddings(torch.cat([*first, x], dim=1), grid))
-        x = self.stack(self.input_norm(x), Context(mask=EVERYONE, memory_mask=None, grid=grid))[0]
+        x = self.stack(self.input_norm(x), Context(mask=EVERYONE, grid=grid))
         for merge, stage in zip(self.merges, self.stages, strict=True):
             x, grid = merge(x, grid)
-            x = stage(x, Context(mask=EVERYONE, memory_mask=None, grid=grid))[0]
+            x = stage(x, Context(mask=EVERYONE, grid=grid))
         return x
 
     def read_out(self, hidden: Float[Tensor, "B T C"]) -> Float[Tensor, "B R C"]:
