@@ -22,12 +22,12 @@ NOT_PLAIN = re.compile("_(?=x[0-9A-Fa-f]{4}_)|[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 def decoded_text(text: str) -> str:
     """A text of a workbook with the characters that its escapes stand for (ECMA-376, part 1, 22.9.2.19, ST_Xstring)."""
-    return sanitise(ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)) if "_x" in text else text
+    return sanitise(ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)) if "_x" in text else text
 
 
 def encoded_text(text: str) -> str:
     """A text as `decoded_text` reads it, without characters that XML forbids."""
-    return NOT_PLAIN.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+    return NOT_PLAIN.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
 
 
 def name_of(element: Element) -> str:

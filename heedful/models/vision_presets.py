@@ -33,9 +33,7 @@ class ViTSize:
     readout: Literal["cls", "mean"] = "cls"
     position_embeddings: Literal["learned", "sinusoidal", "none"] = "learned"
     window: int | None = None  # patches look at their own square of so many rows and columns; None: at all
-    depths: tuple[
-        int, ...
-    ] = ()  # blocks of further stages, each of a quarter of the patches, twice the width and heads
+    depths: tuple[int, ...] = ()  # blocks of further stages: a quarter of the patches, twice the width and heads each
     stem: tuple[int, ...] = ()
     teacher: bool = False
     dropout: float = 0.0

@@ -93,18 +93,18 @@ def rules(config: ViTConfig) -> tuple[Rule, ...]:
     """The table for a model of this configuration: how many stages there are differs."""
     maps = {"swin.embeddings.patch_embeddings.projection": "patches.map", "swin.embeddings.norm": "input_norm"}
     maps |= {"classifier": "head"} if config.n_classes else {}
-    own = list[Rule]()
+    others = list[Rule]()
     stages = ["stack", *(f"stages.{i}" for i in range(len(config.stages)))]
     for i, ours in enumerate(stages):
         block = f"swin.encoder.layers.{i}.blocks.{{i}}"
         maps |= inside(block, f"{ours}.blocks.{{i}}", _BLOCK)
         table = f"{block}.attention.self.relative_position"
-        own.append(Rule(f"{table}_bias_table", f"{ours}.blocks.{{i}}.offsets.weight"))
-        own.append(Rule(f"{table}_index", None))  # which old files hold
+        others.append(Rule(f"{table}_bias_table", f"{ours}.blocks.{{i}}.offsets.weight"))
+        others.append(Rule(f"{table}_index", None))  # which old files hold
     for i in range(len(config.stages)):
         maps[f"swin.encoder.layers.{i}.downsample.norm"] = f"merges.{i}.norm"
-        own.append(Rule(f"swin.encoder.layers.{i}.downsample.reduction.weight", f"merges.{i}.map.weight"))
-    return (*modules(maps | {"swin.layernorm": f"{stages[-1]}.norm"}), *own)
+        others.append(Rule(f"swin.encoder.layers.{i}.downsample.reduction.weight", f"merges.{i}.map.weight"))
+    return (*modules(maps | {"swin.layernorm": f"{stages[-1]}.norm"}), *others)
 
 
 def config_to_hf(config: ViTConfig, *, labels: Sequence[str]) -> dict[str, Any]:

@@ -60,8 +60,8 @@ def look_at_picture(
 
     together = rollout([weights for name, weights in every.items() if stages[name] == 0])
     for stage in range(1, len(grids)):
-        own = rollout([weights for name, weights in every.items() if stages[name] == stage])
-        together = own @ _merged(grids[stage - 1]) @ together
+        inside = rollout([weights for name, weights in every.items() if stages[name] == stage])
+        together = inside @ _merged(grids[stage - 1]) @ together
     layers = {name: over(every[name], stages[name], stages[name]) for name in chosen.names}
     maps = Maps(picture, layers, over(together, len(model.stages), 0))
     chances = logits.float().softmax(1)[0].tolist()

@@ -149,8 +149,8 @@ def faults_of(
 
 def _unlike(fault: str, lost: Iterable[str], added: Iterable[str]) -> Iterator[tuple[str, str]]:
     """The fault of a pair one side of which has what the other has not."""
-    if told := [*(f"-{item}" for item in lost), *(f"+{item}" for item in added)]:
-        yield fault, " ".join(told)
+    if items := [*(f"-{item}" for item in lost), *(f"+{item}" for item in added)]:
+        yield fault, " ".join(items)
 
 
 def _odd_faults(pair: tuple[str, str], kind: "Kind") -> Iterator[tuple[str, str]]:
