@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from heedful.data.documents.numbers import changed_numbers
 from heedful.data.lines import composed, is_composed
+from heedful.data.numbers import changed_numbers
 
 ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);")  # &amp;
 # Program text and addresses inside a sentence, which a translation has to keep.

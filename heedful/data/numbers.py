@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from heedful.data.documents.protected import NUMBER, PLACEHOLDER
+from heedful.data.protected import NUMBER, PLACEHOLDER
 
 TIME = re.compile(r"(\d{1,2})(?:\s?h\s?|:)(\d{2})")
 DIGIT = re.compile(r"\d")
