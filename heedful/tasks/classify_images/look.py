@@ -62,8 +62,8 @@ def look_at_picture(
     for stage in range(1, len(grids)):
         inside = rollout([weights for name, weights in every.items() if stages[name] == stage])
         together = inside @ _merged(grids[stage - 1]) @ together
-    layers = {name: over(every[name], stages[name], stages[name]) for name in chosen.names}
-    maps = Maps(picture, layers, over(together, len(model.stages), 0))
+    shown = {name: over(every[name], stages[name], stages[name]) for name in chosen.names}
+    maps = Maps(picture, shown, over(together, len(model.stages), 0))
     chances = logits.float().softmax(1)[0].tolist()
     labels = sorted(zip(classifier.spec.labels, chances, strict=True), key=lambda item: -item[1])
     return PictureLook(str(file), labels, maps)
