@@ -72,7 +72,7 @@ def decision(config: DecisionTransformerConfig, title: str, sizes: Sizes) -> Arc
     tokens = (
         named("Return to go", "embed", sizes.of("returns"), f"1 → {C}"),
         named("State", "embed", sizes.of("states"), f"{config.d_state} → {C}"),
-        named("Action", "embed", sizes.of("actions"), f"{config.n_actions} {'→' if config.continuous else 'x'} {C}"),
+        named("Action", "embed", sizes.of("actions"), f"{config.n_actions} → {C}"),
     )
     size = sizes.of("steps")
     parts = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, Context, Stack, StackConfig
@@ -80,7 +81,7 @@ class DecisionTransformer(nn.Module):
         self.config = config
         self.returns = nn.Linear(1, C)
         self.states = nn.Linear(config.d_state, C)
-        self.actions = nn.Linear(config.n_actions, C) if config.continuous else Table(config.n_actions, C)
+        self.actions = nn.Linear(config.n_actions, C)
         self.steps = Table(config.longest, C)  # one vector per step, shared by its three tokens
         self.norm = nn.LayerNorm(C)
         self.dropout = Dropout(config.dropout)
@@ -105,6 +106,8 @@ class DecisionTransformer(nn.Module):
         if T and int(steps.max()) >= self.config.longest:
             raise InputError(f"step {int(steps.max())}, and the model has {self.config.longest}", fix="longest")
         when = self.steps(steps)
+        if not self.config.continuous:
+            actions = one_hot(actions, self.config.n_actions).to(states.dtype)
         tokens = (self.returns(returns[..., None]) + when, self.states(states) + when, self.actions(actions) + when)
         x = self.dropout(self.norm(torch.stack(tokens, dim=2).flatten(1, 2)))  # (B, 3T, C)
         each = None if valid is None else valid.repeat_interleave(TOKENS, dim=1)

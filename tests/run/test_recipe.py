@@ -203,7 +203,7 @@ LATER |= {"train.lora_alpha", "train.lora_targets", "train.average_last", "train
 LATER |= {"data.bpe_dropout", "data.bpe_dropout_side", "data.mix", "data.synthetic", "data.originals", "data.tag"}
 LATER |= {f"noise.{key}" for key in ("capitals", "lower", "typos", "punctuation", "urls")}
 LATER |= {"data.valid", "data.test"}
-LATER_TASKS = {"chat", "reward", "prefer", "vectors"}
+LATER_TASKS = {"chat", "reward", "prefer", "vectors", "decide"}
 # Every key that a recipe held in format 1, whatever its task, with a value that is no task's default.
 FORMAT_1 = """\
 task: {task}

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy
 
@@ -20,6 +20,7 @@ STEPS = 1000  # of an environment that sets no limit
 NAMES = (*WALKS, "CartPole-v1", "Acrobot-v1")  # for messages
 
 
+@runtime_checkable
 class Environment(Protocol):
     observations: Space
     actions: Space

@@ -80,19 +80,19 @@ def _npz(path: Path) -> list[Episode]:
     archive_in(io.BytesIO(data), len(data), str(path)).close()
     try:
         with numpy.load(io.BytesIO(data), allow_pickle=False) as packed:
-            found = {name: packed[name] for name in (*PARTS, *ENDS) if name in packed.files}
+            arrays = {name: packed[name] for name in (*PARTS, *ENDS) if name in packed.files}
     except (*DAMAGED, NOT_READ, OSError, ValueError, KeyError, MemoryError, SyntaxError) as error:
         what = f"arrays that cannot be read ({' '.join(str(error).split())[:100]})"
         raise InputError(what, where=str(path), fix="save it again by numpy.savez") from None
-    ends = [found[name] for name in ENDS if name in found]
-    if missing := [name for name in PARTS if name not in found]:
+    ends = [arrays[name] for name in ENDS if name in arrays]
+    if missing := [name for name in PARTS if name not in arrays]:
         raise InputError(f"no array {missing[0]!r}", where=str(path), fix=f"give {', '.join(PARTS)}")
-    N = {len(found[name]) if found[name].ndim else 0 for name in found}
-    if not ends or len(N) != 1 or any(end.ndim != 1 for end in ends):
+    lengths = {len(values) if values.ndim else 0 for values in arrays.values()}
+    if not ends or len(lengths) != 1 or any(end.ndim != 1 for end in ends):
         fix = f"one of {', '.join(ENDS)}, true at the last step of each episode, as long as all other arrays"
         raise InputError("nothing that says where its episodes end", where=str(path), fix=fix)
     return [
-        episode(*(found[name][first:last] for name in PARTS), where=f"{path}: step {first}")
+        episode(*(arrays[name][first:last] for name in PARTS), where=f"{path}: step {first}")
         for first, last in _between(numpy.any([end.astype(bool) for end in ends], axis=0))
     ]
 

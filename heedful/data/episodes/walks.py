@@ -16,11 +16,11 @@ MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 class KeyToDoor:
     """Three square rooms, a fixed number of steps in each: the first has a key, the last a door, and reaching the door
     earns 1 if the key was taken (Mesnard et al. 2021; Chen et al. 2021, section 5.5). Whether it was cannot be seen in
-    later rooms."""
+    later rooms. What is seen: which room it is, the own row and column, whether there is a key or door, and where."""
 
-    SIDE: ClassVar = 4
-    STEPS: ClassVar = (8, 2, 8)  # in each room
-    observations = Space("vector", len(STEPS) + 2 * SIDE**2)  # the room, the own cell, and that of the key or door
+    SIDE: ClassVar = 3
+    STEPS: ClassVar = (5, 1, 5)  # in each room
+    observations = Space("vector", len(STEPS) + 5)
     actions = Space("discrete", len(MOVES))
     longest: ClassVar = sum(STEPS)
 
@@ -55,12 +55,10 @@ class KeyToDoor:
         return self._seen(), 0.0, False
 
     def _seen(self) -> Numbers:
-        cells = self.SIDE**2
-        seen = [0.0] * self.observations.size
-        seen[self.room] = seen[len(self.STEPS) + self.cell] = 1.0
-        if self.room == 2 or (self.room == 0 and not self.has_key):
-            seen[len(self.STEPS) + cells + self.thing] = 1.0
-        return seen
+        there = self.room == 2 or (self.room == 0 and not self.has_key)
+        rooms = [float(self.room == number) for number in range(len(self.STEPS))]
+        places = [*divmod(self.cell, self.SIDE), *(divmod(self.thing, self.SIDE) if there else (0, 0))]
+        return [*rooms, float(there), *map(float, places)]
 
 
 class Graph:
