@@ -133,10 +133,8 @@ def test_a_door_opens_with_a_key() -> None:
     the same."""
 
     def towards(seen: list[float]) -> int:
-        there, row, column, other_row, other_column = seen[3:]
-        if not there:
-            return 0
-        return (0 if other_row < row else 1) if row != other_row else (2 if other_column < column else 3)
+        down, right = seen[4:6]
+        return (0 if down < 0 else 1) if down else (2 if right < 0 else 3)
 
     with_key = play("key-to-door", range(20), lambda begun: [towards(each.observations[-1]) for each in begun])
     assert [each.total for each in with_key] == [1.0] * 20

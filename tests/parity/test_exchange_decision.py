@@ -82,6 +82,7 @@ def test_a_model_that_chooses_is_exported_with_what_its_numbers_mean(tmp_path: P
     write_model(tmp_path / "run", model, parameters(model), {"task.json": {"task": "decide", **to_json(spec)}})
     made = export_model(tmp_path / "run", tmp_path / "hub")
     assert "task_specific_params.decide" in made.notes[0]
+    assert made.loads == f"transformers.DecisionTransformerModel.from_pretrained({str(tmp_path / 'hub')!r})"
     theirs = DecisionTransformerModel.from_pretrained(tmp_path / "hub").eval()
     told = theirs.config.task_specific_params["decide"]
     returns, states, _ = batch()

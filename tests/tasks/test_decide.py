@@ -8,12 +8,11 @@ from typing import Any
 import numpy
 import pytest
 import torch
-from torch import Tensor
 
 import heedful
 from cases import BEGUN_SWING, BEGUN_WALK, SWINGS, WALKS
 from commands import heed
-from heedful.data.episodes.environments import Begun, play
+from heedful.data.episodes.environments import Begun
 from heedful.data.episodes.episode import Episode, Space
 from heedful.data.parts import Parts
 from heedful.errors import InputError, TextError
@@ -52,18 +51,15 @@ def test_deciding_reads_what_training_reads(spec: DecideSpec, episode: Episode) 
     """An episode so far, whose whole return is asked for, is the window that ends there, but for the action of now."""
     for steps in range(len(episode)):
         first = max(0, steps + 1 - spec.context)
-        cut = Episode(*(part[: steps + 1] for part in episode))
-        learnt = spec.batch(windows(cut, spec.context, first % spec.context)[-1:]) if first % spec.context else None
+        cut = windows(episode, spec.context, first % spec.context)
+        learnt = spec.batch([next(window for window in cut if window.first == first)])
         now = spec.batch([spec.now(so_far(episode, steps))])
-        assert now.steps[0].tolist() == list(range(first, steps + 1))
-        assert torch.allclose(
-            now.returns[0], torch.from_numpy(episode.returns[first : steps + 1].copy()) / 2, atol=1e-6
-        )
-        assert torch.equal(now.states[0], spec.states(episode.observations[first : steps + 1]))
-        assert torch.equal(now.actions[0, :-1], torch.from_numpy(episode.actions[first:steps]))
+        T = steps + 1 - first
+        assert torch.equal(now.steps, learnt.steps[:, :T])
+        assert torch.equal(now.states, learnt.states[:, :T])
+        assert torch.equal(now.actions[:, :-1], learnt.actions[:, : T - 1])
+        assert torch.allclose(now.returns, learnt.returns[:, :T], atol=1e-6)
         assert not now.actions[0, -1].any()
-        if learnt is not None and learnt.steps[0, 0] == first:
-            assert torch.equal(learnt.states, now.states)
 
 
 def test_each_step_is_learnt_once_an_epoch() -> None:
@@ -73,13 +69,11 @@ def test_each_step_is_learnt_once_an_epoch() -> None:
     cuts = []
     for epoch in range(4):
         every = [window for batch in task.batches(epoch, None) for window in batch.rows]
-        assert sorted((window.first, len(window.returns)) for window in every) != []
         learnt = sorted(step for window in every for step in range(window.first, window.first + len(window.returns)))
         assert learnt == sorted(list(range(7)) * len(SWINGS))
         assert max(len(window.returns) for window in every) <= 4
         cuts.append(tuple(sorted(window.first for window in every)))
     assert len({*cuts}) > 1
-    assert task.batches(1, None)[0].rows[0].first == task.batches(1, None)[0].rows[0].first
 
 
 def test_losses_are_those_of_steps_that_are_not_padding() -> None:
@@ -146,11 +140,18 @@ def test_a_played_episode_is_made_of_such_answers(choices: Decider) -> None:
         ('{"observations": [[1]]}', "another kind than the model reads"),
         ('{"observations": [1, 1], "actions": [7], "rewards": [1]}', "actions of another kind"),
         ('{"observations": []}', "0 observations"),
+        (json.dumps({"observations": [1] * 7, "actions": [0] * 6, "rewards": [0] * 6}), "an episode of 6 steps"),
     ],
 )
 def test_a_text_that_is_no_episode_has_no_answer(choices: Decider, text: str, says: str) -> None:
     with pytest.raises(TextError, match=says):
         choices.act(text)
+
+
+def test_a_return_that_is_no_number(choices: Decider) -> None:
+    for asked in (float("nan"), float("inf")):
+        with pytest.raises(InputError, match=f"a return of {asked}"):
+            choices.act(BEGUN_WALK, asked=asked)
 
 
 def test_an_environment_of_another_kind(choices: Decider) -> None:
@@ -233,7 +234,3 @@ def test_baselines_of_few_choices() -> None:
     )
     means = played_baselines(decider, learnt, episodes=50)
     assert means["fitted_q"] == pytest.approx(2.4, abs=0.01)
-
-
-def shape(tensor: Tensor) -> list[int]:
-    return list(tensor.shape)

@@ -16,7 +16,8 @@ MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 class KeyToDoor:
     """Three square rooms, a fixed number of steps in each: the first has a key, the last a door, and reaching the door
     earns 1 if the key was taken (Mesnard et al. 2021; Chen et al. 2021, section 5.5). Whether it was cannot be seen in
-    later rooms. What is seen: which room it is, the own row and column, whether there is a key or door, and where."""
+    later rooms. What is seen: which room it is, whether there is a key or door, how many rows and columns away it is,
+    and the own row and column."""
 
     SIDE: ClassVar = 3
     STEPS: ClassVar = (5, 1, 5)  # in each room
@@ -57,8 +58,9 @@ class KeyToDoor:
     def _seen(self) -> Numbers:
         there = self.room == 2 or (self.room == 0 and not self.has_key)
         rooms = [float(self.room == number) for number in range(len(self.STEPS))]
-        places = [*divmod(self.cell, self.SIDE), *(divmod(self.thing, self.SIDE) if there else (0, 0))]
-        return [*rooms, float(there), *map(float, places)]
+        (row, column), (down, right) = divmod(self.cell, self.SIDE), divmod(self.thing, self.SIDE)
+        away = (down - row, right - column) if there else (0, 0)
+        return [*rooms, *map(float, (there, *away, row, column))]
 
 
 class Graph:

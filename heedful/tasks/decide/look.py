@@ -29,8 +29,7 @@ def _action(action: Any) -> str:
 
 def look_within(decider: Decider, text: str, options: EpisodeLook) -> tuple[TextLook, Tensor]:
     """Records the attention weights while the model decides, and the logits of the action, or its numbers."""
-    asked = decider.spec.best if options.asked is None else options.asked
-    begun = decider.begun(text, asked)
+    begun = decider.begun(text, options.asked)
     batch = decider.spec.batch([decider.spec.now(begun)])
     with record(decider.model, options.layer or "*") as recording:
         answer = decider.predicted([begun])[0]
@@ -60,7 +59,7 @@ def feed_episode(decider: Decider, text: str, pair: str | None) -> Feed:
     """What is said in the end is the action; actions that are vectors have no names. Raises InputError."""
     if pair is not None:
         raise InputError("this model reads one episode", fix="leave out --pair")
-    batch = decider.spec.batch([decider.spec.now(decider.begun(text, decider.spec.best))])
+    batch = decider.spec.batch([decider.spec.now(decider.begun(text))])
 
     def run() -> Tensor | None:
         logits = decider.model(*batch)[0, -1]

@@ -40,7 +40,7 @@ def curve(
     decider: Decider, asked: Sequence[float] = (), *, environment: str = "", episodes: int = 100, seed: int = 0
 ) -> list[Reached]:
     """What is reached at each of the returns; without any, at five from the least to the best of the training."""
-    wanted = asked or numpy.linspace(decider.spec.least, decider.spec.best, POINTS).tolist()
+    wanted = asked or dict.fromkeys(numpy.linspace(decider.spec.least, decider.spec.best, POINTS).tolist())
     return [reached(decider.play(environment, episodes=episodes, asked=each, seed=seed), each) for each in wanted]
 
 

@@ -1,6 +1,7 @@
 """Trains a Decision Transformer on episodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -53,9 +54,9 @@ class DecideTask:
         groups = shuffled_groups(lengths, self.plan.tokens, seed, epoch)
         return [WindowBatch([every[number] for number in group]) for group in groups]
 
-    def loss(self, model: DecisionTransformer, windows: WindowBatch) -> Loss:
-        batch = self.spec.batch(windows.rows)
-        return Loss(step_losses(predict(model, batch), batch).sum(), int(batch.valid.sum()))
+    def loss(self, model: DecisionTransformer, batch: WindowBatch) -> Loss:
+        read = self.spec.batch(batch.rows)
+        return Loss(step_losses(predict(model, read), read).sum(), int(read.valid.sum()))
 
 
 class DecideJob(Job[DecideRecipe, Episodes, DecisionTransformer]):
@@ -83,7 +84,7 @@ class DecideJob(Job[DecideRecipe, Episodes, DecisionTransformer]):
                     raise InputError(what, where=data.name, fix="name the environment that they are from")
             observations, actions, longest = world.observations, world.actions, max(longest, world.longest)
         self.answers = _spec(episodes, observations, actions, recipe.data.context, self.environment)
-        row = row_of(DECISIONS, _sized(recipe, observations, actions, longest))
+        row = replace(row_of(DECISIONS, recipe), d_state=observations.size, n_actions=actions.size, longest=longest)
         bounded = actions.kind == "vector" and all(abs(each.actions).max() <= 1 for each in every)
         self.config = decision_config(row, continuous=actions.kind == "vector", bounded=bounded)
         self.fingerprint = fingerprint(each.fingerprint for each in episodes)
@@ -166,11 +167,6 @@ class DecideJob(Job[DecideRecipe, Episodes, DecisionTransformer]):
             limits="It does what was done where as much was earned. Where that was luck, as in an environment of "
             "chances, it reaches less than is asked for; and it has seen no return beyond those of its data.",
         )
-
-
-def _sized(recipe: DecideRecipe, observations: Space, actions: Space, longest: int) -> DecideRecipe:
-    sizes = {"d_state": observations.size, "n_actions": actions.size, "longest": longest}
-    return recipe.model_copy(update={"model": {**recipe.model, **sizes}})
 
 
 def _spec(

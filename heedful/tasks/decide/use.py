@@ -1,5 +1,6 @@
 """Decides what to do next in an episode, and plays episodes, with a trained Decision Transformer."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypedDict
@@ -58,33 +59,42 @@ class Decider(TextlessModel[DecisionTransformer]):
         [...]}, with one observation more, that of now; or the name of an environment, in which a whole one is played.
         `asked`: the return of the whole episode that is asked for (None: the best of the training). Raises TextError
         and InputError."""
-        return [self._answered(text, asked, seed) for text in texts]
+        wanted = self.wanted(asked)
+        return [self._answered(text, wanted, seed) for text in texts]
 
-    def _answered(self, text: str, asked: float | None, seed: int) -> Decision:
-        best = self.spec.best if asked is None else asked
-        if is_environment(text):
-            (played,) = self.play(text, asked=best, seed=seed)
-            return Decision(input=text, asked=best, actions=played.actions.tolist(), chances=None, reached=played.total)
-        answer = self.predicted([self.begun(text, best)])[0]
-        actions, chances = [self.chosen(answer)], self._chances(answer)
-        return Decision(input=text, asked=best, actions=actions, chances=chances, reached=None)
+    def wanted(self, asked: float | None) -> float:
+        """The return that is asked for, by default the best of the training. Raises InputError for NaN and infinity."""
+        if asked is not None and not math.isfinite(asked):
+            raise InputError(f"a return of {asked}", where="asked", fix="ask for a number")
+        return self.spec.best if asked is None else asked
 
-    def begun(self, text: str, asked: float, seed: int = 0) -> Begun:
-        """The episode in a text; of an environment, one that is played there, before its last action. Raises TextError
-        and InputError."""
+    def _answered(self, text: str, asked: float, seed: int) -> Decision:
         if is_environment(text):
             (played,) = self.play(text, asked=asked, seed=seed)
-            return Begun(
-                played.observations.tolist(), played.actions[:-1].tolist(), played.rewards[:-1].tolist(), asked
-            )
+            actions, total = played.actions.tolist(), played.total
+            return Decision(input=text, asked=asked, actions=actions, chances=None, reached=total)
+        answer = self.predicted([self.begun(text, asked)])[0]
+        actions, chances = [self.chosen(answer)], self._chances(answer)
+        return Decision(input=text, asked=asked, actions=actions, chances=chances, reached=None)
+
+    def begun(self, text: str, asked: float | None = None) -> Begun:
+        """The episode in a text; of an environment, one that is played there, before its last action. Raises TextError
+        and InputError."""
+        wanted = self.wanted(asked)
+        if is_environment(text):
+            (played,) = self.play(text, asked=wanted)
+            observations, actions, rewards = (part.tolist() for part in played)
+            return Begun(observations, actions[:-1], rewards[:-1], wanted)
         try:
             given = parsed(json_line(text, where=""), "", goes_on=True)
             self.spec.states(given.observations)
             if len(given) and not self.spec.actions.holds(given.actions):
                 raise InputError(f"actions of another kind than the model's, which are {self.spec.actions}")
+            if len(given) >= self.model.config.longest:
+                raise InputError(f"an episode of {len(given)} steps, and the model knows {self.model.config.longest}")
         except InputError as error:
             raise TextError(error.what, where=text[:40], fix=error.fix) from None
-        return Begun(given.observations.tolist(), given.actions.tolist(), given.rewards.tolist(), asked)
+        return Begun(given.observations.tolist(), given.actions.tolist(), given.rewards.tolist(), wanted)
 
     def choose(self, begun: Sequence[Begun]) -> list[Any]:
         """The action to take now in each episode: the most probable one, or its numbers."""
@@ -98,7 +108,7 @@ class Decider(TextlessModel[DecisionTransformer]):
             raise InputError(f"{episodes} episodes", fix="play 1 or more")
         self.spend(episodes * environment(name).longest * TOKENS * self.spec.context, 0)
         seeds = [counter_seed("played", seed, number) for number in range(episodes)]
-        return play(name, seeds, self.choose, asked=self.spec.best if asked is None else asked)
+        return play(name, seeds, self.choose, asked=self.wanted(asked))
 
     def environment(self, name: str = "") -> str:
         """The environment of this name, or that of the training. Raises InputError where there is none, or where it is
