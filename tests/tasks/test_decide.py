@@ -206,6 +206,19 @@ def test_scores_are_of_what_is_played(walked: Path, tmp_path: Path, capsys: pyte
     assert "neither .png nor .svg" in capsys.readouterr().err
 
 
+def test_without_data_no_file_is_read(
+    walked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as those of the current folder."""
+    compared: list[Path] = []
+    monkeypatch.setattr("heedful.verbs.evaluate.learnt_from", lambda run, paths: compared.extend(paths) or [])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "large.bin").write_bytes(b"x")
+    assert heed("eval", walked, "--episodes", 2, "--asked", 1) == 0
+    assert compared == []
+    assert "asked 1: return" in capsys.readouterr().out
+
+
 def test_scores_on_data_have_baselines_beside(walked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert heed("eval", walked, "--data", "bandit-walk:20", "--episodes", 4, "--asked", 2, "--json") == 0
     tests = json.loads(capsys.readouterr().out)["tests"]
