@@ -50,7 +50,7 @@ def test_the_observation_after_the_last_action_is_left_out() -> None:
     assert whole.fingerprint == parsed(STEP, "here").fingerprint
     assert whole.returns.tolist() == [1.5, 1.5]
     assert whole.total == 1.5
-    begun = parsed({"observations": [[1, 2]]}, "here", goes_on=True)
+    begun = parsed({"observations": [[1, 2]]}, "here", unfinished=True)
     assert (len(begun), begun.observations.tolist()) == (0, [[1.0, 2.0]])
 
 

@@ -21,9 +21,9 @@ def learnt(folder: Path, path: str, steps: int) -> dict[str, Any]:
 
 
 def test_a_key_and_a_door_from_random_walks(tmp_path: Path) -> None:
-    """One walk in eleven opens the door."""
+    """One walk in five opens the door."""
     scores = learnt(tmp_path / "run", "key-to-door:2000", 400)
-    assert scores["learnt_from"] < 0.15
+    assert scores["learnt_from"] < 0.25
     assert scores["return"] >= 0.9
     assert scores["return"] > scores["behaviour_cloning"] + 0.3
 

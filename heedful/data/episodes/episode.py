@@ -36,8 +36,8 @@ class Space:
 
 
 class Episode(NamedTuple):
-    """`observations` (T) are whole numbers, or (T, S); so are `actions` (T) or (T, A); `rewards` (T). An episode that
-    goes on has one observation more."""
+    """`observations` (T) are whole numbers, or (T, S); so are `actions` (T) or (T, A); `rewards` (T). An
+    unfinished episode has one observation more."""
 
     observations: NDArray[Any]
     actions: NDArray[Any]
@@ -62,30 +62,30 @@ class Episode(NamedTuple):
         return sha256(b"".join(part.tobytes() for part in self)).hexdigest()
 
 
-def parsed(value: object, where: str, *, goes_on: bool = False) -> Episode:
+def parsed(value: object, where: str, *, unfinished: bool = False) -> Episode:
     """The episode in a JSON object. One more observation at the end, that after the last action, is left out, unless
-    the episode `goes_on`: then it must be there. Raises InputError."""
+    the episode is `unfinished`: then it must be there. Raises InputError."""
     if not isinstance(value, dict):
         fix = '{"observations": [...], "actions": [...], "rewards": [...]}'
         raise InputError(f"{json_type(value)}, expected an episode", where=where, fix=fix)
-    begun = {"actions": [], "rewards": []} | value if goes_on else value
+    begun = {"actions": [], "rewards": []} | value if unfinished else value
     if missing := [name for name in PARTS if name not in begun]:
         raise InputError(f"an episode without {missing[0]}", where=where, fix=f"give {', '.join(PARTS)}")
-    return episode(*(begun[name] for name in PARTS), where=where, goes_on=goes_on)
+    return episode(*(begun[name] for name in PARTS), where=where, unfinished=unfinished)
 
 
-def episode(observations: Any, actions: Any, rewards: Any, *, where: str, goes_on: bool = False) -> Episode:
+def episode(observations: Any, actions: Any, rewards: Any, *, where: str, unfinished: bool = False) -> Episode:
     """An episode of lists or arrays. Raises InputError where they do not fit each other."""
     T = _length(rewards, "rewards", where)
     seen, done = _length(observations, "observations", where), _length(actions, "actions", where)
-    if done != T or seen not in ((T + 1,) if goes_on else (T, T + 1)) or not (T or goes_on):
+    if done != T or seen not in ((T + 1,) if unfinished else (T, T + 1)) or not (T or unfinished):
         what = f"{seen} observations, {done} actions and {T} rewards"
-        fix = "one observation more, that of now" if goes_on else "one of each at every step"
+        fix = "one observation more, that of now" if unfinished else "one of each at every step"
         raise InputError(what, where=where, fix=fix)
     earned = _numbers(rewards, "rewards", where).astype(numpy.float32)
     if earned.ndim != 1:
         raise InputError("a reward is one number", where=where)
-    observed = observations if goes_on else observations[:T]
+    observed = observations if unfinished else observations[:T]
     return Episode(_of_space(observed, "observations", where), _of_space(actions, "actions", where), earned)
 
 

@@ -16,8 +16,8 @@ MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))
 class KeyToDoor:
     """Three square rooms, a fixed number of steps in each: the first has a key, the last a door, and reaching the door
     earns 1 if the key was taken (Mesnard et al. 2021; Chen et al. 2021, section 5.5). Whether it was cannot be seen in
-    later rooms. What is seen: which room it is, whether there is a key or door, how many rows and columns away it is,
-    and the own row and column."""
+    later rooms. Who leaves a room's grid on one side comes in on the other. What is seen: which room it is, whether
+    there is a key or door, how many rows and columns away it is, and the own row and column."""
 
     SIDE: ClassVar = 3
     STEPS: ClassVar = (5, 1, 5)  # in each room
@@ -39,9 +39,8 @@ class KeyToDoor:
 
     def step(self, action: int) -> tuple[Numbers, float, bool]:
         down, right = MOVES[action]
-        row, column = self.cell // self.SIDE + down, self.cell % self.SIDE + right
-        if 0 <= row < self.SIDE and 0 <= column < self.SIDE:
-            self.cell = row * self.SIDE + column
+        row, column = divmod(self.cell, self.SIDE)
+        self.cell = (row + down) % self.SIDE * self.SIDE + (column + right) % self.SIDE
         there = self.cell == self.thing
         if there and self.room == 2:
             return self._seen(), float(self.has_key), True
@@ -58,9 +57,10 @@ class KeyToDoor:
     def _seen(self) -> Numbers:
         there = self.room == 2 or (self.room == 0 and not self.has_key)
         rooms = [float(self.room == number) for number in range(len(self.STEPS))]
-        (row, column), (down, right) = divmod(self.cell, self.SIDE), divmod(self.thing, self.SIDE)
-        away = (down - row, right - column) if there else (0, 0)
-        return [*rooms, *map(float, (there, *away, row, column))]
+        here, half = divmod(self.cell, self.SIDE), self.SIDE // 2
+        ways = zip(divmod(self.thing, self.SIDE), here, strict=True)  # the shorter ones
+        away = [(thing - place + half) % self.SIDE - half if there else 0 for thing, place in ways]
+        return [*rooms, *map(float, (there, *away, *here))]
 
 
 class Graph:

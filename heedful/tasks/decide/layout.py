@@ -91,7 +91,7 @@ class DecideSpec:
         return DecideBatch(*(pad_sequence(list(part), batch_first=True) for part in zip(*rows, strict=True)))
 
     def now(self, begun: Begun) -> Window:
-        """The last steps of an episode that goes on; the action that is to be chosen is a zero, which is not read."""
+        """The last steps of an unfinished episode; the action that is to be chosen is a zero, which is not read."""
         T = len(begun.observations)
         first = max(0, T - self.context)
         earned = numpy.concatenate([[0.0], numpy.cumsum(begun.rewards)])

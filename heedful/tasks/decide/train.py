@@ -15,7 +15,7 @@ from heedful.data.episodes.episode import Episode, Space, space_of
 from heedful.data.episodes.reading import Episodes, read_episodes
 from heedful.errors import InputError, counted
 from heedful.look.draw import to_bytes
-from heedful.metrics.labels import entropy
+from heedful.metrics.labels import by_luck, entropy, most_frequent
 from heedful.models.decision import DECISIONS, TOKENS, DecisionTransformer, decision_config
 from heedful.run.card import CardText, Scores, fingerprint, score_table
 from heedful.run.job import Job, Measurement
@@ -38,8 +38,8 @@ class WindowBatch(NamedTuple):
 
 
 class DecideTask:
-    """Batches of windows, and the loss of their actions. Each epoch has each step once; long episodes are cut at other
-    places each time."""
+    """Batches of windows, and the loss of their actions. Each epoch has each step once; long episodes are cut
+    elsewhere each time."""
 
     def __init__(self, episodes: Sequence[Episode], spec: DecideSpec, recipe: DecideRecipe) -> None:
         self.episodes, self.spec, self.plan = episodes, spec, recipe.train

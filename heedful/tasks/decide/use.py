@@ -86,7 +86,7 @@ class Decider(TextlessModel[DecisionTransformer]):
             observations, actions, rewards = (part.tolist() for part in played)
             return Begun(observations, actions[:-1], rewards[:-1], wanted)
         try:
-            given = parsed(json_line(text, where=""), "", goes_on=True)
+            given = parsed(json_line(text, where=""), "", unfinished=True)
             self.spec.states(given.observations)
             if len(given) and not self.spec.actions.holds(given.actions):
                 raise InputError(f"actions of another kind than the model's, which are {self.spec.actions}")
