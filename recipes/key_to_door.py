@@ -10,5 +10,5 @@ recipe = heedful.recipe(
     "decide",
     model={"n_layers": 1, "d_model": 32},
     data={"path": "key-to-door:2000"},
-    train={"steps": 400, "optimizer": "muon", "lr": 3e-3, "warmup": 20, "average": 0.98, "precision": "fp32"},
+    train={"steps": 300, "tokens": 4096, "optimizer": "muon", "lr": 4e-3, "warmup": 20, "average": 0.98},
 )

@@ -13,16 +13,16 @@ def learnt(folder: Path, path: str, steps: int) -> dict[str, Any]:
         "task": "decide",
         "model": {"n_layers": 1, "d_model": 32},
         "data": {"path": path},
-        "train": {"steps": steps, "optimizer": "muon", "lr": 3e-3, "warmup": 20, "average": 0.98, "precision": "fp32"},
+        "train": {"steps": steps, "eval_every": steps, "tokens": 4096, "optimizer": "muon", "lr": 4e-3, "warmup": 20}
+        | {"average": 0.98, "precision": "fp32"},
     }
-    sections["train"] |= {"eval_every": steps}
     scores: dict[str, Any] = finished(train(build(sections, where="test"), folder)).scores[path.partition(":")[0]]
     return scores
 
 
 def test_a_key_and_a_door_from_random_walks(tmp_path: Path) -> None:
     """One walk in five opens the door."""
-    scores = learnt(tmp_path / "run", "key-to-door:2000", 400)
+    scores = learnt(tmp_path / "run", "key-to-door:2000", 250)
     assert scores["learnt_from"] < 0.25
     assert scores["return"] >= 0.9
     assert scores["return"] > scores["behaviour_cloning"] + 0.3

@@ -44,8 +44,8 @@ def read_episodes(path: str | Path) -> Episodes:
         return read_parts(path, read_file, kinds=KINDS, key=_key)
     if number and not (number.isdecimal() and 0 < int(number) <= MOST):
         raise InputError(f"{number!r} is no number of episodes", where=text, fix=f"for example {name}:5000")
-    train, held = int(number or MANY), FEW
-    parts = (range(train), range(train, train + held), range(train + held, train + 2 * held))
+    last = int(number or MANY)
+    parts = (range(last), range(last, last + FEW), range(last + FEW, last + 2 * FEW))
     learnt, valid, test = (random_episodes(name, seeds) for seeds in parts)
     return Parts(learnt, valid, {"test": test}, text)
 

@@ -23,7 +23,7 @@ class KeyToDoor:
     STEPS: ClassVar = (5, 1, 5)  # in each room
     observations = Space("vector", len(STEPS) + 5)
     actions = Space("discrete", len(MOVES))
-    longest: ClassVar = sum(STEPS)
+    longest = sum(STEPS)
 
     def reset(self, seed: int) -> Numbers:
         self.draw, self.has_key, self.left = random_stream("key-to-door", seed), False, list(self.STEPS)
@@ -70,7 +70,7 @@ class Graph:
     NODES: ClassVar = 20
     observations = Space("discrete", NODES)
     actions = Space("discrete", 3)
-    longest: ClassVar = 12
+    longest = 12
 
     def __init__(self) -> None:
         draw = random_stream("graph", 0)
@@ -98,7 +98,7 @@ class BanditWalk:
     CHANCE: ClassVar = 0.2
     observations = Space("discrete", 6)
     actions = Space("discrete", 2)
-    longest: ClassVar = 6
+    longest = 6
 
     def reset(self, seed: int) -> int:
         self.draw, self.place = random_stream("bandit-walk", seed), 0

@@ -18,9 +18,9 @@ from heedful.store import files
 from heedful.tasks.decide.baselines import baselines
 from heedful.tasks.decide.options import DecideScoring
 from heedful.tasks.decide.use import Decider
+from heedful.tasks.shared.terminal import PICTURES
 
 POINTS = 5  # returns that are asked for, from the least to the best of the training
-KINDS = (".png", ".svg")
 
 
 class Reached(NamedTuple):
@@ -80,7 +80,7 @@ def score_decider(decider: Decider, options: DecideScoring) -> Iterator[Scored]:
     if options.plot is not None:
         if not playing:
             raise InputError("nothing to draw without an environment", where="--plot", fix="give --environment NAME")
-        if Path(options.plot).suffix not in KINDS:
+        if Path(options.plot).suffix not in PICTURES:
             raise InputError(f"{options.plot} is neither .png nor .svg", where="--plot", fix="--plot asked.png")
         files.need_output(Path(options.plot))
     if options.data is not None:
@@ -89,16 +89,16 @@ def score_decider(decider: Decider, options: DecideScoring) -> Iterator[Scored]:
             yield Scored(name, scores, examples=(each.fingerprint for each in episodes))
     if not playing:
         return
-    played = {"environment": options.environment, "episodes": options.episodes}
-    points = curve(decider, options.returns, **played)
+    where, count = options.environment, options.episodes
+    points = curve(decider, options.returns, environment=where, episodes=count)
     for point in points:
-        scores = {"return": point.mean, "deviation": point.deviation, "episodes": options.episodes}
-        yield Scored(f"asked {point.asked:g}", scores)
+        reached_there = {"return": point.mean, "deviation": point.deviation, "episodes": count}
+        yield Scored(f"asked {point.asked:g}", reached_there)
     beside: dict[str, float] = {}
     if options.data is not None:
-        beside = played_baselines(decider, read_episodes(options.data).train, **played)
+        beside = played_baselines(decider, read_episodes(options.data).train, environment=where, episodes=count)
         for name, mean in beside.items():
             yield Scored(name, {"return": mean})
     if options.plot is not None:
-        kind = "png" if options.plot.endswith("png") else "svg"
-        files.write_output(Path(options.plot), to_bytes(drawn(points, beside), kind))
+        picture = to_bytes(drawn(points, beside), PICTURES[Path(options.plot).suffix])
+        files.write_output(Path(options.plot), picture)
