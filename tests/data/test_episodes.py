@@ -179,9 +179,9 @@ def test_a_tenth_is_held_out(tmp_path: Path) -> None:
 def test_an_environment_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_environment("mymodule:Thing-v1")
     assert not is_environment("../Thing-v1")
-    with pytest.raises(InputError, match="unknown environment 'key-door'") as caught:
+    with pytest.raises(InputError, match="no environment is called 'key-door'") as caught:
         environment("key-door")
-    assert caught.value.fix == "did you mean 'key-to-door'?"
+    assert "key-to-door" in caught.value.fix
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(MissingError, match="gymnasium is not installed"):
         environment("CartPole-v1")

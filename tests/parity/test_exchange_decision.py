@@ -81,10 +81,10 @@ def test_a_model_that_chooses_is_exported_with_what_its_numbers_mean(tmp_path: P
     )
     write_model(tmp_path / "run", model, parameters(model), {"task.json": {"task": "decide", **to_json(spec)}})
     made = export_model(tmp_path / "run", tmp_path / "hub")
-    assert "task_specific_params.decide" in made.notes[0]
+    assert "task_specific_params.reinforcement-learning" in made.notes[0]
     assert made.loads == f"transformers.DecisionTransformerModel.from_pretrained({str(tmp_path / 'hub')!r})"
     theirs = DecisionTransformerModel.from_pretrained(tmp_path / "hub").eval()
-    told = theirs.config.task_specific_params["decide"]
+    told = theirs.config.task_specific_params["reinforcement-learning"]
     returns, states, _ = batch()
     chosen = torch.randint(A, (B, T))
     raw = [Window(s.numpy(), a.numpy(), r.numpy(), 2) for s, a, r in zip(states, chosen, returns, strict=True)]
@@ -107,8 +107,8 @@ def test_a_model_that_chooses_is_exported_with_what_its_numbers_mean(tmp_path: P
         ("n_headd", 3, "unknown key 'n_headd'"),
         ("activation_function", "mish", "activation_function 'mish'"),
         ("hidden_size", "16", "hidden_size is '16'"),
-        ("task_specific_params", {"decide": {"contxt": 3}}, "unknown key 'contxt'"),
-        ("task_specific_params", {"decide": {"scale": 0}}, "a scale or context of 0"),
+        ("task_specific_params", {"reinforcement-learning": {"contxt": 3}}, "unknown key 'contxt'"),
+        ("task_specific_params", {"reinforcement-learning": {"scale": 0}}, "a scale or context of 0"),
     ],
 )
 def test_a_folder_that_cannot_be_read_is_one_line(tmp_path: Path, key: str, value: object, says: str) -> None:

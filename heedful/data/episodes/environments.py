@@ -9,7 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy
 
-from heedful.core.config import unknown_key
 from heedful.core.seeds import random_stream
 from heedful.data.episodes.episode import Episode, Space, episode
 from heedful.data.episodes.walks import WALKS
@@ -56,7 +55,7 @@ def environment(name: str) -> Environment:
     if name in WALKS:
         return WALKS[name]()
     if not GYMNASIUM.fullmatch(name):
-        raise unknown_key(name[:80], [*NAMES], where="environment", what="environment")
+        raise InputError(f"no environment is called {name[:80]!r}", fix=f"name one such as {', '.join(NAMES)}")
     return Gymnasium(name)
 
 

@@ -18,6 +18,7 @@ from heedful.exchange.hf.keys import ACTIVATION, PARAMS, WORDLESS, Key, KeyTable
 from heedful.exchange.hf.rules import Rule, always, modules
 from heedful.models.decision import DecisionTransformerConfig
 
+OURS = "reinforcement-learning"  # their name of the task, under which config.json has what our numbers mean
 POSITIONS = 1024  # of GPT-2's table, of which their model reads the first row alone
 
 TABLE = KeyTable(
@@ -86,7 +87,7 @@ def config_from_hf(
     if not isinstance(got["hidden_size"], int):
         raise InputError(f"hidden_size is {got['hidden_size']!r}", where=where)
     got["n_inner"] = got["n_inner"] or 4 * got["hidden_size"]
-    actions = params_of(theirs, "decide").get("actions")
+    actions = params_of(theirs, OURS).get("actions")
     chooses = isinstance(actions, dict) and actions.get("kind") == "discrete"
     return keys.built(DecisionTransformerConfig, {**TABLE.in_ours(got, where), "continuous": not chooses}, where)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.core.config import from_json, to_json
+from heedful.exchange.hf.decision_transformer import OURS
 from heedful.exchange.hf.keys import PARAMS, params_of
 from heedful.exchange.hub import Files
 from heedful.models.decision import DecisionTransformerConfig
@@ -13,7 +14,6 @@ from heedful.run.task import Hub, HubFiles
 from heedful.tasks.decide.layout import DecideSpec
 from heedful.tasks.decide.use import Decider
 
-OURS = "decide"
 NOTE = (
     "there states are (observation - mean) / deviation and returns are divided by scale: config.json has these "
     f"numbers, in {PARAMS}.{OURS}"
