@@ -30,6 +30,6 @@ def test_a_key_and_a_door_from_random_walks(tmp_path: Path) -> None:
 
 def test_luck_cannot_be_asked_for(tmp_path: Path) -> None:
     """The best walks were lucky at almost every step. Fitted Q knows what is to be expected, and takes what is sure."""
-    scores = learnt(tmp_path / "run", "bandit-walk:500", 100)
+    scores = learnt(tmp_path / "run", "bandit-walk:2000", 300)
     assert scores["fitted_q"] > 2.3
-    assert scores["return"] < 0.8 * scores["fitted_q"]
+    assert scores["return"] < 0.9 * scores["fitted_q"]

@@ -242,8 +242,6 @@ def test_baselines_of_few_choices() -> None:
         observations=Space("discrete", 6), actions=Space("discrete", 2), environment="bandit-walk", scale=3.0
     )
     decider.spec = spec
-    learnt = play(
-        "bandit-walk", range(300), lambda begun: [(len(each.actions) * 7 + i) % 2 for i, each in enumerate(begun)]
-    )
+    learnt = random_episodes("bandit-walk", range(300))
     means = played_baselines(decider, learnt, episodes=50)
     assert means["fitted_q"] == pytest.approx(2.4, abs=0.01)

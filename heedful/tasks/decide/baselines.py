@@ -18,8 +18,8 @@ from heedful.data.episodes.environments import Begun, Chooser
 from heedful.data.episodes.episode import Episode
 from heedful.tasks.decide.layout import DecideSpec
 
-WIDTH, STEPS, BATCH, RATE = 64, 1500, 256, 1e-3
-DISCOUNT, RENEWED = 0.99, 50  # of fitted Q: of a reward one step later; steps after which its targets are renewed
+WIDTH, STEPS, BATCH, RATE = 64, 500, 256, 3e-3
+DISCOUNT, RENEWED = 0.99, 25  # of fitted Q: of a reward one step later; steps after which its targets are renewed
 SHARE = 10  # behaviour cloning of the best: one episode in so many
 
 
