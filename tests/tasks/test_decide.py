@@ -12,7 +12,7 @@ import torch
 import heedful
 from cases import BEGUN_SWING, BEGUN_WALK, SWINGS, WALKS
 from commands import heed
-from heedful.data.episodes.environments import Begun
+from heedful.data.episodes.environments import Begun, random_episodes
 from heedful.data.episodes.episode import Episode, Space
 from heedful.data.parts import Parts
 from heedful.errors import InputError, TextError
@@ -236,7 +236,7 @@ def test_info_and_a_picture(walked: Path, tmp_path: Path, capsys: pytest.Capture
 
 
 def test_baselines_of_few_choices() -> None:
-    """Fitted Q takes what is sure, behaviour cloning of the best what was lucky."""
+    """Fitted Q takes what is sure."""
     decider = Decider.__new__(Decider)
     spec = DecideSpec(
         observations=Space("discrete", 6), actions=Space("discrete", 2), environment="bandit-walk", scale=3.0
