@@ -46,13 +46,18 @@ def export(
     to: Annotated[
         str,
         typer.Option(
-            help="hf: a folder as the Hugging Face Hub has them; peft: the adapters of --lora alone; ctranslate2; or "
-            "onnx, of a translator."
+            help="hf: a folder as the Hugging Face Hub has them; peft: the adapters of --lora alone; ctranslate2; "
+            "onnx, of a translator; or gguf, of a language model, for llama.cpp."
         ),
     ] = "hf",
     quantize: Annotated[
         str | None,
-        typer.Option(help="For ctranslate2: int8, int16, float16, bfloat16.", show_default="float32"),
+        typer.Option(
+            "--weights",
+            "--quantize",
+            help="For gguf: int8, int4, f16. For ctranslate2: int8, int16, float16, bfloat16.",
+            show_default="float32",
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu: a model is exported from there, wherever it was trained.")] = "auto",
     as_json: Json = False,
