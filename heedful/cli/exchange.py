@@ -15,7 +15,9 @@ def import_(
     folder: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="A model's folder, as the Hugging Face Hub has it, or its name there, ORG/NAME."
+            metavar="DIR",
+            help="A model's folder, as the Hugging Face Hub has it, or its name there, ORG/NAME; or a file of llama.cpp, "
+            "NAME.gguf.",
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/NAME")] = None,
@@ -31,7 +33,7 @@ def import_(
     from heedful.verbs.exchange import import_model
     from heedful.verbs.use import how_to_use
 
-    made = import_model(folder, out or Path("runs") / folder.absolute().name)
+    made = import_model(folder, out or Path("runs") / folder.absolute().name.removesuffix(".gguf"))
     tokens = "" if made.vocab_size is None else f", {made.vocab_size:,} tokens in the vocabulary"
     say(f"{made.family}: {made.parameters:,} parameters{tokens}\n{how_to_use(Path(made.out))}")
     for note in made.notes:

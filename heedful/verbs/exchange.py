@@ -81,7 +81,8 @@ class Exported:
 
 def import_model(folder: str | Path, out: str | Path) -> Imported:
     """Makes the run `out` from a model's folder in the format of the Hub: config.json, safetensors, and the files of
-    its tokenizer or image processor. A name of the Hub (ORG/NAME) that is no local folder is downloaded first.
+    its tokenizer or image processor; or from a file of llama.cpp (.gguf). A name of the Hub (ORG/NAME) that is no local
+    folder is downloaded first.
 
     Everything in the files is accounted for: an unknown key or tensor is an error that names it. Raises InputError,
     MissingError or StorageError; `out` is then as it was.
@@ -141,14 +142,14 @@ def _kept(
 def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: str | None = None) -> Exported:
     """Exports a run into the folder `out`, for other libraries, and verifies it before `out` appears.
 
-    `quantize`: the type of the weights for CTranslate2; None: float32. Raises InputError for a model that the target
+    `quantize`: the type of the weights for CTranslate2 and GGUF; None: float32. Raises InputError for a model that the target
     cannot hold, which names the obstacle; MissingError or StorageError; `out` is then as it was.
     """
     run, out = Path(run), files.with_proper_name(Path(out))
     if to not in TARGETS:
         raise unknown_key(to, list(TARGETS), where="--to")
     if to in ("hf", "peft") and quantize is not None:
-        raise InputError(f"no {quantize} weights on the Hub", where="--quantize", fix="--to ctranslate2")
+        raise InputError(f"no {quantize} weights on the Hub", where="--weights", fix="--to ctranslate2, or gguf")
     need_empty(out)
     row = row_of_run(run)
     served = row.served().load(run)
@@ -246,7 +247,7 @@ def _to_gguf(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
     with filled_then_renamed(out) as growing:
         notes = gguf.write_model(growing / gguf.FILE, family, recast.config, tensors, theirs, beside, weights)
         own, other = _log_probabilities(served.model, growing / gguf.FILE)
-        difference = largest_difference(own, other, rounded=weights != "float32", run=run)
+        difference = largest_difference(own, other, rounded=weights != "float32" or gguf.APPROXIMATED in notes, run=run)
         if (run / CARD).is_file():
             files.write_bytes(growing / CARD, card_with(run, gguf.USE, [*written.notes, *notes]))
         names = tuple(sorted(path.name for path in growing.iterdir()))

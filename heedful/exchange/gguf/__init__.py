@@ -5,6 +5,7 @@ files of a tokenizer, and its tensors have the names of the family's table. Expo
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ WEIGHTS = {
     "int4": ("Q4_0", "Q8_0", 2),
 }
 WHOLE = ("position_embd", "ffn_gate_inp", "rope_freqs")  # in float32 always, as vectors are
+
+APPROXIMATED = "llama.cpp computes GELU by its approximation: probabilities differ a little"
 
 USE = """
 ## By llama.cpp
@@ -88,7 +91,9 @@ def write_model(
 ) -> list[str]:
     """Writes a model, whose config.json would be `theirs` and the files beside it `beside`; returns lines about what a
     file does not keep. Raises InputError for what llama.cpp cannot hold, or StorageError."""
-    row = ARCHITECTURES[theirs["model_type"]]
+    row, notes = ARCHITECTURES[theirs["model_type"]], list[str]()
+    if theirs.get("activation_function") == "gelu":
+        theirs, config, notes = {**theirs, "activation_function": "gelu_new"}, approximated(config), [APPROXIMATED]
     tensors = to_theirs(rules_of(row, family, config), own) | extra_tensors(row, config)
     usual, ends, number = WEIGHTS[weights]
 
@@ -100,7 +105,7 @@ def write_model(
 
     metadata = metadata_of(row, theirs)
     spelled = tokens.metadata_of(beside, size=config.embed.vocab_size)
-    notes = tokens.lost(beside, spelled)
+    notes += tokens.lost(beside, spelled)
     about = {"general.type": "model", "general.name": family.name, "general.file_type": number}
     about |= {"general.quantization_version": 2} if usual.startswith("Q") else {}
     file.write(path, row.name, {**about, **metadata, **spelled}, tensors, kind_of)
@@ -109,3 +114,9 @@ def write_model(
     again = FAMILIES[back["model_type"]].config_from_hf(back | {key: theirs[key] for key in TRAINING if key in theirs})
     nothing_lost({}, config, again, f"{row.name} in llama.cpp")
     return notes
+
+
+def approximated(config: LMConfig) -> LMConfig:
+    """The same with the approximation of GELU."""
+    block = replace(config.stack.block, activation="gelu_tanh")
+    return replace(config, stack=replace(config.stack, block=block))
