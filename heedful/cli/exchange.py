@@ -16,14 +16,13 @@ def import_(
         Path,
         typer.Argument(
             metavar="DIR",
-            help="A model's folder, as the Hugging Face Hub has it, or its name there, ORG/NAME; or a file of llama.cpp, "
-            "NAME.gguf.",
+            help="A model's folder, as the Hugging Face Hub has it, or its name there, ORG/NAME; or a .gguf file.",
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/NAME")] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a run of a model of the Hugging Face Hub.
+    """Make a run of a model of the Hugging Face Hub, or of llama.cpp.
 
     From safetensors: GPT-2, LLaMA, Mistral, Mixtral, Qwen, SmolLM3, Gemma; Marian, Pegasus, BART, mBART, M2M-100, NLLB,
     T5, mT5; BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT; ViT, DeiT, CLIP, SegFormer or DETR.

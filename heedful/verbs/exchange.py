@@ -142,14 +142,14 @@ def _kept(
 def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: str | None = None) -> Exported:
     """Exports a run into the folder `out`, for other libraries, and verifies it before `out` appears.
 
-    `quantize`: the type of the weights for CTranslate2 and GGUF; None: float32. Raises InputError for a model that the target
-    cannot hold, which names the obstacle; MissingError or StorageError; `out` is then as it was.
+    `quantize`: the type of the weights for CTranslate2 or GGUF; None: float32. Raises InputError for a model that the
+    target cannot hold, which names the obstacle; MissingError or StorageError; `out` is then as it was.
     """
     run, out = Path(run), files.with_proper_name(Path(out))
     if to not in TARGETS:
         raise unknown_key(to, list(TARGETS), where="--to")
     if to in ("hf", "peft") and quantize is not None:
-        raise InputError(f"no {quantize} weights on the Hub", where="--weights", fix="--to ctranslate2, or gguf")
+        raise InputError(f"no {quantize} weights on the Hub", where="--quantize", fix="--to ctranslate2, or gguf")
     need_empty(out)
     row = row_of_run(run)
     served = row.served().load(run)
@@ -245,8 +245,9 @@ def _to_gguf(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
         raise InputError(f"{family.name} is not exported to GGUF, but {known}", where=str(run), fix="use it here")
     tensors, beside = recast.tensors(parameters(served.model)), write_chat(run, written.files)
     with filled_then_renamed(out) as growing:
-        notes = gguf.write_model(growing / gguf.FILE, family, recast.config, tensors, theirs, beside, weights)
-        own, other = _log_probabilities(served.model, growing / gguf.FILE)
+        path, name = growing / gguf.FILE, run.resolve().name
+        notes = gguf.write_model(path, family, recast.config, tensors, theirs, beside, weights, name=name)
+        own, other = _log_probabilities(served.model, path)
         difference = largest_difference(own, other, rounded=weights != "float32" or gguf.APPROXIMATED in notes, run=run)
         if (run / CARD).is_file():
             files.write_bytes(growing / CARD, card_with(run, gguf.USE, [*written.notes, *notes]))

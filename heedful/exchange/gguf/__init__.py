@@ -34,21 +34,20 @@ from heedful.models.lm import LMConfig
 
 SUFFIX, FILE = ".gguf", "model.gguf"
 BLOCK = 32
-# Types of weights: the library's name of them, that of an embedding or an output, and llama.cpp's number of such files.
+# How the library names a type of weights, and that of an embedding or an output; and llama.cpp's number of such files.
 WEIGHTS = {
     "float32": ("F32", "F32", 0),
     "f16": ("F16", "F16", 1),
     "int8": ("Q8_0", "Q8_0", 7),
     "int4": ("Q4_0", "Q8_0", 2),
 }
-WHOLE = ("position_embd", "ffn_gate_inp", "rope_freqs")  # in float32 always, as vectors are
-
+WHOLE = ("position_embd", "ffn_gate_inp")  # in float32 always, as vectors are
 APPROXIMATED = "llama.cpp computes GELU by its approximation: probabilities differ a little"
 
 USE = """
 ## By llama.cpp
 
-    llama-cli -m model.gguf                      # also LM Studio: My Models, import; Jan, and others
+    llama-cli -m model.gguf
 
 By Ollama, with `FROM ./model.gguf` in a file named Modelfile:
 
@@ -88,9 +87,11 @@ def write_model(
     theirs: Mapping[str, Any],
     beside: Files,
     weights: str,
+    *,
+    name: str,
 ) -> list[str]:
-    """Writes a model, whose config.json would be `theirs` and the files beside it `beside`; returns lines about what a
-    file does not keep. Raises InputError for what llama.cpp cannot hold, or StorageError."""
+    """Writes a model of this name, whose config.json would be `theirs` and the files beside it `beside`. Returns lines
+    about what a file does not keep. Raises InputError for what llama.cpp cannot hold, or StorageError."""
     row, notes = ARCHITECTURES[theirs["model_type"]], list[str]()
     if theirs.get("activation_function") == "gelu":
         theirs, config, notes = {**theirs, "activation_function": "gelu_new"}, approximated(config), [APPROXIMATED]
@@ -106,7 +107,7 @@ def write_model(
     metadata = metadata_of(row, theirs)
     spelled = tokens.metadata_of(beside, size=config.embed.vocab_size)
     notes += tokens.lost(beside, spelled)
-    about = {"general.type": "model", "general.name": family.name, "general.file_type": number}
+    about = {"general.type": "model", "general.name": name, "general.file_type": number}
     about |= {"general.quantization_version": 2} if usual.startswith("Q") else {}
     file.write(path, row.name, {**about, **metadata, **spelled}, tensors, kind_of)
     known, stored = file.read(path)

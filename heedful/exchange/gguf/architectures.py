@@ -169,7 +169,7 @@ def config_in(
     known = [*row.keys, *_SCALING, _MAGNITUDE]
     for key, value in metadata.items():
         short = key.removeprefix(f"{name}.")
-        if short == key or (short == "expert_count" and not experts):
+        if short in (key, "rope.scaling.finetuned") or (short == "expert_count" and not experts):
             continue
         if short not in known:
             raise unknown_key(key[:80], [f"{name}.{each}" for each in known], where=where)
@@ -177,9 +177,9 @@ def config_in(
         if values.setdefault(their, _plain(value)) != _plain(value):
             raise InputError(f"{key} is {_plain(value)!r}, and another says {values[their]!r}", where=where, fix=OTHER)
     for key in sorted(row.keys.keys() & _NEEDED):
-        number = sizes.get(row.keys[key])
-        if type(number) is not (float if key.endswith("epsilon") else int) or not 0 < number <= LARGEST:
-            raise InputError(f"{name}.{key} is {number!r}, expected a number to {LARGEST:,}", where=where, fix=OTHER)
+        number, most = sizes.get(row.keys[key]), len(stored) if key == "block_count" else LARGEST
+        if type(number) is not (float if key.endswith("epsilon") else int) or not 0 < number <= most:
+            raise InputError(f"{name}.{key} is {number!r}, expected a number to {most:,}", where=where, fix=OTHER)
     said = {"model_type": kind, **row.always, **sizes, "tie_word_embeddings": OUTPUT not in stored}
     if row.biases:
         said |= {key: tensor in stored for key, tensor in _BIASES.items()}

@@ -9,7 +9,7 @@ import numpy
 import tokenizers
 
 from heedful.core.config import unknown_key
-from heedful.data.spm import merges_by
+from heedful.data.spm import LONGEST_PIECE, merges_by
 from heedful.data.tokenizer import BYTE
 from heedful.errors import InputError, StorageError
 from heedful.exchange.hub import CHAT, GENERATION, TOKENIZER, Files, around
@@ -155,6 +155,8 @@ def _files_in(said: Mapping[str, Any], metadata: Mapping[str, Any], where: str) 
     types = [NORMAL] * len(tokens) if said["token_type"] is None else [*_listed(said, "token_type", len(tokens))]
     if len({*tokens}) < len(tokens):
         raise ValueError("two tokens are spelled alike")
+    if max(map(len, tokens), default=0) > LONGEST_PIECE:
+        raise ValueError(f"a token of more than {LONGEST_PIECE:,} characters")
     if not pieces and pre not in SPLITS:
         what = f"{KEY}pre is {pre[:80]!r}: only {', '.join(SPLITS)} can be read"
         raise InputError(what, where=where, fix="take a model of another family")
