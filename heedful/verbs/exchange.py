@@ -247,8 +247,9 @@ def _to_gguf(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
     with filled_then_renamed(out) as growing:
         path, name = growing / gguf.FILE, run.resolve().name
         notes = gguf.write_model(path, family, recast.config, tensors, theirs, beside, weights, name=name)
-        own, other = _log_probabilities(served.model, path)
-        difference = largest_difference(own, other, rounded=weights != "float32" or gguf.APPROXIMATED in notes, run=run)
+        difference = largest_difference(
+            *_log_probabilities(served.model, path), rounded=weights != "float32" or gguf.APPROXIMATED in notes, run=run
+        )
         if (run / CARD).is_file():
             files.write_bytes(growing / CARD, card_with(run, gguf.USE, [*written.notes, *notes]))
         names = tuple(sorted(path.name for path in growing.iterdir()))
@@ -296,8 +297,8 @@ def _verify(folder: Path, family: Family[Any], theirs: dict[str, Any], own: Mapp
 
 
 @torch.inference_mode()
-def _log_probabilities(model: Any, path: Path) -> tuple[Tensor, Tensor]:
-    """Those of the tokens of two random texts, by the model and by one that is read from a file, in nats. Raises as
+def _log_probabilities(path: Path, model: Any) -> tuple[Tensor, Tensor]:
+    """Those of the tokens of two random texts, by a model that is read from a file and by this one, in nats. Raises as
     `gguf.read_model`."""
     _, config, tensors, _ = gguf.read_model(path)
     with uninitialised():
@@ -306,7 +307,7 @@ def _log_probabilities(model: Any, path: Path) -> tuple[Tensor, Tensor]:
     lengths = (min(8, config.embed.context_length), 4)
     rows = random_rows(config.embed.vocab_size, lengths, torch.Generator().manual_seed(0))
     first, second = (
-        row_log_probabilities([each(torch.tensor([row])) for row in rows], rows) for each in (model, other)
+        row_log_probabilities([each(torch.tensor([row])) for row in rows], rows) for each in (other, model)
     )
     return first, second
 

@@ -75,15 +75,15 @@ def read_model(path: Path) -> tuple[Family[LMConfig], LMConfig, dict[str, Tensor
         if name in shapes and packed.shape != shapes[name]:
             what = f"its tensor {name!r} has shape {packed.shape}, and should have {tuple(shapes[name])}"
             raise InputError(what, where=where, fix=OTHER)
-    found = to_ours(rules, {name: packed.unpacked() for name, packed in stored.items()}, wanted, where=where)
-    return family, config, found, beside
+    tensors = to_ours(rules, {name: packed.unpacked() for name, packed in stored.items()}, wanted, where=where)
+    return family, config, tensors, beside
 
 
 def write_model(
     path: Path,
     family: Family[LMConfig],
     config: LMConfig,
-    own: Mapping[str, Tensor],
+    ours: Mapping[str, Tensor],
     theirs: Mapping[str, Any],
     beside: Files,
     weights: str,
@@ -95,7 +95,7 @@ def write_model(
     row, notes = ARCHITECTURES[theirs["model_type"]], list[str]()
     if theirs.get("activation_function") == "gelu":
         theirs, config, notes = {**theirs, "activation_function": "gelu_new"}, approximated(config), [APPROXIMATED]
-    tensors = to_theirs(rules_of(row, family, config), own) | extra_tensors(row, config)
+    tensors = to_theirs(rules_of(row, family, config), ours) | extra_tensors(row, config)
     usual, ends, number = WEIGHTS[weights]
 
     def kind_of(name: str, tensor: Tensor) -> str:

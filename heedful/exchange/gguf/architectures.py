@@ -128,18 +128,18 @@ def metadata_of(row: Architecture, theirs: Mapping[str, Any]) -> dict[str, Any]:
     """What a file says of a model with this config.json."""
     ropes, types = theirs.get("rope_parameters") or {}, theirs.get("layer_types")
     rope, local = ropes.get(FULL, ropes), ropes.get(SLIDING, {})
-    said = theirs | {
+    config = theirs | {
         "layer_types": None if types is None else [kind == SLIDING for kind in types],
         "rope_local_base_freq": local.get("rope_theta"),
     }
-    found = {key: said[name] for key, name in row.keys.items() if said.get(name) is not None}
+    metadata = {key: config[name] for key, name in row.keys.items() if config.get(name) is not None}
     match rope.get("rope_type"):
         case "linear" | "yarn" as kind:
-            found |= {key: rope[name] for key, name in _SCALING.items() if name in rope}
-            found |= {_MAGNITUDE: rope["attention_factor"] / _grown(rope["factor"])} if kind == "yarn" else {}
+            metadata |= {key: rope[name] for key, name in _SCALING.items() if name in rope}
+            metadata |= {_MAGNITUDE: rope["attention_factor"] / _grown(rope["factor"])} if kind == "yarn" else {}
         case "llama3":
-            found[_LENGTH] = rope[_SCALING[_LENGTH]]
-    return {f"{row.name}.{key}": value for key, value in found.items()}
+            metadata[_LENGTH] = rope[_SCALING[_LENGTH]]
+    return {f"{row.name}.{key}": value for key, value in metadata.items()}
 
 
 def extra_tensors(row: Architecture, config: LMConfig) -> dict[str, Tensor]:
@@ -147,8 +147,8 @@ def extra_tensors(row: Architecture, config: LMConfig) -> dict[str, Tensor]:
     position = config.stack.block.attention.position
     if not row.divides or position.scaling is None or position.scaling.kind != "llama3":
         return {}
-    own = config.stack.block.attention
-    return {FREQUENCIES: _divisors(position, own.head_dim or config.d_model // own.n_heads)}
+    attention = config.stack.block.attention
+    return {FREQUENCIES: _divisors(position, attention.head_dim or config.d_model // attention.n_heads)}
 
 
 def config_in(
@@ -180,43 +180,43 @@ def config_in(
         number, most = sizes.get(row.keys[key]), len(stored) if key == "block_count" else LARGEST
         if type(number) is not (float if key.endswith("epsilon") else int) or not 0 < number <= most:
             raise InputError(f"{name}.{key} is {number!r}, expected a number to {most:,}", where=where, fix=OTHER)
-    said = {"model_type": kind, **row.always, **sizes, "tie_word_embeddings": OUTPUT not in stored}
+    theirs = {"model_type": kind, **row.always, **sizes, "tie_word_embeddings": OUTPUT not in stored}
     if row.biases:
-        said |= {key: tensor in stored for key, tensor in _BIASES.items()}
-    return row, said if kind == "gpt2" else _completed(row, said, scaling, stored, where)
+        theirs |= {key: tensor in stored for key, tensor in _BIASES.items()}
+    return row, theirs if kind == "gpt2" else _completed(row, theirs, scaling, stored, where)
 
 
 def _completed(
-    row: Architecture, said: dict[str, Any], scaling: dict[str, Any], stored: Mapping[str, Packed], where: str
+    row: Architecture, theirs: dict[str, Any], scaling: dict[str, Any], stored: Mapping[str, Packed], where: str
 ) -> dict[str, Any]:
     """With what llama.cpp takes where a file does not say it, and how rotary positions are scaled."""
-    heads, n = said["num_attention_heads"], said["num_hidden_layers"]
-    width = said["hidden_size"] // heads
-    if said.pop("", width) != width:
+    heads, n = theirs["num_attention_heads"], theirs["num_hidden_layers"]
+    width = theirs["hidden_size"] // heads
+    if theirs.pop("", width) != width:
         raise InputError(f"heads that are not {width} wide, as the others of {row.name}", where=where, fix=OTHER)
     for key, value in (("num_key_value_heads", heads), ("rope_theta", 10_000.0), ("head_dim", width)):
         if key in row.keys.values():
-            said.setdefault(key, value)
+            theirs.setdefault(key, value)
     if row.scalar is not None:
-        said["query_pre_attn_scalar"] = width if n == row.scalar else said["head_dim"]
-    turns = said.get("layer_types")
-    if row.name == "gemma3" and not said.get("sliding_window"):
-        turns, said["sliding_window"] = [False] * n, None
+        theirs["query_pre_attn_scalar"] = width if n == row.scalar else theirs["head_dim"]
+    turns = theirs.get("layer_types")
+    if row.name == "gemma3" and not theirs.get("sliding_window"):
+        turns, theirs["sliding_window"] = [False] * n, None
     if type(turns) is int:  # so many layers take turns, the last of which sees all
         turns = [i % turns < turns - 1 if turns else True for i in range(n)]
     if isinstance(turns, list):
-        said["layer_types"] = [SLIDING if near else FULL for near in turns]
-    return said | {"rope_scaling": _scaling_in(said, scaling, row, stored, where)}
+        theirs["layer_types"] = [SLIDING if near else FULL for near in turns]
+    return theirs | {"rope_scaling": _scaling_in(theirs, scaling, row, stored, where)}
 
 
 def _scaling_in(
-    said: Mapping[str, Any], scaling: dict[str, Any], row: Architecture, stored: Mapping[str, Packed], where: str
+    theirs: Mapping[str, Any], scaling: dict[str, Any], row: Architecture, stored: Mapping[str, Packed], where: str
 ) -> dict[str, Any] | None:
-    magnitude, context = scaling.pop(_MAGNITUDE, 1.0), said["max_position_embeddings"]
+    magnitude, context = scaling.pop(_MAGNITUDE, 1.0), theirs["max_position_embeddings"]
     if row.divides and FREQUENCIES in stored:
         divisors = stored[FREQUENCIES].unpacked()
         rope = _LLAMA3 | scaling | {"rope_type": "llama3", "factor": _plain(float(divisors.max()))}
-        position = rope_from_hf(rope, said["rope_theta"], context, where=where)
+        position = rope_from_hf(rope, theirs["rope_theta"], context, where=where)
         expected = _divisors(position, 2 * divisors.numel())
         if not torch.allclose(divisors.flatten(), expected, rtol=1e-4):
             raise InputError(f"{FREQUENCIES} has other numbers than LLaMA 3's", where=where, fix=OTHER)
@@ -224,7 +224,7 @@ def _scaling_in(
     if "factor" not in scaling or scaling.get("rope_type") == "none":
         return None
     scaling.setdefault("rope_type", "linear")
-    rope_from_hf(scaling, said["rope_theta"], context, where=where)  # refuses what is no number
+    rope_from_hf(scaling, theirs["rope_theta"], context, where=where)  # refuses what is no number
     if scaling["rope_type"] == "yarn":
         scaling["attention_factor"] = _plain(magnitude * _grown(scaling["factor"]))
     return scaling
@@ -253,10 +253,10 @@ def rules_of(row: Architecture, family: Family[LMConfig], config: LMConfig) -> t
     gguf = library()
     number = next(each for each, name in gguf.MODEL_ARCH_NAMES.items() if name == row.name)
     names = gguf.get_tensor_name_map(number, 1)
-    own = config.stack.block.attention
-    heads = {"q_proj": own.n_heads, "k_proj": own.kv_heads or own.n_heads} if row.pairs else {}
+    attention = config.stack.block.attention
+    heads = {"q_proj": attention.n_heads, "k_proj": attention.kv_heads or attention.n_heads} if row.pairs else {}
     n_experts = 0 if config.stack.block.experts is None else config.stack.block.experts.number
-    found = [Rule(FREQUENCIES, None)] if row.divides else []
+    rules = [Rule(FREQUENCIES, None)] if row.divides else []
     for rule in family.rules(config):
         module, _, kind = rule.theirs.replace("{i}", "0").rpartition(".")
         if rule.ours is None or (module == "lm_head" and config.tied):
@@ -265,7 +265,7 @@ def rules_of(row: Architecture, family: Family[LMConfig], config: LMConfig) -> t
         name = names.get_name(_EXPERT.sub(".experts.", module))
         if name is None:
             raise InputError(f"{row.name} in llama.cpp has no {module}")
-        found.append(
+        rules.append(
             replace(
                 rule,
                 theirs=f"{name}.{kind}".replace("blk.0.", "blk.{i}."),
@@ -275,4 +275,4 @@ def rules_of(row: Architecture, family: Family[LMConfig], config: LMConfig) -> t
                 more=1.0 if row.offset and module.endswith("norm") else 0.0,
             )
         )
-    return tuple(found)
+    return tuple(rules)

@@ -122,8 +122,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Packed]]:
         raise ValueError(f"{ALIGNMENT} is {str(alignment)[:80]}")
     begin = reader.place + -reader.place % alignment
     refuse_too_large(sum(4 * math.prod(shape) for _, shape, _ in where.values()), where=path)
-    found = {name: _packed(name, *each, data=data[begin:], path=path) for name, each in where.items()}
-    return metadata, found
+    tensors = {name: _packed(name, *each, data=data[begin:], path=path) for name, each in where.items()}
+    return metadata, tensors
 
 
 def _packed(name: str, number: int, shape: tuple[int, ...], offset: int, *, data: Any, path: Path) -> Packed:
@@ -131,8 +131,8 @@ def _packed(name: str, number: int, shape: tuple[int, ...], offset: int, *, data
     kinds = {int(kind): kind for kind in gguf.GGMLQuantizationType}
     kind = kinds.get(number)
     if kind is None or not _can_be_unpacked(kind):
-        told = f"the number {number}" if kind is None else kind.name
-        what = f"the tensor {name[:80]!r} is of the type {told}, which is not read"
+        spelled = f"the number {number}" if kind is None else kind.name
+        what = f"the tensor {name[:80]!r} is of the type {spelled}, which is not read"
         raise InputError(what, where=str(path), fix="take a file with other weights, such as Q8_0 or Q4_K_M")
     block, size = gguf.GGML_QUANT_SIZES[kind]
     n = math.prod(shape) // block * size

@@ -62,36 +62,47 @@ SPACE = "\u2581"
 def metadata_of(beside: Files, *, size: int) -> dict[str, Any]:
     """What a file says of a model of `size` tokens with these files of the Hub beside it. Raises InputError for a
     tokenizer that llama.cpp does not have."""
-    document, search = json.loads(beside[TOKENIZER]), beside[GENERATION]
-    model, added = document["model"], {token["id"]: token for token in document["added_tokens"]}
+    document = json.loads(beside[TOKENIZER])
+    model = document["model"]
     if model["type"] != "BPE":
         raise InputError(f"a tokenizer of {model['type']}: llama.cpp reads BPE here", fix="train one of the kind bpe")
-    spelled = {index: piece for piece, index in model["vocab"].items()}
-    spelled |= {index: token["content"] for index, token in added.items()}
-    tokens = [spelled.get(index, f"[PAD{index}]") for index in range(size)]
     merges = [merge.split(" ", 1) if isinstance(merge, str) else merge for merge in model["merges"]]
+    if not merges:
+        raise InputError("a tokenizer without merges: llama.cpp reads none", fix="train one of the kind bpe")
+    pieces = bool(model["byte_fallback"])
+    tokens, types = _tokens_of(document, size, pieces)
+    metadata: dict[str, Any] = {"tokens": tokens, "token_type": types}
+    if pieces:
+        ranks = {a + b: -number for number, (a, b) in reversed([*enumerate(merges)])}
+        metadata |= {"model": "llama", "scores": [float(ranks.get(token, -len(merges))) for token in tokens]}
+        metadata |= {"add_space_prefix": _puts_space(document)}
+    else:
+        metadata |= {"model": "gpt2", "pre": _name_of(document), "merges": [" ".join(merge) for merge in merges]}
+    metadata |= _controls_of(document, beside[GENERATION], tokens)
+    whole = {WHOLE: json.dumps(document, ensure_ascii=False)}
+    return {f"{KEY}{name}": value for name, value in metadata.items()} | whole | _template_of(beside)
+
+
+def _tokens_of(document: Mapping[str, Any], size: int, pieces: bool) -> tuple[list[str], list[int]]:
+    """The strings and the types of so many tokens."""
+    added = {token["id"]: token for token in document["added_tokens"]}
+    spelled = {index: piece for piece, index in document["model"]["vocab"].items()}
+    spelled |= {index: token["content"] for index, token in added.items()}
 
     def kind(index: int) -> int:
         if index not in spelled:
             return UNUSED
-        if spelled[index] == model["unk_token"] and pieces:
+        if pieces and spelled[index] == document["model"]["unk_token"]:
             return UNKNOWN
         if index in added:
             return CONTROL if added[index]["special"] else USER_DEFINED
         return BYTE_PIECE if pieces and BYTE.fullmatch(spelled[index]) else NORMAL
 
-    pieces = bool(model["byte_fallback"])
-    if pieces:
-        rank = {a + b: -number for number, (a, b) in reversed([*enumerate(merges)])}
-        scores = [float(rank.get(token, -len(merges))) for token in tokens]
-        spaced = any(SPACE in json.dumps(part, ensure_ascii=False) for part in _prefixes(document))
-        found: dict[str, Any] = {"model": "llama", "scores": scores, "add_space_prefix": spaced}
-    else:
-        found = {"model": "gpt2", "pre": _name_of(document), "merges": [" ".join(merge) for merge in merges]}
-        if not merges:
-            raise InputError(
-                "a tokenizer without merges, which llama.cpp does not read", fix="train one of the kind bpe"
-            )
+    return [spelled.get(index, f"[PAD{index}]") for index in range(size)], [kind(index) for index in range(size)]
+
+
+def _controls_of(document: Mapping[str, Any], search: Mapping[str, Any], tokens: Sequence[str]) -> dict[str, Any]:
+    """The ids of tokens with a role. Raises InputError for more of them than a file has room for."""
     before, after = around(tokenizers.Tokenizer.from_str(json.dumps(document)))
     if len(before) > 1 or after:
         raise InputError(f"a tokenizer that puts the tokens {before} before a text and {after} after it")
@@ -99,19 +110,17 @@ def metadata_of(beside: Files, *, size: int) -> dict[str, Any]:
     others = [index for index in ends[1:] if tokens[index] not in ENDS]
     if len(others) > 2:
         raise InputError(f"{len(ends)} tokens that end a text: llama.cpp has room for three")
+    unknown = document["model"]["unk_token"]
     ids = {
         "bos": before[0] if before else search.get("bos_token_id"),
         "eos": ends[0],
         "padding": search.get("pad_token_id"),
-        "unknown": next((index for index, token in enumerate(tokens) if token == model["unk_token"]), None),
+        "unknown": tokens.index(unknown) if unknown in tokens else None,
         **dict(zip(("eot", "eom"), others, strict=False)),
     }
-    found |= {f"{role}_token_id": index for role, index in ids.items() if index is not None}
-    found |= {"tokens": tokens, "token_type": [kind(index) for index in range(size)]}
-    found |= {"add_bos_token": bool(before), "add_eos_token": False}
-    found |= {"suppress_tokens": search["suppress_tokens"]} if search.get("suppress_tokens") else {}
-    whole = {WHOLE: json.dumps(document, ensure_ascii=False)}
-    return {f"{KEY}{name}": value for name, value in found.items()} | whole | _template_of(beside)
+    metadata = {f"{role}_token_id": index for role, index in ids.items() if index is not None}
+    metadata |= {"suppress_tokens": search["suppress_tokens"]} if search.get("suppress_tokens") else {}
+    return metadata | {"add_bos_token": bool(before), "add_eos_token": False}
 
 
 def lost(beside: Files, metadata: Mapping[str, Any]) -> list[str]:
@@ -119,11 +128,11 @@ def lost(beside: Files, metadata: Mapping[str, Any]) -> list[str]:
     plain = {key: value for key, value in metadata.items() if key != WHOLE}
     theirs = files_in(plain, where="")
     other = tokenizers.Tokenizer.from_str(theirs[TOKENIZER].decode())
-    own = tokenizers.Tokenizer.from_str(beside[TOKENIZER].decode())
+    tokenizer = tokenizers.Tokenizer.from_str(beside[TOKENIZER].decode())
     unequal = [
         text
         for text in TEXTS
-        if own.encode(text, add_special_tokens=False).ids != other.encode(text, add_special_tokens=False).ids
+        if tokenizer.encode(text, add_special_tokens=False).ids != other.encode(text, add_special_tokens=False).ids
     ]
     if {*unequal} & {*TEXTS[1:4]}:
         raise InputError("a tokenizer that llama.cpp does not have: it reads plain texts as other tokens")
@@ -138,21 +147,21 @@ def files_in(metadata: Mapping[str, Any], *, where: str) -> Files:
         short = key.removeprefix(KEY)
         if short != key and short not in KNOWN and short not in IRRELEVANT:
             raise unknown_key(key[:80], [f"{KEY}{each}" for each in KNOWN], where=where)
-    said = {name: metadata.get(f"{KEY}{name}") for name in KNOWN}
-    if said["model"] not in ("gpt2", "llama"):
-        what = f"{KEY}model is {str(said['model'])[:80]!r}: only 'gpt2' and 'llama' can be read"
+    given = {name: metadata.get(f"{KEY}{name}") for name in KNOWN}
+    if given["model"] not in ("gpt2", "llama"):
+        what = f"{KEY}model is {str(given['model'])[:80]!r}: only 'gpt2' and 'llama' can be read"
         raise InputError(what, where=where, fix="take a model of another family")
     try:
-        return _files_in(said, metadata, where)
+        return _files_in(given, metadata, where)
     except (LookupError, TypeError, ValueError) as error:
         reason = str(error).encode("unicode_escape").decode()[:200]
         raise StorageError(f"no sound tokenizer: {reason}", where=where, fix=AGAIN) from None
 
 
-def _files_in(said: Mapping[str, Any], metadata: Mapping[str, Any], where: str) -> Files:
-    tokens, pieces, pre = _listed(said, "tokens"), said["model"] == "llama", str(said["pre"])
+def _files_in(given: Mapping[str, Any], metadata: Mapping[str, Any], where: str) -> Files:
+    tokens, pieces, pre = _listed(given, "tokens"), given["model"] == "llama", str(given["pre"])
     pre = SAME.get(pre, pre)
-    types = [NORMAL] * len(tokens) if said["token_type"] is None else [*_listed(said, "token_type", len(tokens))]
+    types = [NORMAL] * len(tokens) if given["token_type"] is None else [*_listed(given, "token_type", len(tokens))]
     if len({*tokens}) < len(tokens):
         raise ValueError("two tokens are spelled alike")
     if max(map(len, tokens), default=0) > LONGEST_PIECE:
@@ -163,30 +172,30 @@ def _files_in(said: Mapping[str, Any], metadata: Mapping[str, Any], where: str) 
     while types and types[-1] == UNUSED:
         types.pop()
     defaults = {"bos": 1, "eos": 2, "unk": 0} if pieces else {}
-    ids = {role: said[f"{key}_token_id"] for role, key in ROLES.items()}
+    ids = {role: given[f"{key}_token_id"] for role, key in ROLES.items()}
     ids = {role: defaults.get(role) if index is None else index for role, index in ids.items()}
     ids = {role: index for role, index in ids.items() if type(index) is int and 0 <= index < len(types)}
     names = {role: tokens[index] for role, index in ids.items()}
-    model = _pieces(said, tokens, types, names.get("unk")) if pieces else _merged(said, tokens, types, pre)
+    model = _pieces(given, tokens, types, names.get("unk")) if pieces else _merged(given, tokens, types, pre)
     document = metadata.get(WHOLE) or json.dumps(model, ensure_ascii=False)
     if WHOLE in metadata:
         _refuse_other_tokens(files.parse_json(document.encode(), where=where), tokens)
-    ends = [ids.get("eos"), said["eot_token_id"], said["eom_token_id"]]
+    ends = [ids.get("eos"), given["eot_token_id"], given["eom_token_id"]]
     ends += [index for index, token in enumerate(tokens) if token in ENDS]
-    adds = pieces or pre in BEGUN if said["add_bos_token"] is None else said["add_bos_token"]
+    adds = pieces or pre in BEGUN if given["add_bos_token"] is None else given["add_bos_token"]
     config = {f"{role}_token": names.get(role) for role in ROLES}
     config |= {"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": bool(adds)}
-    config |= {"add_eos_token": bool(said["add_eos_token"])}
+    config |= {"add_eos_token": bool(given["add_eos_token"])}
     search = {f"{role}_token_id": ids.get(role) for role in ("bos", "pad")}
     search["eos_token_id"] = [*dict.fromkeys(index for index in ends if type(index) is int and index < len(types))]
-    if said["suppress_tokens"] is not None:
-        search["suppress_tokens"] = [*map(int, said["suppress_tokens"])]
-    found: Files = {TOKENIZER: document.encode(), TOKENIZER_CONFIG: config, GENERATION: search}
+    if given["suppress_tokens"] is not None:
+        search["suppress_tokens"] = [*map(int, given["suppress_tokens"])]
+    beside: Files = {TOKENIZER: document.encode(), TOKENIZER_CONFIG: config, GENERATION: search}
     template = metadata.get(TEMPLATE)
-    return found | ({CHAT: str(template).encode()} if template else {})
+    return beside | ({CHAT: str(template).encode()} if template else {})
 
 
-def _merged(said: Mapping[str, Any], tokens: Sequence[str], types: Sequence[int], pre: str) -> dict[str, Any]:
+def _merged(given: Mapping[str, Any], tokens: Sequence[str], types: Sequence[int], pre: str) -> dict[str, Any]:
     """A tokenizer.json of byte-level BPE."""
     splits, whole_words = SPLITS[pre]
     steps = [
@@ -197,7 +206,7 @@ def _merged(said: Mapping[str, Any], tokens: Sequence[str], types: Sequence[int]
         if split != _WORDS
     ]
     steps.append({**BYTE_LEVEL, "use_regex": _WORDS in splits})
-    places = [(merge, merge.find(" ", 1)) for merge in _listed(said, "merges")]
+    places = [(merge, merge.find(" ", 1)) for merge in _listed(given, "merges")]
     merges = [[merge[:place], merge[place + 1 :]] for merge, place in places if place > 0]
     vocabulary = {token: index for index, token in enumerate(tokens[: len(types)])}
     return _document(
@@ -211,12 +220,12 @@ def _merged(said: Mapping[str, Any], tokens: Sequence[str], types: Sequence[int]
 
 
 def _pieces(
-    said: Mapping[str, Any], tokens: Sequence[str], types: Sequence[int], unknown: str | None
+    given: Mapping[str, Any], tokens: Sequence[str], types: Sequence[int], unknown: str | None
 ) -> dict[str, Any]:
     """A tokenizer.json of SentencePiece's BPE."""
-    scores = _listed(said, "scores", len(tokens))
+    scores = _listed(given, "scores", len(tokens))
     best = {tokens[i]: float(scores[i]) for i, kind in enumerate(types) if kind == NORMAL}
-    spaced = said["add_space_prefix"] is None or bool(said["add_space_prefix"])
+    spaced = given["add_space_prefix"] is None or bool(given["add_space_prefix"])
     read, written = (
         {"type": "Replace", "pattern": {"String": old}, "content": new} for old, new in ((" ", SPACE), (SPACE, " "))
     )
@@ -249,9 +258,9 @@ def _document(tokens: Sequence[str], types: Sequence[int], *, model: Mapping[str
     return {"version": "1.0", "added_tokens": added, **parts, "post_processor": None, "model": {"type": "BPE", **model}}
 
 
-def _listed(said: Mapping[str, Any], name: str, size: int = 0) -> Any:
+def _listed(given: Mapping[str, Any], name: str, size: int = 0) -> Any:
     """A list, of at least so many."""
-    value = said[name]
+    value = given[name]
     if not isinstance(value, list | numpy.ndarray) or len(value) < size:
         raise ValueError(f"{KEY}{name} is no list of {size:,} or more")
     if name in ("tokens", "merges") and not all(isinstance(text, str) for text in value):
@@ -290,17 +299,16 @@ def _splits_of(step: Mapping[str, Any]) -> Iterator[str]:
             yield ""
 
 
-def _prefixes(document: Mapping[str, Any]) -> Iterator[Any]:
-    """The parts that put a space before a text."""
-    normalizer = document["normalizer"] or {}
+def _puts_space(document: Mapping[str, Any]) -> bool:
+    """Whether a space is put before a text."""
+    normalizer, splits = document["normalizer"] or {}, document["pre_tokenizer"] or {}
     steps = normalizer.get("normalizers", [normalizer])
-    yield from (step for step in steps if step.get("type") == "Prepend")
-    step = document["pre_tokenizer"] or {}
-    yield from [step] if step.get("type") == "Metaspace" and step.get("prepend_scheme") != "never" else []
+    scheme = splits.get("prepend_scheme", "never")
+    return scheme != "never" or any(step.get("type") == "Prepend" and step["prepend"] == SPACE for step in steps)
 
 
 def _template_of(beside: Files) -> dict[str, Any]:
     template = beside[CHAT].decode() if CHAT in beside else beside[TOKENIZER_CONFIG].get("chat_template")
     if isinstance(template, list):
-        template = next((one.get("template") for one in template if one.get("name") == "default"), None)
+        template = next((each.get("template") for each in template if each.get("name") == "default"), None)
     return {TEMPLATE: template} if template else {}
