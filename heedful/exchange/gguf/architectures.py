@@ -180,7 +180,7 @@ def config_in(
         number, most = sizes.get(row.keys[key]), len(stored) if key == "block_count" else LARGEST
         if type(number) is not (float if key.endswith("epsilon") else int) or not 0 < number <= most:
             raise InputError(f"{name}.{key} is {number!r}, expected a number to {most:,}", where=where, fix=OTHER)
-    theirs = {"model_type": kind, **row.always, **sizes, "tie_word_embeddings": OUTPUT not in stored}
+    theirs: dict[str, Any] = {"model_type": kind, **row.always, **sizes, "tie_word_embeddings": OUTPUT not in stored}
     if row.biases:
         theirs |= {key: tensor in stored for key, tensor in _BIASES.items()}
     return row, theirs if kind == "gpt2" else _completed(row, theirs, scaling, stored, where)

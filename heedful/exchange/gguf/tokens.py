@@ -126,8 +126,10 @@ def _controls_of(document: Mapping[str, Any], search: Mapping[str, Any], tokens:
 def lost(beside: Files, metadata: Mapping[str, Any]) -> list[str]:
     """Lines about texts that llama.cpp reads as other tokens. Raises InputError where it does so with plain ones."""
     plain = {key: value for key, value in metadata.items() if key != WHOLE}
-    theirs = files_in(plain, where="")
-    other = tokenizers.Tokenizer.from_str(theirs[TOKENIZER].decode())
+    theirs = json.loads(files_in(plain, where="")[TOKENIZER])
+    if metadata[f"{KEY}model"] == "gpt2":
+        theirs["normalizer"] = None  # there is none in llama.cpp
+    other = tokenizers.Tokenizer.from_str(json.dumps(theirs))
     tokenizer = tokenizers.Tokenizer.from_str(beside[TOKENIZER].decode())
     unequal = [
         text
@@ -177,16 +179,16 @@ def _files_in(given: Mapping[str, Any], metadata: Mapping[str, Any], where: str)
     ids = {role: index for role, index in ids.items() if type(index) is int and 0 <= index < len(types)}
     names = {role: tokens[index] for role, index in ids.items()}
     model = _pieces(given, tokens, types, names.get("unk")) if pieces else _merged(given, tokens, types, pre)
-    document = metadata.get(WHOLE) or json.dumps(model, ensure_ascii=False)
+    document = str(metadata.get(WHOLE) or json.dumps(model, ensure_ascii=False))
     if WHOLE in metadata:
         _refuse_other_tokens(files.parse_json(document.encode(), where=where), tokens)
     ends = [ids.get("eos"), given["eot_token_id"], given["eom_token_id"]]
     ends += [index for index, token in enumerate(tokens) if token in ENDS]
     adds = pieces or pre in BEGUN if given["add_bos_token"] is None else given["add_bos_token"]
-    config = {f"{role}_token": names.get(role) for role in ROLES}
+    config: dict[str, Any] = {f"{role}_token": names.get(role) for role in ROLES}
     config |= {"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": bool(adds)}
     config |= {"add_eos_token": bool(given["add_eos_token"])}
-    search = {f"{role}_token_id": ids.get(role) for role in ("bos", "pad")}
+    search: dict[str, Any] = {f"{role}_token_id": ids.get(role) for role in ("bos", "pad")}
     search["eos_token_id"] = [*dict.fromkeys(index for index in ends if type(index) is int and index < len(types))]
     if given["suppress_tokens"] is not None:
         search["suppress_tokens"] = [*map(int, given["suppress_tokens"])]
@@ -209,14 +211,13 @@ def _merged(given: Mapping[str, Any], tokens: Sequence[str], types: Sequence[int
     places = [(merge, merge.find(" ", 1)) for merge in _listed(given, "merges")]
     merges = [[merge[:place], merge[place + 1 :]] for merge, place in places if place > 0]
     vocabulary = {token: index for index, token in enumerate(tokens[: len(types)])}
-    return _document(
-        tokens,
-        types,
-        normalizer={"type": "NFC"} if pre in COMPOSED else None,
-        pre_tokenizer={"type": "Sequence", "pretokenizers": steps},
-        decoder={**BYTE_LEVEL, "use_regex": True},
-        model={"ignore_merges": whole_words, "vocab": vocabulary, "merges": merges},
-    )
+    parts = {
+        "normalizer": {"type": "NFC"} if pre in COMPOSED else None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
+        "decoder": {**BYTE_LEVEL, "use_regex": True},
+    }
+    model = {"ignore_merges": whole_words, "vocab": vocabulary, "merges": merges}
+    return _document(tokens, types, model, parts)
 
 
 def _pieces(
@@ -234,17 +235,17 @@ def _pieces(
     prefix = [{"type": "Prepend", "prepend": SPACE}] if spaced else []
     vocabulary = {token: index for index, token in enumerate(tokens[: len(types)])}
     model = {"unk_token": unknown, "fuse_unk": True, "byte_fallback": True, "vocab": vocabulary}
-    return _document(
-        tokens,
-        types,
-        normalizer={"type": "Sequence", "normalizers": [*prefix, read]},
-        pre_tokenizer=None,
-        decoder={"type": "Sequence", "decoders": decoders},
-        model={**model, "merges": merges_by(best)},
-    )
+    parts = {
+        "normalizer": {"type": "Sequence", "normalizers": [*prefix, read]},
+        "pre_tokenizer": None,
+        "decoder": {"type": "Sequence", "decoders": decoders},
+    }
+    return _document(tokens, types, {**model, "merges": merges_by(best)}, parts)
 
 
-def _document(tokens: Sequence[str], types: Sequence[int], *, model: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
+def _document(
+    tokens: Sequence[str], types: Sequence[int], model: Mapping[str, Any], parts: Mapping[str, Any]
+) -> dict[str, Any]:
     added = [
         {
             "id": index,
