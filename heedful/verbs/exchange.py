@@ -247,12 +247,11 @@ def _to_gguf(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
     with filled_then_renamed(out) as growing:
         path, name = growing / gguf.FILE, run.resolve().name
         notes = gguf.write_model(path, family, recast.config, tensors, theirs, beside, weights, name=name)
-        difference = largest_difference(
-            *_log_probabilities(served.model, path), rounded=weights != "float32" or gguf.APPROXIMATED in notes, run=run
-        )
+        rounded = weights != "float32" or gguf.APPROXIMATED in notes
+        difference = largest_difference(*_log_probabilities(path, served.model), rounded=rounded, run=run)
         if (run / CARD).is_file():
             files.write_bytes(growing / CARD, card_with(run, gguf.USE, [*written.notes, *notes]))
-        names = tuple(sorted(path.name for path in growing.iterdir()))
+        names = tuple(sorted(each.name for each in growing.iterdir()))
     loads = f"llama-cli -m {out / gguf.FILE}, or any program that reads GGUF"
     return Exported(row.name, "gguf", str(out), names, loads, difference, (*written.notes, *notes))
 

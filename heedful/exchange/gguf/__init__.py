@@ -5,7 +5,6 @@ files of a tokenizer, and its tensors have the names of the family's table. Expo
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +93,7 @@ def write_model(
     about what a file does not keep. Raises InputError for what llama.cpp cannot hold, or StorageError."""
     row, notes = ARCHITECTURES[theirs["model_type"]], list[str]()
     if theirs.get("activation_function") == "gelu":
-        theirs, config, notes = {**theirs, "activation_function": "gelu_new"}, approximated(config), [APPROXIMATED]
+        theirs, notes = {**theirs, "activation_function": "gelu_new"}, [APPROXIMATED]
     tensors = to_theirs(rules_of(row, family, config), ours) | extra_tensors(row, config)
     usual, ends, number = WEIGHTS[weights]
 
@@ -107,17 +106,11 @@ def write_model(
     metadata = metadata_of(row, theirs)
     spelled = tokens.metadata_of(beside, size=config.embed.vocab_size)
     notes += tokens.lost(beside, spelled)
-    about = {"general.type": "model", "general.name": name, "general.file_type": number}
+    about: dict[str, Any] = {"general.type": "model", "general.name": name, "general.file_type": number}
     about |= {"general.quantization_version": 2} if usual.startswith("Q") else {}
     file.write(path, row.name, {**about, **metadata, **spelled}, tensors, kind_of)
     known, stored = file.read(path)
     _, back = config_in(known, stored, where=str(path))
     again = FAMILIES[back["model_type"]].config_from_hf(back | {key: theirs[key] for key in TRAINING if key in theirs})
-    nothing_lost({}, config, again, f"{row.name} in llama.cpp")
+    nothing_lost({}, family.config_from_hf(dict(theirs)), again, f"{row.name} in llama.cpp")
     return notes
-
-
-def approximated(config: LMConfig) -> LMConfig:
-    """The same with the approximation of GELU."""
-    block = replace(config.stack.block, activation="gelu_tanh")
-    return replace(config, stack=replace(config.stack, block=block))
