@@ -384,6 +384,9 @@ def test_llama_cpp_says_the_same(made: Exported, monkeypatch: pytest.MonkeyPatch
         bos, eos = (other._model.token_get_text(each) for each in (other.token_bos(), other.token_eos()))
         written = Jinja2ChatFormatter(template, eos, bos, add_generation_prompt=True)(messages=CONVERSATION).prompt
         assert written == ours.prompt(CONVERSATION)
+        if not spaced(made):
+            ids = other.tokenize(written.encode(), add_bos=False, special=True)
+            assert ids == ours.written.prompt(CONVERSATION)
 
 
 def spaced(made: Exported) -> bool:
