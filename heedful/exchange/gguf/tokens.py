@@ -208,8 +208,8 @@ def _merged(given: Mapping[str, Any], tokens: Sequence[str], types: Sequence[int
         if split != _WORDS
     ]
     steps.append({**BYTE_LEVEL, "use_regex": _WORDS in splits})
-    places = [(merge, merge.find(" ", 1)) for merge in _listed(given, "merges")]
-    merges = [[merge[:place], merge[place + 1 :]] for merge, place in places if place > 0]
+    cuts = [(merge, merge.find(" ", 1)) for merge in _listed(given, "merges")]
+    merges = [[merge[:cut], merge[cut + 1 :]] for merge, cut in cuts if cut > 0]
     vocabulary = {token: index for index, token in enumerate(tokens[: len(types)])}
     parts = {
         "normalizer": {"type": "NFC"} if pre in COMPOSED else None,
