@@ -304,7 +304,7 @@ def test_a_file_that_was_cut_or_changed_is_refused_or_read(small: Path, tmp_path
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "another architecture": ({"general.architecture": "mamba"}, "unknown architecture 'mamba'"),
-    "an adapter": ({"general.type": "adapter"}, "general.type is adapter"),
+    "an adapter": ({"general.type": "adapter"}, "general.type is 'adapter'"),
     "a part": ({"split.count": 2}, "split.count is 2"),
     "an unknown key": ({"llama.logit_scale": 2.0}, "unknown key 'llama.logit_scale'"),
     "an unknown key of the tokenizer": ({"tokenizer.ggml.byte_order": 1}, "unknown key 'tokenizer.ggml.byte_order'"),

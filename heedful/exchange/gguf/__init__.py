@@ -62,7 +62,7 @@ def read_model(path: Path) -> tuple[Family[LMConfig], LMConfig, dict[str, Tensor
     for key, value in (("general.type", "model"), ("split.count", 1)):
         if metadata.get(key, value) != value:
             fix = "take a file with a whole model (llama-gguf-split --merge makes one of several)"
-            raise InputError(f"{key} is {str(metadata[key])[:80]}", where=where, fix=fix)
+            raise InputError(f"{key} is {metadata[key]!r:.80}", where=where, fix=fix)
     row, theirs = config_in(metadata, stored, where=where)
     beside = tokens.files_in(metadata, where=where)
     family = FAMILIES[theirs["model_type"]]

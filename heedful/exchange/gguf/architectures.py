@@ -25,6 +25,7 @@ from heedful.exchange.hf.rules import Rule
 from heedful.models.lm import LMConfig
 
 OTHER = "take a model of another family"
+MOST_LAYERS = 1 << 16  # for each of which a list may have a number
 FREQUENCIES = "rope_freqs.weight"  # by what LLaMA 3 divides each frequency, where a file has it
 OUTPUT, EMBEDDING = "output.weight", "token_embd.weight"
 _BIASES = {"attention_bias": "blk.0.attn_q.bias", "mlp_bias": "blk.0.ffn_up.bias"}
@@ -175,11 +176,11 @@ def config_in(
             raise unknown_key(key[:80], [f"{name}.{each}" for each in known], where=where)
         values, their = (sizes, row.keys[short]) if short in row.keys else (scaling, _SCALING.get(short, short))
         if values.setdefault(their, _plain(value)) != _plain(value):
-            raise InputError(f"{key} is {_plain(value)!r}, and another says {values[their]!r}", where=where, fix=OTHER)
+            raise InputError(f"{key} is {_plain(value)!r:.80}, and not {values[their]!r:.80}", where=where, fix=OTHER)
     for key in sorted(row.keys.keys() & _NEEDED):
         number, most = sizes.get(row.keys[key]), len(stored) if key == "block_count" else LARGEST
         if type(number) is not (float if key.endswith("epsilon") else int) or not 0 < number <= most:
-            raise InputError(f"{name}.{key} is {number!r}, expected a number to {most:,}", where=where, fix=OTHER)
+            raise InputError(f"{name}.{key} is {number!r:.80}, expected up to {most:,}", where=where, fix=OTHER)
     theirs: dict[str, Any] = {"model_type": kind, **row.always, **sizes, "tie_word_embeddings": OUTPUT not in stored}
     if row.biases:
         theirs |= {key: tensor in stored for key, tensor in _BIASES.items()}
@@ -244,7 +245,7 @@ def _grown(factor: float) -> float:
 def _plain(value: Any) -> Any:
     """A value of a file's metadata, a number in float32 as the shortest that it may have been made from."""
     if isinstance(value, numpy.ndarray):
-        return value.tolist()
+        return value[:MOST_LAYERS].tolist()
     return float(str(numpy.float32(value))) if isinstance(value, float) else value
 
 

@@ -151,7 +151,7 @@ def files_in(metadata: Mapping[str, Any], *, where: str) -> Files:
             raise unknown_key(key[:80], [f"{KEY}{each}" for each in KNOWN], where=where)
     given = {name: metadata.get(f"{KEY}{name}") for name in KNOWN}
     if given["model"] not in ("gpt2", "llama"):
-        what = f"{KEY}model is {str(given['model'])[:80]!r}: only 'gpt2' and 'llama' can be read"
+        what = f"{KEY}model is {given['model']!r:.80}: only 'gpt2' and 'llama' can be read"
         raise InputError(what, where=where, fix="take a model of another family")
     try:
         return _files_in(given, metadata, where)
