@@ -137,7 +137,8 @@ def metadata_of(row: Architecture, theirs: Mapping[str, Any]) -> dict[str, Any]:
     match rope.get("rope_type"):
         case "linear" | "yarn" as kind:
             metadata |= {key: rope[name] for key, name in _SCALING.items() if name in rope}
-            metadata |= {_MAGNITUDE: rope["attention_factor"] / _grown(rope["factor"])} if kind == "yarn" else {}
+            by = rope["attention_factor"] / _grown(rope["factor"]) if kind == "yarn" else 1.0
+            metadata |= {_MAGNITUDE: by} if by != 1.0 else {}
         case "llama3":
             metadata[_LENGTH] = rope[_SCALING[_LENGTH]]
     return {f"{row.name}.{key}": value for key, value in metadata.items()}
@@ -213,7 +214,7 @@ def _completed(
 def _scaling_in(
     theirs: Mapping[str, Any], scaling: dict[str, Any], row: Architecture, stored: Mapping[str, Packed], where: str
 ) -> dict[str, Any] | None:
-    magnitude, context = scaling.pop(_MAGNITUDE, 1.0), theirs["max_position_embeddings"]
+    magnitude, context = scaling.pop(_MAGNITUDE, None), theirs["max_position_embeddings"]
     if row.divides and FREQUENCIES in stored:
         divisors = stored[FREQUENCIES].unpacked()
         rope = _LLAMA3 | scaling | {"rope_type": "llama3", "factor": _plain(float(divisors.max()))}
@@ -226,7 +227,7 @@ def _scaling_in(
         return None
     scaling.setdefault("rope_type", "linear")
     rope_from_hf(scaling, theirs["rope_theta"], context, where=where)  # refuses what is no number
-    if scaling["rope_type"] == "yarn":
+    if scaling["rope_type"] == "yarn" and magnitude is not None:
         scaling["attention_factor"] = _plain(magnitude * _grown(scaling["factor"]))
     return scaling
 

@@ -163,7 +163,8 @@ def files_in(metadata: Mapping[str, Any], *, where: str) -> Files:
 def _files_in(given: Mapping[str, Any], metadata: Mapping[str, Any], where: str) -> Files:
     tokens, pieces, pre = _listed(given, "tokens"), given["model"] == "llama", str(given["pre"])
     pre = SAME.get(pre, pre)
-    types = [NORMAL] * len(tokens) if given["token_type"] is None else [*_listed(given, "token_type", len(tokens))]
+    kinds = [NORMAL] * len(tokens) if given["token_type"] is None else _listed(given, "token_type", len(tokens))
+    types = [*map(int, kinds)][: len(tokens)]
     if len({*tokens}) < len(tokens):
         raise ValueError("two tokens are spelled alike")
     if max(map(len, tokens), default=0) > LONGEST_PIECE:
