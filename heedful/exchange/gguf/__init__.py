@@ -83,7 +83,7 @@ def write_model(
     family: Family[LMConfig],
     config: LMConfig,
     ours: Mapping[str, Tensor],
-    theirs: Mapping[str, Any],
+    theirs: dict[str, Any],
     beside: Files,
     weights: str,
     *,
@@ -112,5 +112,5 @@ def write_model(
     known, stored = file.read(path)
     _, back = config_in(known, stored, where=str(path))
     again = FAMILIES[back["model_type"]].config_from_hf(back | {key: theirs[key] for key in TRAINING if key in theirs})
-    nothing_lost({}, family.config_from_hf(dict(theirs)), again, f"{row.name} in llama.cpp")
+    nothing_lost({}, family.config_from_hf(theirs), again, f"{row.name} in llama.cpp")
     return notes

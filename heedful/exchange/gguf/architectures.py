@@ -70,8 +70,8 @@ class Architecture:
     family's config.json means it where a key is missing, or as in `always`."""
 
     name: str
-    keys: Mapping[str, str]
-    always: Mapping[str, Any] = field(default_factory=dict)
+    keys: dict[str, str]
+    always: dict[str, Any] = field(default_factory=dict)
     pairs: bool = False  # features that rotate together lie next to each other, as in the first code of LLaMA
     offset: bool = False  # norms are 1 + theirs
     divides: bool = False  # reads `FREQUENCIES`
@@ -125,7 +125,7 @@ ARCHITECTURES: dict[str, Architecture] = {
 }
 
 
-def metadata_of(row: Architecture, theirs: Mapping[str, Any]) -> dict[str, Any]:
+def metadata_of(row: Architecture, theirs: dict[str, Any]) -> dict[str, Any]:
     """What a file says of a model with this config.json."""
     ropes, types = theirs.get("rope_parameters") or {}, theirs.get("layer_types")
     rope, local = ropes.get(FULL, ropes), ropes.get(SLIDING, {})

@@ -93,7 +93,7 @@ def write(
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Packed]]:
-    data = numpy.memmap(path, dtype=numpy.uint8, mode="r")
+    data: Any = numpy.memmap(path, dtype=numpy.uint8, mode="r")
     reader = _Reader(memoryview(data[:METADATA_LIMIT]))
     if bytes(reader.take(4)) != b"GGUF":
         raise ValueError("it begins otherwise")

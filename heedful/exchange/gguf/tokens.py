@@ -31,8 +31,10 @@ IRRELEVANT = {"add_sep_token", "remove_extra_whitespaces", "token_type_count"}
 IRRELEVANT |= {f"{role}_token_id" for role in ("seperator", "cls", "mask", "prefix", "suffix", "middle")}
 IRRELEVANT |= {f"fim_{role}_token_id" for role in ("pre", "suf", "mid", "pad", "rep", "sep")}
 # Tokens that end a text in llama.cpp, whatever a file says of them.
-ENDS = ("<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>")
-ENDS += ("<|end_of_text|>", "<eos>", "<end_of_utterance>")
+ENDS = (
+    *("<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>"),
+    *("<|end_of_text|>", "<eos>", "<end_of_utterance>"),
+)
 
 _WORDS, _DIGITS = "words", "digits"  # GPT-2's way, and each digit alone
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
