@@ -215,7 +215,8 @@ def test_every_type_of_blocks(tmp_path: Path) -> None:
         writer.write_tensor_data(data)
         writer.close()
         try:
-            expected = gguf.dequantize(data, kind)
+            with numpy.errstate(all="ignore"):
+                expected = gguf.dequantize(data, kind)
         except NotImplementedError:
             with pytest.raises(InputError, match=f"the tensor 'x' is of the type {kind.name}, which is not read"):
                 file.read(tmp_path / "x.gguf")
@@ -370,7 +371,8 @@ def test_llama_cpp_says_the_same(made: Exported, monkeypatch: pytest.MonkeyPatch
     texts = [text for text in TEXTS if not (text.startswith(" ") and spaced(made))]
     for text, ids in zip(texts, ours.tokenizer.encode_whole(texts), strict=True):
         assert other.tokenize(text.encode(), add_bos=True, special=True) == [*ours.before, *ids]
-    rounding = {"own gpt": 2e-2, "gpt2": 1e-3, "qwen2, yarn": 1e-4}.get(made.name, 1e-5)  # GELU is exact near 0 alone
+    tables = dict.fromkeys(("gpt2", "gemma", "gemma 2", "gemma 3"), 1e-3)  # a number may be rounded up here, down there
+    rounding = (tables | {"own gpt": 2e-2, "qwen2, yarn": 1e-4}).get(made.name, 1e-5)  # the first has the exact GELU
     for text, (said,) in zip(texts[:6], ours.generate(texts[:6], tokens=12, temperature=0.0), strict=True):
         ids = [*ours.before, *ours.tokenizer.encode_whole([text])[0]]
         found, prompt = [*ids, *said.tokens], len(ids)

@@ -41,7 +41,8 @@ class Packed:
     def unpacked(self) -> Tensor:
         """The same in float32. Raises InputError for a type that the library cannot unpack."""
         rows = self.data.reshape(*self.shape[:-1], -1)
-        return torch.from_numpy(numpy.array(library().dequantize(rows, self.kind), dtype=numpy.float32))
+        with numpy.errstate(all="ignore"):  # blocks may hold what is no number
+            return torch.from_numpy(numpy.array(library().dequantize(rows, self.kind), dtype=numpy.float32))
 
 
 def library() -> Any:

@@ -80,7 +80,7 @@ def metadata_of(beside: Files, *, size: int) -> dict[str, Any]:
         metadata |= {"add_space_prefix": _puts_space(document)}
     else:
         metadata |= {"model": "gpt2", "pre": _name_of(document), "merges": [" ".join(merge) for merge in merges]}
-    metadata |= _controls_of(document, beside[GENERATION], tokens)
+    metadata |= _controls_of(document, beside[GENERATION] | beside[TOKENIZER_CONFIG], tokens)
     whole = {WHOLE: json.dumps(document, ensure_ascii=False)}
     return {f"{KEY}{name}": value for name, value in metadata.items()} | whole | _template_of(beside)
 
@@ -103,25 +103,26 @@ def _tokens_of(document: Mapping[str, Any], size: int, pieces: bool) -> tuple[li
     return [spelled.get(index, f"[PAD{index}]") for index in range(size)], [kind(index) for index in range(size)]
 
 
-def _controls_of(document: Mapping[str, Any], search: Mapping[str, Any], tokens: Sequence[str]) -> dict[str, Any]:
-    """The ids of tokens with a role. Raises InputError for more of them than a file has room for."""
+def _controls_of(document: Mapping[str, Any], roles: Mapping[str, Any], tokens: Sequence[str]) -> dict[str, Any]:
+    """The ids of tokens with a role, as the files beside the tokenizer say. Raises InputError for more of them than a
+    file has room for."""
     before, after = around(tokenizers.Tokenizer.from_str(json.dumps(document)))
     if len(before) > 1 or after:
         raise InputError(f"a tokenizer that puts the tokens {before} before a text and {after} after it")
-    ends = search["eos_token_id"] if isinstance(search["eos_token_id"], list) else [search["eos_token_id"]]
+    ends = roles["eos_token_id"] if isinstance(roles["eos_token_id"], list) else [roles["eos_token_id"]]
     others = [index for index in ends[1:] if tokens[index] not in ENDS]
     if len(others) > 2:
         raise InputError(f"{len(ends)} tokens that end a text: llama.cpp has room for three")
-    unknown = document["model"]["unk_token"]
+    unknown = roles.get("unk_token")
     ids = {
-        "bos": before[0] if before else search.get("bos_token_id"),
+        "bos": before[0] if before else roles.get("bos_token_id"),
         "eos": ends[0],
-        "padding": search.get("pad_token_id"),
+        "padding": roles.get("pad_token_id"),
         "unknown": tokens.index(unknown) if unknown in tokens else None,
         **dict(zip(("eot", "eom"), others, strict=False)),
     }
     metadata = {f"{role}_token_id": index for role, index in ids.items() if index is not None}
-    metadata |= {"suppress_tokens": search["suppress_tokens"]} if search.get("suppress_tokens") else {}
+    metadata |= {"suppress_tokens": roles["suppress_tokens"]} if roles.get("suppress_tokens") else {}
     return metadata | {"add_bos_token": bool(before), "add_eos_token": False}
 
 
