@@ -1,6 +1,7 @@
 """Malicious files of a model."""
 
 import json
+import struct
 from typing import Any
 
 import safetensors.torch
@@ -101,4 +102,62 @@ TENSOR_FILES = {
     "tied to a list": signed({"a": tensor()}, EIGHT, tied='{"b": ["a"]}'),
     "tied a list": signed({"a": tensor()}, EIGHT, tied='["a"]'),
     "tied nested": signed({"a": tensor()}, EIGHT, tied="[" * 9999),
+}
+
+
+def text(data: bytes) -> bytes:
+    return struct.pack("<Q", len(data)) + data
+
+
+def gguf(body: bytes = b"", *, version: int = 3, tensors: int = 0, keys: int = 0, end: bytes = b"") -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", version, tensors, keys) + body + end
+
+
+def key(kind: int, value: bytes, name: bytes = b"k") -> bytes:
+    return text(name) + struct.pack("<I", kind) + value
+
+
+def block(shape: tuple[int, ...] = (2,), *, kind: int = 0, offset: int = 0, name: bytes = b"t") -> bytes:
+    return text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, offset)
+
+
+STRING, ARRAY = 8, 9
+GGUF_FILES: dict[str, bytes] = {
+    "empty": b"",
+    "magic alone": b"GGUF",
+    "another magic": b"GGML" + bytes(99),
+    "the first version": gguf(version=1, end=bytes(99)),
+    "a version to come": gguf(version=99, end=bytes(99)),
+    "big endian": b"GGUF" + struct.pack(">IQQ", 3, 0, 0),
+    "nothing in it": gguf(end=bytes(99)),
+    "2**63 keys": gguf(keys=1 << 63, end=bytes(99)),
+    "2**40 tensors": gguf(tensors=1 << 40, end=bytes(99)),
+    "many keys": gguf(keys=1 << 16, end=bytes(1 << 16)),
+    "a key of 2**62 letters": gguf(struct.pack("<Q", 1 << 62), keys=1),
+    "a string of 2**62 letters": gguf(key(STRING, struct.pack("<Q", 1 << 62)), keys=1),
+    "2**62 numbers": gguf(key(ARRAY, struct.pack("<IQ", 10, 1 << 62)), keys=1, end=bytes(99)),
+    "2**61 strings": gguf(key(ARRAY, struct.pack("<IQ", STRING, 1 << 61)), keys=1, end=bytes(99)),
+    "a list of lists": gguf(key(ARRAY, struct.pack("<IQ", ARRAY, 1 << 20) * 99), keys=1),
+    "a value of no type": gguf(key(99, bytes(8)), keys=1),
+    "a list of no type": gguf(key(ARRAY, struct.pack("<IQ", 99, 1)), keys=1, end=bytes(99)),
+    "no UTF-8": gguf(key(STRING, text(b"\xff\xfe")), keys=1),
+    "a key of two lines": gguf(key(99, bytes(8), b"a\nb\x1b[2J" + b"c" * 999), keys=1),
+    "a key twice": gguf(2 * key(4, bytes(4)), keys=2),
+    "a tensor twice": gguf(2 * block(), tensors=2, end=bytes(99)),
+    "no dimensions": gguf(block(()), tensors=1, end=bytes(99)),
+    "nine dimensions": gguf(block((1,) * 9), tensors=1, end=bytes(999)),
+    "2**32 dimensions": gguf(text(b"t") + struct.pack("<I", (1 << 32) - 1), tensors=1, end=bytes(99)),
+    "an empty tensor": gguf(block((0, 4)), tensors=1, end=bytes(99)),
+    "a shape that overflows": gguf(block((1 << 62, 1 << 62)), tensors=1, end=bytes(99)),
+    "a shape that wraps to 0": gguf(block((1 << 63, 2)), tensors=1, end=bytes(99)),
+    "a larger shape": gguf(block((10**7,)), tensors=1, end=bytes(99)),
+    "an offset behind the end": gguf(block(offset=1 << 60), tensors=1, end=bytes(99)),
+    "half a block": gguf(block((40,), kind=8), tensors=1, end=bytes(99)),
+    "a type that is none": gguf(block(kind=4), tensors=1, end=bytes(99)),
+    "a type of whole numbers": gguf(block(kind=26), tensors=1, end=bytes(99)),
+    "an alignment of 0": gguf(key(4, bytes(4), b"general.alignment"), keys=1, end=bytes(99)),
+    "an alignment of 2**31": gguf(
+        key(4, struct.pack("<I", 1 << 31), b"general.alignment") + block(), keys=1, tensors=1, end=bytes(99)
+    ),
+    "an alignment in words": gguf(key(STRING, text(b"32"), b"general.alignment"), keys=1, end=bytes(99)),
 }

@@ -15,13 +15,14 @@ def import_(
     folder: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="A model's folder, as the Hugging Face Hub has it, or its name there, ORG/NAME."
+            metavar="DIR",
+            help="A model's folder, as the Hugging Face Hub has it, or its name there, ORG/NAME; or a .gguf file.",
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="Where the run goes.", show_default="runs/NAME")] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a run of a model of the Hugging Face Hub.
+    """Make a run of a model of the Hugging Face Hub, or of llama.cpp.
 
     From safetensors: GPT-2, LLaMA, Mistral, Mixtral, Qwen, SmolLM3, Gemma; Marian, Pegasus, BART, mBART, M2M-100, NLLB,
     T5, mT5; BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT; ViT, DeiT, CLIP, SegFormer or DETR.
@@ -31,7 +32,7 @@ def import_(
     from heedful.verbs.exchange import import_model
     from heedful.verbs.use import how_to_use
 
-    made = import_model(folder, out or Path("runs") / folder.absolute().name)
+    made = import_model(folder, out or Path("runs") / folder.absolute().name.removesuffix(".gguf"))
     tokens = "" if made.vocab_size is None else f", {made.vocab_size:,} tokens in the vocabulary"
     say(f"{made.family}: {made.parameters:,} parameters{tokens}\n{how_to_use(Path(made.out))}")
     for note in made.notes:
@@ -46,13 +47,18 @@ def export(
     to: Annotated[
         str,
         typer.Option(
-            help="hf: a folder as the Hugging Face Hub has them; peft: the adapters of --lora alone; ctranslate2; or "
-            "onnx, of a translator."
+            help="hf: a folder as the Hugging Face Hub has them; peft: the adapters of --lora alone; ctranslate2; "
+            "onnx, of a translator; or gguf, of a language model, for llama.cpp."
         ),
     ] = "hf",
     quantize: Annotated[
         str | None,
-        typer.Option(help="For ctranslate2: int8, int16, float16, bfloat16.", show_default="float32"),
+        typer.Option(
+            "--weights",
+            "--quantize",
+            help="For gguf: int8, int4, f16. For ctranslate2: int8, int16, float16, bfloat16.",
+            show_default="float32",
+        ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu: a model is exported from there, wherever it was trained.")] = "auto",
     as_json: Json = False,

@@ -107,14 +107,17 @@ def _merging(spm: Spm) -> models.BPE:
     """Returns the merges of a BPE model: at each step the two neighbours are merged that give the piece with the best
     score, however it is split."""
     numbers = {piece: index for index, (piece, _) in enumerate([(NEVER_READ, 0.0), *spm.pieces])}
-    scores = dict(spm.pieces)
-    merges = [
+    return models.BPE(numbers, merges_by(dict(spm.pieces)), unk_token=NEVER_READ, fuse_unk=True)
+
+
+def merges_by(scores: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Returns the merges of pieces, of which those with the best scores are made first."""
+    return [
         (piece[:cut], piece[cut:])
         for piece in sorted(scores, key=lambda piece: -scores[piece])
         for cut in range(1, len(piece))
         if piece[:cut] in scores and piece[cut:] in scores
     ]
-    return models.BPE(numbers, merges, unk_token=NEVER_READ, fuse_unk=True)
 
 
 def as_fairseq(spm: Spm, languages: Sequence[str], mask: str) -> tokenizers.Tokenizer:

@@ -79,9 +79,14 @@ def write(growing: Path, made: Convertible, compare: Compare, run: Path, *, quan
     for name, value in {**tokenizer_files(made.source, made.target), TASK: dict(made.about), OURS: ours}.items():
         data = value if isinstance(value, bytes) else files.json_bytes(value, where=growing / name)
         files.write_bytes(growing / name, data)
-    theirs, own = compare(growing, made)
-    difference, largest = float((own - theirs).abs().max()), float(own.abs().max())
-    if not difference < (torch.inf if quantize else TOLERANCE * max(1.0, largest)):
+    return largest_difference(*compare(growing, made), rounded=quantize is not None, run=run)
+
+
+def largest_difference(theirs: Tensor, ours: Tensor, *, rounded: bool, run: Path) -> float:
+    """The largest difference of a log-probability by a run and by what was made of it. Raises StorageError where that
+    is more than rounding, unless the weights were `rounded`."""
+    difference, largest = float((ours - theirs).abs().max()), float(ours.abs().max())
+    if not difference < (torch.inf if rounded else TOLERANCE * max(1.0, largest)):
         what = f"log-probabilities that differ by {difference:.1e} from the run's"
         raise StorageError(what, where=f"what was made of {run}", fix="check the disk and run the same command again")
     return difference

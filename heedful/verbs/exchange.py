@@ -3,14 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from heedful.apply.lora import merged
-from heedful.core.config import unknown_key
+from heedful.core.config import to_json, unknown_key
+from heedful.core.init import uninitialised
 from heedful.errors import InputError, StorageError
-from heedful.exchange.ctranslate2 import unserved
+from heedful.exchange import gguf
+from heedful.exchange.ctranslate2 import largest_difference, random_rows, row_log_probabilities, unserved
 from heedful.exchange.families import ALL, FAMILIES, family_of
 from heedful.exchange.fetch import fetched, is_name
 from heedful.exchange.hf import peft
@@ -19,10 +23,10 @@ from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, rea
 from heedful.exchange.hf.peft import adapters_to_peft, config_to_peft
 from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.exchange.hub import read_chat, refuse_harmful_chat, search_said, write_chat
-from heedful.models import config_of, kind_of_config, outline
+from heedful.models import kind_of_config, make_model, outline
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.run.card import CARD, card_with
-from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_adapters
+from heedful.run.folder import filled_then_renamed, load_weights, need_empty, parameters, read_adapters
 from heedful.run.task import Hub, HubFiles, Served
 from heedful.store import files
 from heedful.store.model import read_model, save_model
@@ -30,7 +34,7 @@ from heedful.tasks import TASKS
 from heedful.tasks.load import row_of_run
 from heedful.tasks.recipes import saved_recipe
 
-TARGETS = ("hf", "peft", "ctranslate2", "onnx")
+TARGETS = ("hf", "peft", "ctranslate2", "onnx", "gguf")
 EMBEDDINGS = "embed.tokens.weight"  # of a language model: trained completely if it has new tokens
 
 USE = """
@@ -76,15 +80,23 @@ class Exported:
 
 def import_model(folder: str | Path, out: str | Path) -> Imported:
     """Makes the run `out` from a model's folder in the format of the Hub: config.json, safetensors, and the files of
-    its tokenizer or image processor. A name of the Hub (ORG/NAME) that is no local folder is downloaded first.
+    its tokenizer or image processor; or from a file of llama.cpp (.gguf). A name of the Hub (ORG/NAME) that is no local
+    folder is downloaded first.
 
     Everything in the files is accounted for: an unknown key or tensor is an error that names it. Raises InputError,
     MissingError or StorageError; `out` is then as it was.
     """
     folder, out = Path(folder), files.with_proper_name(Path(out))
     need_empty(out)
-    if not folder.is_dir() and is_name(str(folder)):
+    if not folder.exists() and is_name(str(folder)):
         folder = fetched(str(folder))
+    if folder.suffix == gguf.SUFFIX and not folder.is_dir():
+        family, config, ours, small = gguf.read_model(folder)
+        with TemporaryDirectory() as temporary:
+            for name, value in small.items():
+                data = value if isinstance(value, bytes) else files.json_bytes(value, where=folder)
+                files.write_bytes(Path(temporary) / name, data)
+            return _kept(Path(temporary), {}, family, config, ours, out)
     files.need_folder(folder, fix="check the path; or give a name of the Hub, ORG/NAME (openai-community/gpt2)")
     where = str(folder / CONFIG)
     if (folder / peft.CONFIG).is_file() and not (folder / CONFIG).is_file():
@@ -102,13 +114,20 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
     config = family.config_from_hf(theirs, tensors.keys(), where=where)
     model = outline(config, most=1000 * len(tensors) + 1000, where=where)  # one tensor may be all experts of a layer
     ours = to_ours(family.rules(config), tensors, dict(model.named_parameters()), where=str(folder))
+    return _kept(folder, {**family.tokens, **theirs}, family, config, ours, out)
+
+
+def _kept(
+    folder: Path, theirs: dict[str, Any], family: Family[Any], config: Any, ours: dict[str, Tensor], out: Path
+) -> Imported:
+    """Makes the run `out` of a model and the files beside it in a folder."""
     chat = read_chat(folder)
     refuse_harmful_chat(chat)
-    beside = _hub_of(folder, config, family).read(folder, {**family.tokens, **theirs}, config) | chat
+    beside = _hub_of(folder, config, family).read(folder, theirs, config) | chat
     if family.alias:
         beside["task.json"]["family"] = family.alias
     with filled_then_renamed(out) as growing:
-        save_model(growing, config_of(model), ours, beside)
+        save_model(growing, {"kind": kind_of_config(config), "model": to_json(config)}, ours, beside)
     size = sum(tensor.numel() for tensor in ours.values())
     about = beside["task.json"]
     file, told = search_said(folder, theirs)
@@ -122,23 +141,25 @@ def import_model(folder: str | Path, out: str | Path) -> Imported:
 def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: str | None = None) -> Exported:
     """Exports a run into the folder `out`, for other libraries, and verifies it before `out` appears.
 
-    `quantize`: the type of the weights for CTranslate2; None: float32. Raises InputError for a model that the target
-    cannot hold, which names the obstacle; MissingError or StorageError; `out` is then as it was.
+    `quantize`: the type of the weights for CTranslate2 or GGUF; None: float32. Raises InputError for a model that the
+    target cannot hold, which names the obstacle; MissingError or StorageError; `out` is then as it was.
     """
     run, out = Path(run), files.with_proper_name(Path(out))
     if to not in TARGETS:
         raise unknown_key(to, list(TARGETS), where="--to")
     if to in ("hf", "peft") and quantize is not None:
-        raise InputError(f"no {quantize} weights on the Hub", where="--quantize", fix="--to ctranslate2")
+        raise InputError(f"no {quantize} weights on the Hub", where="--quantize", fix="--to ctranslate2, or gguf")
     need_empty(out)
     row = row_of_run(run)
     served = row.served().load(run)
-    if to in ("hf", "peft"):
+    if to in ("hf", "peft", "gguf"):
         if row.hub is None:
             raise InputError(row.hub_lacks or _none_like(served), where=str(run), fix="use it here")
         alias = served.about.get("family", "")  # the family that it was imported from is tried first
         families = [family for family in ALL if row.hub_head in ("", family.head)]
         families.sort(key=lambda family: family.alias != alias)
+        if to == "gguf":
+            return _to_gguf(run, out, served, row.hub(), families, quantize or "float32")
         moved = _to_hub if to == "hf" else _to_peft
         return moved(run, out, served, row.hub(), families)
     if to not in row.engines and to == "onnx":
@@ -216,6 +237,27 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
     return Exported(family.name, "peft", str(out), (peft.CONFIG, peft.WEIGHTS), loads)
 
 
+def _to_gguf(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]], weights: str) -> Exported:
+    if weights not in gguf.WEIGHTS:
+        raise unknown_key(weights, [*gguf.WEIGHTS], where="--weights", what="type")
+    family, recast, theirs, written = _family_of(families, run, served, hub)
+    row = gguf.ARCHITECTURES.get(theirs["model_type"])
+    if row is None:
+        known = ", ".join(FAMILIES[kind].name for kind in gguf.ARCHITECTURES)
+        raise InputError(f"{family.name} is not exported to GGUF, but {known}", where=str(run), fix="use it here")
+    tensors, beside = recast.tensors(parameters(served.model)), write_chat(run, written.files)
+    with filled_then_renamed(out) as growing:
+        path, name = growing / gguf.FILE, run.resolve().name
+        notes = gguf.write_model(path, family, recast.config, tensors, theirs, beside, weights, name=name)
+        rounded = weights != "float32" or gguf.APPROXIMATED in notes
+        difference = largest_difference(*_log_probabilities(path, served.model), rounded=rounded, run=run)
+        if (run / CARD).is_file():
+            files.write_bytes(growing / CARD, card_with(run, gguf.USE, [*written.notes, *notes]))
+        names = tuple(sorted(each.name for each in growing.iterdir()))
+    loads = f"llama-cli -m {out / gguf.FILE}, or any program that reads GGUF"
+    return Exported(row.name, "gguf", str(out), names, loads, difference, (*written.notes, *notes))
+
+
 def _family_of(
     families: Sequence[Family[Any]], run: Path, served: Served, hub: Hub
 ) -> tuple[Family[Any], Recast[Any], dict[str, Any], HubFiles]:
@@ -253,6 +295,22 @@ def _verify(folder: Path, family: Family[Any], theirs: dict[str, Any], own: Mapp
     if wrong or read_object(folder / CONFIG) != theirs:
         what = f"{wrong[0] if wrong else CONFIG} reads back as something else"
         raise StorageError(what, where=str(folder), fix="check the disk and run the same command again")
+
+
+@torch.inference_mode()
+def _log_probabilities(path: Path, model: Any) -> tuple[Tensor, Tensor]:
+    """Those of the tokens of two random texts, by a model that is read from a file and by this one, in nats. Raises as
+    `gguf.read_model`."""
+    _, config, tensors, _ = gguf.read_model(path)
+    with uninitialised():
+        other = make_model(config).eval()
+    load_weights(other, tensors, where=str(path))
+    lengths = (min(8, config.embed.context_length), 4)
+    rows = random_rows(config.embed.vocab_size, lengths, torch.Generator().manual_seed(0))
+    first, second = (
+        row_log_probabilities([each(torch.tensor([row])) for row in rows], rows) for each in (other, model)
+    )
+    return first, second
 
 
 def _vocab_size(config: object) -> int | None:

@@ -76,14 +76,19 @@ def _read(paths: Sequence[Path]) -> dict[str, Tensor]:
     for path in paths:
         with _opened(path) as file:
             needed += sum(4 * math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
-    if needed > memory_size():
-        what = f"{needed / 1e9:.1f} GB in float32, and this process may have {memory_size() / 1e9:.1f} GB"
-        raise StorageError(what, where=str(paths[0]), fix="take a smaller model, or a larger machine")
+    refuse_too_large(needed, where=paths[0])
     found: dict[str, Tensor] = {}
     for path in paths:
         with _opened(path) as file:
             found |= {name: _own(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - it is no mapping
     return found
+
+
+def refuse_too_large(size: int, *, where: Path) -> None:
+    """Raises StorageError for weights of more bytes in float32 than this process may have."""
+    if size > memory_size():
+        what = f"{size / 1e9:.1f} GB in float32, and this process may have {memory_size() / 1e9:.1f} GB"
+        raise StorageError(what, where=str(where), fix="take a smaller model, or a larger machine")
 
 
 def _own(tensor: Tensor) -> Tensor:

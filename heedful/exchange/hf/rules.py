@@ -28,11 +28,14 @@ class Rule:
 
     theirs: str
     ours: str | None  # None: not a weight, we compute it
-    # row: theirs is a matrix of one row (or a batch of one), ours that row; token: theirs is a batch of one such
-    how: Literal["copy", "transpose", "row", "token"] = "copy"
+    # row: theirs is a matrix of one row (or a batch of one), ours that row; token: theirs is a batch of one such;
+    # stack: theirs is a batch of matrices, and ours these one below the other
+    how: Literal["copy", "transpose", "row", "token", "stack"] = "copy"
     part: tuple[int, int] = (0, 1)  # (i, n): theirs, turned, is n of ours one below the other, and this is the i-th
     unused: int = 0  # theirs begins with so many rows that nothing looks up: left out here, and zeros there
     written: bool = True  # False: a name that old files have, read and never written
+    heads: int = 0  # of so many heads' features, theirs has those next to each other that rotate together
+    more: float = 0.0  # theirs is ours and so much more
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,11 @@ def _pattern(written: str) -> re.Pattern[str]:
 
 
 def _turn(rule: Rule, tensor: Tensor, *, back: bool) -> Tensor:
+    if rule.more:
+        tensor = tensor + (rule.more if back else -rule.more)
+    if rule.heads:
+        sizes = (2, -1) if back else (-1, 2)
+        tensor = tensor.unflatten(0, (rule.heads, *sizes)).transpose(1, 2).flatten(0, 2)
     match rule.how:
         case "copy":
             return tensor
@@ -151,3 +159,5 @@ def _turn(rule: Rule, tensor: Tensor, *, back: bool) -> Tensor:
             return tensor.unsqueeze(0) if back else tensor.squeeze(0)
         case "token":
             return tensor[None, None] if back else tensor.squeeze(0).squeeze(0)
+        case "stack":
+            return tensor.unflatten(0, (rule.part[1], -1)) if back else tensor.flatten(0, 1)
