@@ -34,6 +34,7 @@ from heedful.exchange.hf import (
     t5,
     token_classifier,
     vit,
+    whisper,
     xlm_roberta,
 )
 from heedful.exchange.hf.family import Family
@@ -68,6 +69,7 @@ FAMILIES: dict[str, Family[Any]] = {
     "clip": clip.FAMILY,
     "segformer": segformer.FAMILY,
     "detr": detr.FAMILY,
+    "whisper": whisper.FAMILY,
 }
 # The families of models with one task's head, by the model_type.
 HEADS: dict[str, tuple[Family[Any], ...]] = {

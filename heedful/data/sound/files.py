@@ -1,0 +1,95 @@
+"""Reads files of sound, by the library soundfile, an extra: WAV, FLAC, MP3, Ogg and more.
+
+N samples.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.data.lines import open_file, unreadable
+from heedful.errors import InputError, MissingError, pip_install
+
+RATE = 16_000  # samples a second of what models hear
+RATES = (4_000, 400_000)  # samples a second that are read
+MOST_SECONDS = 4 * 3600
+BLOCK = 1 << 20  # numbers that are read at a time
+MOST_KEPT = 1 << 29  # samples of all files that are kept in memory
+
+
+def sound_library(where: str) -> ModuleType:
+    """Raises MissingError where soundfile is not installed."""
+    try:
+        import soundfile
+    except (ImportError, OSError) as error:
+        fix = pip_install("'heedful[sound]'")
+        raise MissingError(f"reading sound needs the package soundfile ({error})", where=where, fix=fix) from None
+    return soundfile
+
+
+def read_sound(file: Path | str) -> Float[Tensor, "N"]:
+    """The mean of the channels, at RATE samples a second, from -1 to 1.
+
+    Raises MissingError, or InputError for a file that is not sound, is damaged, has no samples or some that are not
+    finite, is of an unusual rate, or is longer than MOST_SECONDS: whatever its header says, no more is read.
+    """
+    path, where = Path(file), str(file)
+    library = sound_library(where)
+    try:
+        with open_file(path) as stream, library.SoundFile(stream) as sound:
+            rate, channels = sound.samplerate, sound.channels
+            if not RATES[0] <= rate <= RATES[1]:
+                what = f"{rate:,} samples a second, and {RATES[0]:,} to {RATES[1]:,} are read"
+                raise InputError(what, where=where, fix=f"save it with {RATE:,}")
+            blocks, length = list[numpy.ndarray](), 0
+            while len(block := sound.read(max(1, BLOCK // channels), dtype="float32", always_2d=True)):
+                blocks.append(block.mean(axis=1))
+                length += len(block)
+                if length > MOST_SECONDS * rate:
+                    raise InputError(f"more than {MOST_SECONDS:,} seconds", where=where, fix="cut it into several files")
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from None
+    except (library.LibsndfileError, RuntimeError, TypeError) as error:
+        what = f"not a file of sound, or damaged ({' '.join(str(error).split())[:100]})"
+        raise InputError(what, where=where, fix="give WAV, FLAC, MP3 or Ogg") from None
+    samples = numpy.concatenate(blocks) if blocks else numpy.zeros(0, numpy.float32)
+    if not len(samples):
+        raise InputError("no samples", where=where, fix="record it again, or take it out")
+    if not numpy.isfinite(samples).all():
+        raise InputError("samples that are not finite", where=where, fix="save it again, or take it out")
+    return torch.from_numpy(at_rate(samples, rate)).clamp(-1, 1)
+
+
+def at_rate(samples: numpy.ndarray, rate: int) -> numpy.ndarray:
+    """The same sound at RATE samples a second, without what is too high for it."""
+    if rate == RATE:
+        return samples
+    from scipy.signal import resample_poly
+
+    shared = math.gcd(rate, RATE)
+    return resample_poly(samples, RATE // shared, rate // shared).astype(numpy.float32)
+
+
+class Sounds(Sequence[Tensor]):
+    """Files of sound as samples; those read first stay in memory, with 16 bits, up to MOST_KEPT."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self.files, self.kept, self.room = files, dict[int, Tensor](), MOST_KEPT
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Tensor:  # type: ignore[override]
+        if index not in self.kept:
+            samples = (read_sound(self.files[index]) * 32767).round().to(torch.int16)
+            if len(samples) > self.room:
+                return samples.float() / 32767
+            self.room -= len(samples)
+            self.kept[index] = samples
+        return self.kept[index].float() / 32767
