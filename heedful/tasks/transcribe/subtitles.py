@@ -1,0 +1,24 @@
+"""Transcripts as subtitles: SubRip (.srt) and WebVTT (.vtt)."""
+
+from collections.abc import Sequence
+
+from heedful.tasks.transcribe.use import Segment
+
+KINDS = (".srt", ".vtt")
+
+
+def subtitles(segments: Sequence[Segment], kind: str) -> str:
+    """The content of a file of this kind, a cue for each segment with a text."""
+    comma = kind == ".srt"
+    cues = [
+        f"{number}\n{clock(one.start, comma)} --> {clock(one.end, comma)}\n{one.text}\n"
+        for number, one in enumerate((one for one in segments if one.text), 1)
+    ]
+    return "\n".join(cues if comma else ["WEBVTT\n", *cues])
+
+
+def clock(seconds: float, comma: bool) -> str:
+    """Hours, minutes, seconds and thousandths, behind a comma or a point."""
+    whole, thousandths = divmod(round(1000 * seconds), 1000)
+    minutes, seconds = divmod(whole, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}{',' if comma else '.'}{thousandths:03}"
