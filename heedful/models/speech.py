@@ -91,9 +91,7 @@ class SpeechToText(nn.Module):
     def hidden(self, sound: Float[Tensor, "B M F"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
         """The hidden states that `head` turns into logits."""
         positions = positions_of(target, None)
-        context = Context(
-            mask=Mask(causal=True), memory_mask=EVERYONE, positions=positions, memory=self.encoder(sound)
-        )
+        context = Context(mask=Mask(causal=True), memory_mask=EVERYONE, positions=positions, memory=self.encoder(sound))
         return self.decoder(self.target(target, positions), context)[0]
 
     def start(self, sound: Float[Tensor, "B M F"], size: int | None = None) -> Seq2SeqState:

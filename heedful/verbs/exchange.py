@@ -21,6 +21,7 @@ from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.exchange.hub import read_chat, refuse_harmful_chat, search_said, write_chat
 from heedful.models import config_of, kind_of_config, outline
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.models.speech import SpeechToTextConfig
 from heedful.run.card import CARD, card_with
 from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_adapters
 from heedful.run.task import Hub, HubFiles, Served
@@ -255,5 +256,5 @@ def _verify(folder: Path, family: Family[Any], theirs: dict[str, Any], own: Mapp
 
 def _vocab_size(config: object) -> int | None:
     """The vocabulary size; None for a model that reads no text."""
-    embed = config.target if isinstance(config, Seq2SeqConfig) else getattr(config, "embed", None)
+    embed = config.target if isinstance(config, Seq2SeqConfig | SpeechToTextConfig) else getattr(config, "embed", None)
     return None if embed is None else embed.vocab_size

@@ -26,8 +26,8 @@ LOG_STEP = math.log(6.4) / 27
 
 @dataclass(frozen=True, kw_only=True)
 class Hearing:
-    """How sound becomes a model's input: in windows of so many whole seconds, shorter ones filled up with silence (their
-    preprocessing in Radford et al. 2023, section 2.2)."""
+    """How sound becomes a model's input: in windows of so many whole seconds, shorter ones filled up with silence
+    (Radford et al. 2023, section 2.2)."""
 
     seconds: int
     mels: int = 80
@@ -85,9 +85,7 @@ def _mel(hertz: Tensor) -> Tensor:
     return torch.where(hertz < LINEAR, hertz / STEP, LINEAR / STEP + (hertz / LINEAR).log() / LOG_STEP)
 
 
-def augmented(
-    sound: Float[Tensor, "_"], *key: object, most: int, speeds: float = 0.12
-) -> Float[Tensor, "_"]:
+def augmented(sound: Float[Tensor, "_"], *key: object, most: int, speeds: float = 0.12) -> Float[Tensor, "_"]:
     """The same faster or slower, and so higher or lower, by up to a share of `speeds` (Ko et al. 2015), louder or
     quieter, and a little later, where `most` samples leave room; drawn from this key alone."""
     draw = random_stream("sound", *key)

@@ -52,7 +52,9 @@ def read_sound(file: Path | str) -> Float[Tensor, "N"]:
                 blocks.append(block.mean(axis=1))
                 length += len(block)
                 if length > MOST_SECONDS * rate:
-                    raise InputError(f"more than {MOST_SECONDS:,} seconds", where=where, fix="cut it into several files")
+                    raise InputError(
+                        f"more than {MOST_SECONDS:,} seconds", where=where, fix="cut it into several files"
+                    )
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
     except (library.LibsndfileError, RuntimeError, TypeError) as error:

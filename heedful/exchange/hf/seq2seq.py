@@ -68,9 +68,7 @@ def stack_keys(*, activation: str, d_model: int, n_heads: int, d_ff: int, n_laye
     }
 
 
-def block_rules(
-    norm: Literal["out_norm", "in_norm"] = "out_norm", *, encoder: str = "encoder"
-) -> Iterator[Rule]:
+def block_rules(norm: Literal["out_norm", "in_norm"] = "out_norm", *, encoder: str = "encoder") -> Iterator[Rule]:
     """The tensors of both stacks, which are post-norm, or pre-norm with "in_norm" and end in a norm. `encoder`: the
     name of its stack here."""
     for stack, own, block in (("encoder", encoder, _BLOCK), ("decoder", "decoder", _BLOCK | _CROSS)):

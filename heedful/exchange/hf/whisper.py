@@ -13,7 +13,9 @@ _STACKS = seq2seq.stack_keys(activation="gelu", d_model=384, n_heads=6, d_ff=153
 
 def _in_encoder(key: Key) -> Key:
     """The same of a model whose stack of the encoder is in a module of its own."""
-    ours = key.ours.replace("{decoder,encoder}", "{decoder,encoder.stack}").replace("encoder.block", "encoder.stack.block")
+    ours = key.ours.replace("{decoder,encoder}", "{decoder,encoder.stack}").replace(
+        "encoder.block", "encoder.stack.block"
+    )
     return Key(key.default, ours.replace("encoder.n_layers", "encoder.stack.n_layers"), key.how)
 
 

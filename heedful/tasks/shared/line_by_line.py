@@ -105,9 +105,9 @@ def answers_to_pictures(
     together: int = TOGETHER,
     noun: str = "picture",
 ) -> Iterator[tuple[str, T]]:
-    """The files of pictures (or of another `noun`) of the command line or of standard input, each with its answer; `answers` answers a list of
-    them. One that cannot be read gets a warning at once. Raises InputError at the end if there were such; for a single
-    file, its own InputError or MissingError."""
+    """The files of pictures (or of another `noun`) of the command line or of standard input, each with its answer;
+    `answers` answers a list of them. One that cannot be read gets a warning at once. Raises InputError at the end if
+    there were such; for a single file, its own InputError or MissingError."""
     if inputs and len(inputs) == 1:
         yield from zip(inputs, answers([*inputs]), strict=True)
         return

@@ -29,8 +29,8 @@ def transcribe(
 
     Example: heed transcribe runs/speech talk.mp3 --out talk.srt
     """
+    from heedful.data.sound.subtitles import KINDS, clock, subtitles
     from heedful.run.device import chosen_device
-    from heedful.tasks.transcribe.subtitles import KINDS, clock, subtitles
     from heedful.tasks.transcribe.use import Transcriber, Transcript, transcribed_record
 
     if out is not None and (out.suffix not in KINDS or sounds is None or len(sounds) != 1):

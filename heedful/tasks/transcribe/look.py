@@ -97,6 +97,4 @@ def feed_sound(transcriber: Transcriber, file: str, pair: str | None) -> Feed:
         return model(features)[0, -(-len(sound) // MOMENT) // 2]
 
     bands, frames = len(mel_bands(features.shape[1])), features.shape[2]
-    return Feed(
-        [f"{frames} frames of {bands} mel bands"], run, lambda index: labelled_pieces(tokenizer, [index])[0]
-    )
+    return Feed([f"{frames} frames of {bands} mel bands"], run, lambda index: labelled_pieces(tokenizer, [index])[0])

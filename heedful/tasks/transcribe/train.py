@@ -64,9 +64,7 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
     tokenizer: Tokenizer
     start: Start | None
 
-    def __init__(
-        self, recipe: TranscribeRecipe, corpus: Utterances | None = None, begun: Path | None = None
-    ) -> None:
+    def __init__(self, recipe: TranscribeRecipe, corpus: Utterances | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
         train, data = self.corpus.train, recipe.data
         texts = [row.text for row in train]
@@ -134,7 +132,9 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
 
     def describe(self) -> str:
         said = f"{counted(len(self.targets), 'utterance')}, {60 * self.hours:.1f} minutes"
-        return f"{said} in windows of {self.answers.hearing.seconds} s, {self.tokenizer.size:,} tokens in the vocabulary"
+        return (
+            f"{said} in windows of {self.answers.hearing.seconds} s, {self.tokenizer.size:,} tokens in the vocabulary"
+        )
 
     def own_facts(self) -> dict[str, object]:
         return {"hours": self.hours, "vocabulary": self.tokenizer.size, "hearing": to_json(self.answers.hearing)}

@@ -6,7 +6,7 @@ B windows, M mel bands, F frames, S positions.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypedDict
+from typing import Any, ClassVar, TypedDict
 
 import torch
 from jaxtyping import Float, Int
@@ -17,6 +17,7 @@ from heedful.core.config import unknown_key
 from heedful.data.parts import scored_by_name
 from heedful.data.sound.features import Hearing
 from heedful.data.sound.files import RATE, Sounds, read_sound
+from heedful.data.sound.subtitles import Segment
 from heedful.data.sound.utterances import Utterance, read_test_utterances
 from heedful.data.sound.windows import Window, windows_of
 from heedful.data.tokenizer import Ids, Tokenizer
@@ -50,14 +51,6 @@ class TranscribeSpec:
     begin: tuple[int, ...] = ()
     forbidden: tuple[int, ...] = ()
     forbidden_first: tuple[int, ...] = ()
-
-
-class Segment(NamedTuple):
-    """What is said between two times, in seconds."""
-
-    start: float
-    end: float
-    text: str
 
 
 @dataclass(frozen=True)
@@ -128,7 +121,9 @@ class Transcriber(TextModel[SpeechToText | CTC]):
         found: list[str] = []
         for first in range(0, len(windows), READ):
             sound = self.spec.hearing(windows[first : first + READ]).to(self.model.head.weight.device)
-            rows = said_by_positions(self.model, sound) if isinstance(self.model, CTC) else self._written(sound, language)
+            rows = (
+                said_by_positions(self.model, sound) if isinstance(self.model, CTC) else self._written(sound, language)
+            )
             found += [" ".join(self.tokenizer.decode(ids).split()) for ids in rows]
         return found
 
@@ -237,9 +232,7 @@ def transcribed_record(file: str, found: Transcript) -> TranscribedFile:
     return {"input": file, "text": found.text, "seconds": found.seconds, **language, "segments": segments}
 
 
-def transcribe_files(
-    model: Transcriber, files: Sequence[str], options: TranscribeOptions
-) -> Iterator[TranscribedFile]:
+def transcribe_files(model: Transcriber, files: Sequence[str], options: TranscribeOptions) -> Iterator[TranscribedFile]:
     for file in files:
         yield transcribed_record(file, model.transcribe(file, language=options.language or ""))
 

@@ -1,10 +1,17 @@
 """Transcripts as subtitles: SubRip (.srt) and WebVTT (.vtt)."""
 
 from collections.abc import Sequence
-
-from heedful.tasks.transcribe.use import Segment
+from typing import NamedTuple
 
 KINDS = (".srt", ".vtt")
+
+
+class Segment(NamedTuple):
+    """What is said between two times, in seconds."""
+
+    start: float
+    end: float
+    text: str
 
 
 def subtitles(segments: Sequence[Segment], kind: str) -> str:
