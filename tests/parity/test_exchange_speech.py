@@ -35,7 +35,7 @@ from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from loud import make_loud
 from nearly import close
-from sounds import texts, tones
+from sounds import LETTERS, texts, tones
 
 EXTRA = ["<|en|>", "<|fr|>", "<|transcribe|>", "<|notimestamps|>"]
 SIZES: dict[str, Any] = {
@@ -76,6 +76,11 @@ def theirs_in(folder: Path, *, multilingual: bool) -> WhisperForConditionalGener
     }
     config = WhisperConfig(**SIZES, **special, vocab_size=inner.get_vocab_size(), begin_suppress_tokens=None)
     theirs = make_loud(WhisperForConditionalGeneration(config)).eval()
+    with torch.no_grad():  # what is heard decides, and letters alone are said
+        for layer in theirs.model.decoder.layers:
+            layer.encoder_attn.out_proj.weight *= 3
+    letters = {own.eos, *(ids[-1] for ids in own.encode([*LETTERS]))}
+    never = [index for index in range(config.vocab_size) if index not in letters]
     more: dict[str, Any] = {"is_multilingual": False}
     if multilingual:
         more = {
@@ -83,10 +88,9 @@ def theirs_in(folder: Path, *, multilingual: bool) -> WhisperForConditionalGener
             "lang_to_id": {name: ids[name] for name in EXTRA[:2]},
             "task_to_id": {"transcribe": ids["<|transcribe|>"]},
             "no_timestamps_token_id": ids["<|notimestamps|>"],
-            "suppress_tokens": [own.unk, *ids.values()],
-            "begin_suppress_tokens": [6, own.eos],
+            "begin_suppress_tokens": [min(letters - {own.eos}), own.eos],
         }
-    theirs.generation_config = GenerationConfig(**special, max_length=12, **more)
+    theirs.generation_config = GenerationConfig(**special, max_length=12, suppress_tokens=never, **more)
     theirs.save_pretrained(folder)
     WhisperFeatureExtractor(feature_size=80, chunk_length=2).save_pretrained(folder)
     roles = {"bos_token": inner.id_to_token(own.bos), "eos_token": inner.id_to_token(own.eos)}

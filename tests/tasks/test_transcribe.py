@@ -182,7 +182,7 @@ def test_a_model_is_tuned_on_other_sounds(run_of, tmp_path):
     assert done.scores["test"].keys() == {"loss", "wer", "cer"}
     with pytest.raises(InputError, match=r"sound\.seconds is that of the model"):
         TranscribeJob(override(recipe, ["sound.seconds=3"]), SPOKEN)
-    with pytest.raises(InputError, match="sound.language is 'en'"):
+    with pytest.raises(InputError, match=r"sound\.language is 'en'"):
         TranscribeJob(override(recipe, ["sound.language=en"]), SPOKEN)
 
 

@@ -37,7 +37,7 @@ def test_what_is_changed_depends_on_its_key_alone() -> None:
     assert len({len(one) for one in made}) > 10
     assert all(0 < len(one) <= RATE and float(one.abs().max()) <= 1 for one in made)
     assert all(len(augmented(TONE, 1, number, most=len(TONE))) <= len(TONE) for number in range(20))
-    assert len(augmented(TONE[:1], 0, most=10)) == 1
+    assert 0 < len(augmented(TONE[:1], 0, most=10)) <= 10
     features = log_mel(TONE[None], 20)[0]
     shown = features.clone()
     changed = [masked(features, number) for number in range(20)]

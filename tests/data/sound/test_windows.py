@@ -1,6 +1,8 @@
 """Long sound in windows: what is heard is in exactly one of them, and no cut goes through a word where there are
 pauses."""
 
+from itertools import pairwise
+
 import numpy
 import pytest
 import torch
@@ -45,7 +47,7 @@ def test_what_has_no_pause_is_cut_where_it_is_quietest(seconds: int) -> None:
     assert all(0 < window.last - window.first <= seconds * RATE for window in found)
     assert found[0].begin == 0
     assert found[-1].end == 12
-    assert all(one.end == other.begin for one, other in zip(found, found[1:], strict=False))
+    assert all(one.end == other.begin for one, other in pairwise(found))
 
 
 def test_silence_is_no_window() -> None:
