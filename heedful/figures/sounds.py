@@ -7,15 +7,17 @@ from heedful.models.speech import CTCConfig, SpeechToTextConfig
 
 
 def _encoder(config: SpeechToTextConfig | CTCConfig, sizes: Sizes) -> tuple[Part | Repeat, ...]:
-    C, own = config.d_model, config.encoder
+    C, encoder = config.d_model, config.encoder
     positions = sizes.of("encoder.position_embeddings")
     return (
-        named("Convolution", "embed", sizes.of("encoder.frames"), f"{own.mels} → {C:,}, 3 frames"),
+        named("Convolution", "embed", sizes.of("encoder.frames"), f"{encoder.mels} → {C:,}, 3 frames"),
         named("Convolution", "embed", sizes.of("encoder.pairs"), f"{C:,} → {C:,}, 3 frames, every second"),
         Add(
-            label="positions", notes=(f"begun as sines, {own.context_length:,}", f"{positions:,}"), parameters=positions
+            label="positions",
+            notes=(f"begun as sines, {encoder.context_length:,}", f"{positions:,}"),
+            parameters=positions,
         ),
-        *stack(own.stack, C, sizes, "encoder.stack", causal=False),
+        *stack(encoder.stack, C, sizes, "encoder.stack", causal=False),
     )
 
 

@@ -43,8 +43,8 @@ def routes(models: Models) -> APIRouter:
             what = f"The model `{asked.model}` does not exist, or turns no speech into text"
             raise Refused(404, what, param="model", code="model_not_found")
         async with kept_files([file], "sounds") as names:
-            found = await _heard(able[asked.model], next(iter(names)), asked)
-        return _shaped(found, asked.response_format)
+            record = await _heard(able[asked.model], next(iter(names)), asked)
+        return _shaped(record, asked.response_format)
 
     return router
 
@@ -55,13 +55,13 @@ async def _heard(hosted: Hosted, file: str, asked: TranscriptionRequest) -> dict
     return dict(record)
 
 
-def _shaped(found: dict[str, Any], form: str) -> Response:
+def _shaped(record: dict[str, Any], form: str) -> Response:
     """The answer in the format that is asked for."""
-    segments = [Segment(**segment) for segment in found["segments"]]
+    segments = [Segment(**segment) for segment in record["segments"]]
     if form == "json":
-        return JSONResponse({"text": found["text"]})
+        return JSONResponse({"text": record["text"]})
     if form == "verbose_json":
-        told = [{"id": number, **segment._asdict()} for number, segment in enumerate(segments)]
-        head = {"task": TRANSCRIBE, "language": found.get("language", ""), "duration": found["seconds"]}
-        return JSONResponse(head | {"text": found["text"], "segments": told})
-    return PlainTextResponse(f"{found['text']}\n" if form == "text" else subtitles(segments, f".{form}"))
+        timed = [{"id": number, **segment._asdict()} for number, segment in enumerate(segments)]
+        head = {"task": TRANSCRIBE, "language": record.get("language", ""), "duration": record["seconds"]}
+        return JSONResponse(head | {"text": record["text"], "segments": timed})
+    return PlainTextResponse(f"{record['text']}\n" if form == "text" else subtitles(segments, f".{form}"))

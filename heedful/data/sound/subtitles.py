@@ -18,8 +18,8 @@ def subtitles(segments: Sequence[Segment], kind: str) -> str:
     """The content of a file of this kind, a cue for each segment with a text."""
     comma = kind == ".srt"
     cues = [
-        f"{number}\n{clock(one.start, comma)} --> {clock(one.end, comma)}\n{one.text}\n"
-        for number, one in enumerate((one for one in segments if one.text), 1)
+        f"{number}\n{clock(segment.start, comma)} --> {clock(segment.end, comma)}\n{segment.text}\n"
+        for number, segment in enumerate((segment for segment in segments if segment.text), 1)
     ]
     return "\n".join(cues if comma else ["WEBVTT\n", *cues])
 

@@ -36,12 +36,12 @@ def windows_of(sound: Float[Tensor, "N"], most: int) -> list[Window]:
         return []
     if len(sound) <= most:
         return [Window(0, len(sound), heard[0] * STEP / RATE, min(len(sound), (heard[-1] + 1) * STEP) / RATE)]
-    found = []
+    windows = []
     for first, last in _runs(heard):
         for begin, end in _short_enough(loudness, first, last, most // STEP - 2 * MARGIN):
             samples = max(0, (begin - MARGIN) * STEP), min(len(sound), (end + MARGIN) * STEP)
-            found.append(Window(*samples, begin * STEP / RATE, min(len(sound), end * STEP) / RATE))
-    return found
+            windows.append(Window(*samples, begin * STEP / RATE, min(len(sound), end * STEP) / RATE))
+    return windows
 
 
 def _loudness(sound: Tensor) -> Float[Tensor, "steps"]:
@@ -52,22 +52,22 @@ def _loudness(sound: Tensor) -> Float[Tensor, "steps"]:
 
 def _runs(heard: list[int]) -> list[tuple[int, int]]:
     """The steps from the first that is heard to behind the last, between pauses."""
-    found = [(heard[0], heard[0] + 1)]
+    runs = [(heard[0], heard[0] + 1)]
     for step in heard[1:]:
-        begin, end = found[-1]
+        begin, end = runs[-1]
         if step - end < PAUSE:
-            found[-1] = begin, step + 1
+            runs[-1] = begin, step + 1
         else:
-            found.append((step, step + 1))
-    return found
+            runs.append((step, step + 1))
+    return runs
 
 
 def _short_enough(loudness: Tensor, first: int, last: int, most: int) -> list[tuple[int, int]]:
     """The same steps in parts of at most `most`, cut in the later half of what fits."""
-    found = []
+    parts = []
     while last - first > most:
         half = first + most // 2
         cut = half + int(loudness[half : first + most].argmin())
-        found.append((first, cut))
+        parts.append((first, cut))
         first = cut
-    return [*found, (first, last)]
+    return [*parts, (first, last)]

@@ -42,12 +42,15 @@ def transcribe(
     def heard(group: list[str]) -> list[Transcript]:
         return [model.transcribe(file, language=language) for file in group]
 
-    for file, found in answers_to_pictures(sounds, heard, as_json=as_json, together=1, noun="sound"):
-        lines = [f"{clock(one.start, False)}\t{clock(one.end, False)}\t{one.text}" for one in found.segments]
+    for file, transcript in answers_to_pictures(sounds, heard, as_json=as_json, together=1, noun="sound"):
+        lines = [
+            f"{clock(segment.start, False)}\t{clock(segment.end, False)}\t{segment.text}"
+            for segment in transcript.segments
+        ]
         several = "" if sounds and len(sounds) == 1 else f"\t{printable(file)}"
-        tell(transcribed_record(file, found), lines if times else f"{found.text}{several}", as_json=as_json)
+        tell(transcribed_record(file, transcript), lines if times else f"{transcript.text}{several}", as_json=as_json)
         if out is not None:
-            storage.write_output(out, subtitles(found.segments, out.suffix).encode())
+            storage.write_output(out, subtitles(transcript.segments, out.suffix).encode())
             say(str(out))
 
 

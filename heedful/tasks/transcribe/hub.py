@@ -31,23 +31,19 @@ OTHERS = {"chunk_length", "feature_size", "mel_filters", "n_samples", "nb_max_fr
 NO_TIMES = "no_timestamps_token_id"
 
 
-def read_transcriber(folder: Path, said: Mapping[str, Any], config: SpeechToTextConfig) -> Files:
-    """`said`: their config.json, with the ids that it leaves out. Raises InputError for sound that is heard in another
+def read_transcriber(folder: Path, theirs: Mapping[str, Any], config: SpeechToTextConfig) -> Files:
+    """`theirs`: their config.json, with the ids that it leaves out. Raises InputError for sound that is heard in another
     way, and for a search that cannot be followed."""
     hearing = _hearing(folder, config)
     inner = read_tokenizer(folder, framed=True)
-    tokens = HubTokens(folder, said, inner.get_vocab(), size=config.target.vocab_size)
+    tokens = HubTokens(folder, theirs, inner.get_vocab(), size=config.target.vocab_size)
     bos, eos = tokens.token("decoder_start"), tokens.token("eos")
     if bos is None or eos is None:
         raise InputError("decoder_start_token_id or eos_token_id is none of its tokens", where=str(folder))
     languages, begin = _prompt(tokens)
     first = tokens.searched.get("begin_suppress_tokens") or []
-    own = {
-        key: value
-        for key, value in tokens.searched.items()
-        if key not in ("begin_suppress_tokens", "forced_decoder_ids")
-    }
-    tokens.searched = own  # those two are followed here
+    followed = ("begin_suppress_tokens", "forced_decoder_ids")  # by the prompt here, and by no other search
+    tokens.searched = {key: value for key, value in tokens.searched.items() if key not in followed}
     search = tokens.search(eos=eos, context_length=config.target.context_length)
     decode: DecodingOptions = {key: search[key] for key in ("beam", "length_penalty", "longest") if key in search}  # type: ignore[assignment]
     if "early_stopping" in search and decode["beam"] > 1:
@@ -80,11 +76,9 @@ def _hearing(folder: Path, config: SpeechToTextConfig) -> Hearing:
     if type(seconds) is not int:
         raise InputError(f"chunk_length is {seconds!r}, and no whole number", where=str(path))
     hearing = Hearing(seconds=seconds, mels=theirs.get("feature_size", 80))
-    own = (config.encoder.context_length, config.encoder.mels)
-    if (hearing.positions, hearing.mels) != own:
-        what = (
-            f"windows of {hearing.positions} positions in {hearing.mels} bands, and the model has {own[0]} and {own[1]}"
-        )
+    model = (config.encoder.context_length, config.encoder.mels)
+    if (hearing.positions, hearing.mels) != model:
+        what = f"windows of {hearing.positions} positions in {hearing.mels} bands, and the model has {model[0]} and {model[1]}"
         raise InputError(what, where=str(path), fix="get the whole folder from its source")
     return hearing
 

@@ -25,10 +25,10 @@ class SpeechProbe(CausalProbe[SpeechToText]):
         self.source = torch.arange(len(sound), device=device_of(model))[:, None]
         longest = min(TOKENS, transcriber.longest)
         self.options = {"bos": tokenizer.bos, "eos": tokenizer.eos, "longest": longest, "shortest": longest // 2}
-        found = greedy(self.heard, self.source, **self.options)
-        self.targets = [[tokenizer.bos, *one.tokens[: longest - 2 * n]] for n, one in enumerate(found)]
-        target, said = pad(self.targets, after=(), filler=tokenizer.pad)
-        super().__init__(model, (sound, target), target, said > 0, model.target.tokens)
+        texts = greedy(self.heard, self.source, **self.options)
+        self.targets = [[tokenizer.bos, *text.tokens[: longest - 2 * n]] for n, text in enumerate(texts)]
+        target, segments = pad(self.targets, after=(), filler=tokenizer.pad)
+        super().__init__(model, (sound, target), target, segments > 0, model.target.tokens)
 
     def padded(self) -> Tensor:
         """Four more tokens behind each text."""
@@ -46,9 +46,9 @@ class SpeechProbe(CausalProbe[SpeechToText]):
         return torch.stack(steps, 1)
 
     def searched(self) -> tuple[str, float]:
-        one = greedy(self.heard, self.source, **self.options)
-        other = beam(self.heard, self.source, beam=1, **self.options)
-        unequal = sum(a.tokens != b[0].tokens for a, b in zip(one, other, strict=True))
+        greedily = greedy(self.heard, self.source, **self.options)
+        by_beam = beam(self.heard, self.source, beam=1, **self.options)
+        unequal = sum(a.tokens != b[0].tokens for a, b in zip(greedily, by_beam, strict=True))
         return "beam 1 = greedy (different tokens)", float(unequal)
 
     def alone(self, row: int) -> Tensor:
@@ -67,6 +67,5 @@ class SoundProbe(PictureProbe):
 def transcriber_laws(transcriber: Transcriber, texts: Sequence[str]) -> Iterable[Law]:
     hearing, draw = transcriber.spec.hearing, torch.Generator().manual_seed(0)
     noise = torch.randn(WINDOWS, hearing.samples, generator=draw) / 10
-    sound = hearing([one[: hearing.samples // (n + 1)] for n, one in enumerate(noise)])
-    made = SpeechProbe if isinstance(transcriber.model, SpeechToText) else SoundProbe
-    return made(transcriber, sound)
+    sound = hearing([row[: hearing.samples // (n + 1)] for n, row in enumerate(noise)])
+    return (SpeechProbe if isinstance(transcriber.model, SpeechToText) else SoundProbe)(transcriber, sound)

@@ -63,10 +63,10 @@ def _looked(
     text: str,
     source: list[str],
     read: list[str],
-    said: list[str],
+    predicted: list[str],
     weights: dict[str, Tensor],
 ) -> TextLook:
-    return TextLook(text, source, read, said, weights, origin=str(file), about=type(transcriber.model).__name__)
+    return TextLook(text, source, read, predicted, weights, origin=str(file), about=type(transcriber.model).__name__)
 
 
 def look_hearing(transcriber: Transcriber, file: str, kind: str, options: LayerOptions) -> Looked:

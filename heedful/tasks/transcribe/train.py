@@ -47,10 +47,10 @@ class TranscribeTask:
         sounds = [job.sounds[i] for i in batch.pictures]
         keys = [(seed, batch.epoch, i) for i in batch.pictures]
         if self.plan.sound.augment:
-            sounds = [augmented(one, *key, most=hearing.samples) for one, key in zip(sounds, keys, strict=True)]
+            sounds = [augmented(sound, *key, most=hearing.samples) for sound, key in zip(sounds, keys, strict=True)]
         features = hearing(sounds)
         if self.plan.sound.augment:
-            features = torch.stack([masked(one, *key) for one, key in zip(features, keys, strict=True)])
+            features = torch.stack([masked(window, *key) for window, key in zip(features, keys, strict=True)])
         targets = [job.targets[i] for i in batch.pictures]
         return speech_loss(model, features, targets, job.tokenizer, begin=job.answers.begin)
 
@@ -131,9 +131,9 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
         return self.config.target.context_length - 1 - len(self.answers.begin)
 
     def describe(self) -> str:
-        said = f"{counted(len(self.targets), 'utterance')}, {60 * self.hours:.1f} minutes"
+        amount = f"{counted(len(self.targets), 'utterance')}, {60 * self.hours:.1f} minutes"
         return (
-            f"{said} in windows of {self.answers.hearing.seconds} s, {self.tokenizer.size:,} tokens in the vocabulary"
+            f"{amount} in windows of {self.answers.hearing.seconds} s, {self.tokenizer.size:,} tokens in the vocabulary"
         )
 
     def own_facts(self) -> dict[str, object]:

@@ -100,11 +100,11 @@ class Transcriber(TextModel[SpeechToText | CTC]):
     @checks_arguments
     def hear(self, sound: Tensor, *, language: str = "") -> Transcript:
         """The same of samples, of which there are RATE a second."""
-        found = windows_of(sound, self.spec.hearing.samples)
-        self.spend(self.decoding.beam * len(found) * with_attention(self.longest), self.decoding.beam * self.longest)
-        windows = [sound[window.first : window.last] for window in found]
+        cut = windows_of(sound, self.spec.hearing.samples)
+        self.spend(self.decoding.beam * len(cut) * with_attention(self.longest), self.decoding.beam * self.longest)
+        windows = [sound[window.first : window.last] for window in cut]
         language = self.language_of(windows, language)
-        segments = map(_segment, found, self.texts(windows, language))
+        segments = map(_segment, cut, self.texts(windows, language))
         return Transcript((*segments,), round(len(sound) / RATE, 3), language)
 
     @property
@@ -118,14 +118,14 @@ class Transcriber(TextModel[SpeechToText | CTC]):
     @torch.inference_mode()
     def texts(self, windows: Sequence[Tensor], language: str = "") -> list[str]:
         """The text of each window, in this language, if the model has several."""
-        found: list[str] = []
+        written: list[str] = []
         for first in range(0, len(windows), READ):
             sound = self.spec.hearing(windows[first : first + READ]).to(self.model.head.weight.device)
             rows = (
                 said_by_positions(self.model, sound) if isinstance(self.model, CTC) else self._written(sound, language)
             )
-            found += [" ".join(self.tokenizer.decode(ids).split()) for ids in rows]
-        return found
+            written += [" ".join(self.tokenizer.decode(ids).split()) for ids in rows]
+        return written
 
     def language_of(self, windows: Sequence[Tensor], language: str) -> str:
         """The language that is asked for, or that of the first window as the model tells it. Raises InputError for one
@@ -151,7 +151,7 @@ class Transcriber(TextModel[SpeechToText | CTC]):
         """The tokens of each text that the decoder writes."""
         assert isinstance(self.model, SpeechToText)
         begin, how = self.begin(language), self.decoding
-        found = beam_search(
+        hypotheses = beam_search(
             Heard(self.model, sound),
             torch.arange(len(sound), device=sound.device)[:, None],
             bos=self.tokenizer.bos,
@@ -166,7 +166,7 @@ class Transcriber(TextModel[SpeechToText | CTC]):
             prefix=[begin] * len(sound),
             at_once=self.at_once,
         )
-        return [[*best[0].tokens[len(begin) :]] for best in found]
+        return [[*best[0].tokens[len(begin) :]] for best in hypotheses]
 
     @checks_arguments
     def measure(self, part: Sequence[Utterance], sounds: Sounds | None = None) -> tuple[dict[str, float], list[str]]:
@@ -192,11 +192,12 @@ class Transcriber(TextModel[SpeechToText | CTC]):
         return ({"loss": total / count} if count else {}) | rates, heard
 
     def _all_said(self, sounds: Sequence[Tensor]) -> list[str]:
-        """The text of each sound: those of one window are heard together."""
-        short = [windows_of(sound, self.spec.hearing.samples) for sound in sounds]
-        together = [i for i, own in enumerate(short) if len(own) == 1 and not self.spec.languages]
-        found = dict(zip(together, self.texts([sounds[i] for i in together]), strict=True))
-        return [found[i] if i in found else self.hear(sound).text for i, sound in enumerate(sounds)]
+        """The text of each sound. Those that are one window, in the one language of the model, are heard together."""
+        counts = [len(windows_of(sound, self.spec.hearing.samples)) for sound in sounds]
+        together = [i for i, count in enumerate(counts) if count == 1 and len(sounds[i]) <= self.spec.hearing.samples]
+        together = [] if self.spec.languages else together
+        texts = dict(zip(together, self.texts([sounds[i] for i in together]), strict=True))
+        return [texts[i] if i in texts else self.hear(sound).text for i, sound in enumerate(sounds)]
 
 
 def _segment(window: Window, text: str) -> Segment:
@@ -226,10 +227,10 @@ class TranscribeOptions:
     language: str | None = None  # that is spoken; None: as the model tells
 
 
-def transcribed_record(file: str, found: Transcript) -> TranscribedFile:
-    language: TranscribedFile = {"language": found.language} if found.language else {}
-    segments = [segment._asdict() for segment in found.segments]
-    return {"input": file, "text": found.text, "seconds": found.seconds, **language, "segments": segments}
+def transcribed_record(file: str, transcript: Transcript) -> TranscribedFile:
+    language: TranscribedFile = {"language": transcript.language} if transcript.language else {}
+    segments = [segment._asdict() for segment in transcript.segments]
+    return {"input": file, "text": transcript.text, "seconds": transcript.seconds, **language, "segments": segments}
 
 
 def transcribe_files(model: Transcriber, files: Sequence[str], options: TranscribeOptions) -> Iterator[TranscribedFile]:
