@@ -8,7 +8,7 @@ from heedful.models.speech import CTCConfig, SpeechToTextConfig
 
 def _encoder(config: SpeechToTextConfig | CTCConfig, sizes: Sizes) -> tuple[Part | Repeat, ...]:
     C, encoder = config.d_model, config.encoder
-    positions = sizes.of("encoder.position_embeddings")
+    positions, begin = sizes.of("encoder.position_embeddings"), f"begin as sines, {encoder.context_length:,}"
     return (
         named("Convolution", "embed", sizes.of("encoder.frames"), f"{encoder.mels} → {C:,}, 3 frames"),
         named("Convolution", "embed", sizes.of("encoder.pairs"), f"{C:,} → {C:,}, 3 frames, every second"),

@@ -48,7 +48,11 @@ def transcribe(
             for segment in transcript.segments
         ]
         several = "" if sounds and len(sounds) == 1 else f"\t{printable(file)}"
-        tell(transcribed_record(file, transcript), lines if times else f"{transcript.text}{several}", as_json=as_json)
+        tell(
+            transcribed_record(file, transcript),
+            map("\t".join, rows) if times else f"{transcript.text}{several}",
+            as_json=as_json,
+        )
         if out is not None:
             storage.write_output(out, subtitles(transcript.segments, out.suffix).encode())
             say(str(out))

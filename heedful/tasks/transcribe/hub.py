@@ -32,8 +32,8 @@ NO_TIMES = "no_timestamps_token_id"
 
 
 def read_transcriber(folder: Path, theirs: Mapping[str, Any], config: SpeechToTextConfig) -> Files:
-    """`theirs`: their config.json, with the ids that it leaves out. Raises InputError for sound that is heard in another
-    way, and for a search that cannot be followed."""
+    """`theirs`: their config.json, with the ids that it leaves out. Raises InputError for sound that is heard in
+    another way, and for a search that cannot be followed."""
     hearing = _hearing(folder, config)
     inner = read_tokenizer(folder, framed=True)
     tokens = HubTokens(folder, theirs, inner.get_vocab(), size=config.target.vocab_size)
