@@ -8,15 +8,12 @@ from heedful.models.speech import CTCConfig, SpeechToTextConfig
 
 def _encoder(config: SpeechToTextConfig | CTCConfig, sizes: Sizes) -> tuple[Part | Repeat, ...]:
     C, encoder = config.d_model, config.encoder
-    positions, begin = sizes.of("encoder.position_embeddings"), f"begin as sines, {encoder.context_length:,}"
+    positions = sizes.of("encoder.position_embeddings")
+    notes = f"begun as sines, {encoder.context_length:,}", f"{positions:,}"
     return (
         named("Convolution", "embed", sizes.of("encoder.frames"), f"{encoder.mels} → {C:,}, 3 frames"),
         named("Convolution", "embed", sizes.of("encoder.pairs"), f"{C:,} → {C:,}, 3 frames, every second"),
-        Add(
-            label="positions",
-            notes=(f"begun as sines, {encoder.context_length:,}", f"{positions:,}"),
-            parameters=positions,
-        ),
+        Add(label="positions", notes=notes, parameters=positions),
         *stack(encoder.stack, C, sizes, "encoder.stack", causal=False),
     )
 

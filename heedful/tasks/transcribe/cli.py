@@ -43,16 +43,9 @@ def transcribe(
         return [model.transcribe(file, language=language) for file in group]
 
     for file, transcript in answers_to_pictures(sounds, heard, as_json=as_json, together=1, noun="sound"):
-        lines = [
-            f"{clock(segment.start, False)}\t{clock(segment.end, False)}\t{segment.text}"
-            for segment in transcript.segments
-        ]
-        several = "" if sounds and len(sounds) == 1 else f"\t{printable(file)}"
-        tell(
-            transcribed_record(file, transcript),
-            map("\t".join, rows) if times else f"{transcript.text}{several}",
-            as_json=as_json,
-        )
+        plain = transcript.text if sounds and len(sounds) == 1 else f"{transcript.text}\t{printable(file)}"
+        timed = (f"{clock(start, False)}\t{clock(end, False)}\t{text}" for start, end, text in transcript.segments)
+        tell(transcribed_record(file, transcript), timed if times else plain, as_json=as_json)
         if out is not None:
             storage.write_output(out, subtitles(transcript.segments, out.suffix).encode())
             say(str(out))

@@ -78,7 +78,8 @@ def _hearing(folder: Path, config: SpeechToTextConfig) -> Hearing:
     hearing = Hearing(seconds=seconds, mels=theirs.get("feature_size", 80))
     model = (config.encoder.context_length, config.encoder.mels)
     if (hearing.positions, hearing.mels) != model:
-        what = f"windows of {hearing.positions} positions in {hearing.mels} bands, and the model has {model[0]} and {model[1]}"
+        heard = f"windows of {hearing.positions} positions in {hearing.mels} bands"
+        what = f"{heard}, and the model has {model[0]} and {model[1]}"
         raise InputError(what, where=str(path), fix="get the whole folder from its source")
     return hearing
 
