@@ -178,6 +178,8 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[F
         names = {path.name for path in growing.iterdir()}
         sees, reads_text = (name in names for name in ("preprocessor_config.json", "tokenizer.json"))
         reads = "AutoTokenizer" if not sees else "AutoProcessor" if reads_text else "AutoImageProcessor"
+        if isinstance(config, SpeechToTextConfig):
+            reads = "AutoFeatureExtractor"  # and AutoTokenizer: their processor takes no tokenizer but Whisper's
         if (run / CARD).is_file():
             use = USE.format(model=family.loads(config), reads=reads)
             files.write_bytes(growing / CARD, card_with(run, use, written.notes))
