@@ -4,9 +4,10 @@ N samples.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy
 import torch
@@ -18,7 +19,7 @@ from heedful.errors import InputError, MissingError, pip_install
 
 RATE = 16_000  # samples a second of what models hear
 RATES = (4_000, 400_000)  # samples a second that are read
-MOST_SECONDS = 4 * 3600
+MOST_SECONDS = 2 * 3600
 BLOCK = 1 << 20  # numbers that are read at a time
 MOST_KEPT = 1 << 29  # samples of all files that are kept in memory
 
@@ -43,18 +44,11 @@ def read_sound(file: Path | str) -> Float[Tensor, "N"]:
     library = sound_library(where)
     try:
         with open_file(path) as stream, library.SoundFile(stream) as sound:
-            rate, channels = sound.samplerate, sound.channels
+            rate = sound.samplerate
             if not RATES[0] <= rate <= RATES[1]:
                 what = f"{rate:,} samples a second, and {RATES[0]:,} to {RATES[1]:,} are read"
                 raise InputError(what, where=where, fix=f"save it with {RATE:,}")
-            blocks, length = list[numpy.ndarray](), 0
-            while len(block := sound.read(max(1, BLOCK // channels), dtype="float32", always_2d=True)):
-                blocks.append(block.mean(axis=1))
-                length += len(block)
-                if length > MOST_SECONDS * rate:
-                    raise InputError(
-                        f"more than {MOST_SECONDS:,} seconds", where=where, fix="cut it into several files"
-                    )
+            blocks = [*at_rate(_blocks(sound, where), rate)]
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
     except (library.LibsndfileError, RuntimeError, TypeError) as error:
@@ -65,17 +59,40 @@ def read_sound(file: Path | str) -> Float[Tensor, "N"]:
         raise InputError("no samples", where=where, fix="record it again, or take it out")
     if not numpy.isfinite(samples).all():
         raise InputError("samples that are not finite", where=where, fix="save it again, or take it out")
-    return torch.from_numpy(at_rate(samples, rate)).clamp(-1, 1)
+    return torch.from_numpy(samples).clamp_(-1, 1)
 
 
-def at_rate(samples: numpy.ndarray, rate: int) -> numpy.ndarray:
-    """The same sound at RATE samples a second, without what is too high for it."""
+def _blocks(sound: Any, where: str) -> Iterator[numpy.ndarray]:
+    """The mean of the channels, in blocks. Raises InputError for more than MOST_SECONDS."""
+    length = 0
+    while len(block := sound.read(max(1, BLOCK // sound.channels), dtype="float32", always_2d=True)):
+        length += len(block)
+        if length > MOST_SECONDS * sound.samplerate:
+            raise InputError(f"more than {MOST_SECONDS:,} seconds", where=where, fix="cut it in pieces")
+        yield block.mean(axis=1)
+
+
+def at_rate(blocks: Iterable[numpy.ndarray], rate: int) -> Iterator[numpy.ndarray]:
+    """The same sound at RATE samples a second, without what is too high for it: block by block, of which each is heard
+    with what is around it, as if all were one."""
     if rate == RATE:
-        return samples
+        yield from blocks
+        return
     from scipy.signal import resample_poly
 
     shared = math.gcd(rate, RATE)
-    return resample_poly(samples, RATE // shared, rate // shared).astype(numpy.float32)
+    up, down = RATE // shared, rate // shared
+    around = down * -(-(1 + 10 * max(up, down) // up) // down)  # what the filter reaches, in whole steps of both rates
+    waiting, part, skip = numpy.zeros(around, numpy.float32), down * -(-BLOCK // down), around // down * up
+    for block in blocks:
+        waiting = numpy.concatenate([waiting, block])
+        while len(waiting) >= part + 2 * around:
+            resampled = resample_poly(waiting[: part + 2 * around], up, down)
+            yield resampled[skip : skip + part // down * up].astype(numpy.float32)
+            waiting = waiting[part:]
+    rest = -(-(len(waiting) - around) * up // down)
+    resampled = resample_poly(numpy.concatenate([waiting, numpy.zeros(around, numpy.float32)]), up, down)
+    yield resampled[skip : skip + rest].astype(numpy.float32)
 
 
 class Sounds(Sequence[Tensor]):

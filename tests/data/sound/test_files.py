@@ -43,6 +43,16 @@ def test_other_rates_are_the_same_sound(tmp_path: Path, rate: int) -> None:
     torch.testing.assert_close(sound[500:-500], expected[500:-500], rtol=0, atol=5e-3)
 
 
+@pytest.mark.parametrize("rate", [8_000, 44_100, 22_051])
+def test_blocks_are_resampled_as_if_all_were_one(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound = numpy.random.default_rng(0).normal(size=100_003).astype(numpy.float32)
+    (whole,) = files.at_rate([sound], rate)
+    monkeypatch.setattr(files, "BLOCK", 3000)
+    parts = numpy.concatenate([*files.at_rate(numpy.array_split(sound, 7), rate)])
+    numpy.testing.assert_allclose(parts, whole, atol=1e-5)
+    assert len(parts) == -(-len(sound) * RATE // rate)
+
+
 def header(data: bytes, *, size: int, rate: int = RATE) -> bytes:
     """A WAV file whose header says that `size` bytes follow."""
     form = struct.pack("<HHIIHH", 1, 1, rate, 2 * rate, 2, 16)
