@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Tagger,
         TextClassifier,
         TextEncoder,
+        Transcriber,
         Translator,
         WordVectors,
     )
@@ -53,6 +54,7 @@ __all__ = [
     "Tagger",
     "TextClassifier",
     "TextEncoder",
+    "Transcriber",
     "Translator",
     "WordVectors",
     "load",

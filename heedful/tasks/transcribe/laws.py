@@ -1,6 +1,7 @@
 """The laws of a model that turns speech into text, on windows of noise."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,7 +25,12 @@ class SpeechProbe(CausalProbe[SpeechToText]):
         self.heard = Heard(model, sound.to(device_of(model)))
         self.source = torch.arange(len(sound), device=device_of(model))[:, None]
         longest = min(TOKENS, transcriber.longest)
-        self.options = {"bos": tokenizer.bos, "eos": tokenizer.eos, "longest": longest, "shortest": longest // 2}
+        self.options: dict[str, Any] = {
+            "bos": tokenizer.bos,
+            "eos": tokenizer.eos,
+            "longest": longest,
+            "shortest": longest // 2,
+        }
         texts = greedy(self.heard, self.source, **self.options)
         self.targets = [[tokenizer.bos, *text.tokens[: longest - 2 * n]] for n, text in enumerate(texts)]
         target, segments = pad(self.targets, after=(), filler=tokenizer.pad)

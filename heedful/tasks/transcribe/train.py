@@ -1,7 +1,6 @@
 """Trains a model that turns speech into text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -112,17 +111,20 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
 
     def _spec(self, hearing: Hearing, longest: int) -> TranscribeSpec:
         """With a start, the tokens around its texts are kept, those of one language of several."""
-        decode = DecodingOptions(longest=ROOM * longest)
         around = self.start.around if self.start else {}
         languages, language = around.get("languages") or {}, self.recipe.sound.language
         if languages and language not in languages:
             raise unknown_key(language, [*languages], where="sound.language", what="language")
         if language and not languages:
-            raise InputError(f"sound.language is {language!r}, and the model has no several", fix="leave it out")
+            raise InputError(f"sound.language is {language!r}, and the model has one language", fix="leave it out")
         begin = (*([languages[language]] if language else []), *around.get("begin", ()))
-        spec = TranscribeSpec(hearing=hearing, decode=decode, begin=begin)
-        never = {key: tuple(around[key]) for key in ("forbidden", "forbidden_first") if key in around}
-        return replace(spec, decode=DecodingOptions(longest=ROOM * longest + len(begin)), **never)
+        return TranscribeSpec(
+            hearing=hearing,
+            decode=DecodingOptions(beam=1, longest=ROOM * longest + len(begin)),
+            begin=begin,
+            forbidden=tuple(around.get("forbidden", ())),
+            forbidden_first=tuple(around.get("forbidden_first", ())),
+        )
 
     def _room(self, hearing: Hearing) -> int:
         """Tokens of a text, at most."""

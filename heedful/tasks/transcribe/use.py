@@ -46,7 +46,7 @@ class TranscribeSpec:
     or not as the first of the text."""
 
     hearing: Hearing
-    decode: DecodingOptions = field(default_factory=DecodingOptions)
+    decode: DecodingOptions = field(default_factory=lambda: DecodingOptions(beam=1))
     languages: dict[str, int] = field(default_factory=dict)
     begin: tuple[int, ...] = ()
     forbidden: tuple[int, ...] = ()
@@ -89,7 +89,7 @@ class Transcriber(TextModel[SpeechToText | CTC]):
     def __init__(self, model: SpeechToText | CTC, tokenizer: Tokenizer, about: dict[str, Any]) -> None:
         super().__init__(model, tokenizer, about)
         self.spec = spec_of(TranscribeSpec, about)
-        self.decoding = Decoding(**{"beam": 1, **self.spec.decode})
+        self.decoding = Decoding(**self.spec.decode)
 
     @one_or_many()
     def transcribe(self, files: Sequence[str | Path], *, language: str = "") -> list[Transcript]:
@@ -228,9 +228,11 @@ class TranscribeOptions:
 
 
 def transcribed_record(file: str, transcript: Transcript) -> TranscribedFile:
-    language: TranscribedFile = {"language": transcript.language} if transcript.language else {}
     segments = [segment._asdict() for segment in transcript.segments]
-    return {"input": file, "text": transcript.text, "seconds": transcript.seconds, **language, "segments": segments}
+    record = TranscribedFile(input=file, text=transcript.text, seconds=transcript.seconds, segments=segments)
+    if transcript.language:
+        record["language"] = transcript.language
+    return record
 
 
 def transcribe_files(model: Transcriber, files: Sequence[str], options: TranscribeOptions) -> Iterator[TranscribedFile]:
@@ -238,7 +240,7 @@ def transcribe_files(model: Transcriber, files: Sequence[str], options: Transcri
         yield transcribed_record(file, model.transcribe(file, language=options.language or ""))
 
 
-ASK = Ask(transcribe_files, TranscribeOptions, reads="sounds")
+ASK = Ask(transcribe_files, TranscribeOptions, gathers=lambda options: False, reads="sounds")
 
 
 def score_transcriber(model: Transcriber, options: DataOptions) -> Iterator[Scored]:
