@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.turns import DEVICE, Contestant, Work, machine, ratios, table
+from benchmarks.turns import DEVICE, Contestant, Row, Work, kept, machine, ratios, table
 from heedful.apply.inference import WEIGHTS, for_inference
 from heedful.data.made.phrasebook import phrasebook
 from heedful.data.tokenizer import train_tokenizer
@@ -141,9 +141,16 @@ def main() -> None:
     parser.add_argument("--size", choices=list(SIZES), default="small")
     parser.add_argument("--quick", action="store_true", help="a tiny model: whether it runs, not how fast")
     chosen = parser.parse_args()
-    row = SIZES["tiny" if chosen.quick else chosen.size]
     rounds, count = (1, BATCH) if chosen.quick else (chosen.rounds, chosen.sentences)
-    texts = [text for text, _ in phrasebook(4000 if chosen.quick else 20_000, held_out=100).train]
+    measured("tiny" if chosen.quick else chosen.size, threads=chosen.threads, rounds=rounds, count=count)
+
+
+def measured(size: str, *, threads: int, rounds: int, count: int) -> list[Row]:
+    """Each race of a model of this size; a file has `count` sentences."""
+    rows = []
+    pairs = phrasebook(4000 if size == "tiny" else 20_000, held_out=100).train
+    # A number that random weights lose would be searched for again, by heedful alone.
+    texts = [text for text, _ in pairs if not any(map(str.isdigit, text))]
     on_cpu = DEVICE.type == "cpu"
     peers = [("heedful", "float32"), ("heedful", "int8" if on_cpu else "bfloat16"), ("Hugging Face", "float32")]
     peers += [] if on_cpu else [("Hugging Face", "bfloat16")]
@@ -152,23 +159,25 @@ def main() -> None:
         peers += [(peer, how) for how in ("float32", "int8") for peer in engines]
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
-        made_folders(root, row, texts)
+        made_folders(root, SIZES[size], texts)
         contestants = [Contestant(f"{peer} {how}", answering, (peer, root, how)) for peer, how in peers]
         for each in contestants:
-            each.start(chosen.threads)
-        print(f"{machine(chosen.threads)}, {TOKENS} tokens a sentence")
+            each.start(threads)
+        print(f"{machine(threads)}, {TOKENS} tokens a sentence")
         for beam in BEAMS:
-            for label, size, at_once in (("64 at once", BATCH, BATCH), ("alone", 8, 1), ("a file", count, count)):
+            for label, each_turn, at_once in (("64 at once", BATCH, BATCH), ("alone", 8, 1), ("a file", count, count)):
                 print(f"\nbeam {beam}, {label}")
-                race(contestants, texts, beam, rounds, size=size, at_once=at_once)
+                for ours, peers_of in race(contestants, texts, beam, rounds, size=each_turn, at_once=at_once):
+                    rows.append(Row(f"translates, beam {beam}, {label}, {how_of(ours)}", "sentences/s", ours, peers_of))
         for each in contestants:
             each.stop()
+    return rows
 
 
 def race(
     contestants: Sequence[Contestant], texts: Sequence[str], beam: int, rounds: int, *, size: int, at_once: int
-) -> None:
-    """Rounds of `size` sentences each, handed over so many at once."""
+) -> list[tuple[Contestant, list[Contestant]]]:
+    """Rounds of `size` sentences each, handed over so many at once; each of ours beside its peers."""
     draw = random.Random(2)
     for each in contestants:
         each.rates = []
@@ -185,10 +194,18 @@ def race(
             if same < size:
                 print(f"{name}: only {same} of {size} as {first}")
     print(table(contestants, "sentences/s"))
+    rows = []
     for ours in (each for each in contestants if each.name.startswith("heedful")):
-        how = ours.name.rpartition(" ")[2]
-        peers = [each for each in contestants if not each.name.startswith("heedful") and each.name.endswith(how)]
+        how = how_of(ours)
+        peers = [each for each in contestants if not each.name.startswith("heedful") and how_of(each) == how]
         print(ratios(ours, peers))
+        rows.append((kept(ours), [*map(kept, peers)]))
+    return rows
+
+
+def how_of(contestant: Contestant) -> str:
+    """The numbers of its weights."""
+    return contestant.name.rpartition(" ")[2]
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ import statistics
 import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
+from benchmarks.limits import reading as memory_rate
+from benchmarks.turns import BF16, DEVICE, Contestant, Row, Work, machine, ratios, table
 from heedful.apply.inference import WEIGHTS, draft_model, for_inference
 from heedful.decode.continuous import Session
 from heedful.decode.settings import Sampling
@@ -136,10 +137,26 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tiny model: whether it runs, not how fast")
     chosen = parser.parse_args()
     size = SMALL if chosen.quick else {}
+    asked = Asked(chosen.prompt, chosen.tokens, chosen.rounds, late=chosen.long, compiled=chosen.compile)
+    measured(size, asked, threads=chosen.threads)
+
+
+class Asked(NamedTuple):
+    """Tokens of the prompt, new ones, and rounds; `late`: also the time of a token after 768 others."""
+
+    prompt: int = 128
+    tokens: int = 128
+    rounds: int = 7
+    late: bool = False
+    compiled: bool = False
+
+
+def measured(size: dict[str, Any], asked: Asked, *, threads: int) -> list[Row]:
+    """The race; the limit is what reading the weights once for each token allows."""
     hows = (
         ["float32", "float32 static"]
         + (["bfloat16"] if BF16 else [])
-        + (["float32 static compiled"] if chosen.compile else [])
+        + (["float32 static compiled"] if asked.compiled else [])
     )
     engines = ("float32", "int8") if find_spec("ctranslate2") else ()
     contestants = [
@@ -148,24 +165,24 @@ def main() -> None:
         *(contestant("CTranslate2", how, size) for how in engines),
     ]
     for each in contestants:
-        each.start(chosen.threads)
-    print(f"{machine(chosen.threads)}, {chosen.prompt} + {chosen.tokens} tokens")
+        each.start(threads)
+    print(f"{machine(threads)}, {asked.prompt} + {asked.tokens} tokens")
 
     draw = torch.Generator().manual_seed(2)
     vocabulary = size.get("vocab_size", 50257)
-    for i in range(chosen.rounds + 1):  # the first warms up
-        prompt = torch.randint(1, vocabulary, (chosen.prompt,), generator=draw).tolist()
+    for i in range(asked.rounds + 1):  # the first warms up
+        prompt = torch.randint(1, vocabulary, (asked.prompt,), generator=draw).tolist()
         said: dict[str, Ids] = {}
         for each in contestants:
-            said[each.name], seconds = each.turn((prompt, chosen.tokens))
-            each.rates += [chosen.tokens / seconds] if i else []
+            said[each.name], seconds = each.turn((prompt, asked.tokens))
+            each.rates += [asked.tokens / seconds] if i else []
         first, *others = [name for name in said if " float32" in name]
         for name in others:
             same = sum(a == b for a, b in zip(said[name], said[first], strict=True))
-            if same < chosen.tokens:
+            if same < asked.tokens:
                 print(f"{name}: only {same} of the tokens of {first}")
     print(table(contestants, "tokens/s"))
-    if chosen.long:
+    if asked.late:
         prompt = torch.randint(1, vocabulary, (768,), generator=draw).tolist()
         late: dict[str, list[float]] = {each.name: [] for each in contestants}
         for _ in range(3):
@@ -174,7 +191,9 @@ def main() -> None:
                 late[each.name].append(1000 * (many - few) / 32)
         for name, spent in late.items():
             print(f"{name}: {statistics.median(spent):.1f} ms a token after 768")
-    named = {each.name: each for each in contestants}
+    named, rows = {each.name: each for each in contestants}, []
+    weights, rate = sum(each.numel() for each in theirs(size).parameters()), memory_rate() * 1e9
+    limits = {how: rate / (weights * bytes_of) for how, bytes_of in (("float32", 4), ("bfloat16", 2), ("int8", 1))}
     for mine, prefixes in (
         ("heedful float32 drafted", ("heedful float32", "Hugging Face", "CTranslate2 float32")),
         ("heedful float32", ("Hugging Face", "CTranslate2 float32")),
@@ -186,8 +205,11 @@ def main() -> None:
             continue
         beside = [each for each in contestants if each.name.startswith(prefixes) and each.name != mine]
         print(ratios(named[mine], beside))
+        how = mine.removeprefix("heedful ")
+        rows.append(Row(f"writes, one text, {how}", "tokens/s", named[mine], beside, limits.get(how)))
     for each in contestants:
         each.stop()
+    return rows
 
 
 if __name__ == "__main__":

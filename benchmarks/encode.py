@@ -16,9 +16,10 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
-from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
+from benchmarks.limits import products
+from benchmarks.turns import BF16, DEVICE, Contestant, Row, Work, machine, ratios, table
 from heedful.apply.inference import for_inference
 from heedful.exchange.hf import bert, vit
 from heedful.exchange.hf.rules import to_ours
@@ -83,8 +84,8 @@ def reading(peer: str, kind: str, size: dict[str, Any], how: str) -> Work:
     return answer
 
 
-def race(kind: str, size: dict[str, Any], *, threads: int, rounds: int, calls: int) -> None:
-    """Rounds of so many calls each."""
+def race(kind: str, size: dict[str, Any], *, threads: int, rounds: int, calls: int) -> list[Row]:
+    """Rounds of so many calls each; the limit is what products of matrices would take."""
     contestants = {
         (peer, how): Contestant(f"{peer} {how}", reading, (peer, kind, size, how))
         for peer in ("heedful", "Hugging Face")
@@ -103,9 +104,16 @@ def race(kind: str, size: dict[str, Any], *, threads: int, rounds: int, calls: i
         torch.testing.assert_close(said["heedful", "float32"], said["Hugging Face", "float32"], rtol=1e-3, atol=1e-4)
     for each in contestants.values():
         each.stop()
-    print(f"\n{kind}\n{table(contestants.values(), 'sequences/s' if kind == 'BERT' else 'pictures/s')}")
+    unit, tokens = ("sequences/s", TOKENS) if kind == "BERT" else ("pictures/s", 197)
+    print(f"\n{kind}\n{table(contestants.values(), unit)}")
+    weights = sum(part.weight.numel() for part in ours(kind, size).modules() if isinstance(part, nn.Linear))
+    rows = []
     for how in HOWS:
-        print(ratios(contestants["heedful", how], [contestants["Hugging Face", how]]), flush=True)
+        mine, peer = contestants["heedful", how], contestants["Hugging Face", how]
+        print(ratios(mine, [peer]), flush=True)
+        flops = products(torch.bfloat16 if "bfloat16" in how else torch.float32) * 1e9
+        rows.append(Row(f"{kind} reads, {how}", unit, mine, [peer], flops / (2 * weights * tokens)))
+    return rows
 
 
 def main() -> None:

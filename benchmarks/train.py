@@ -32,7 +32,7 @@ from torch import Tensor, nn
 import heedful
 from benchmarks import nanogpt
 from benchmarks.limits import products
-from benchmarks.turns import BF16, DEVICE, Contestant, Work, machine, ratios, table
+from benchmarks.turns import BF16, DEVICE, Contestant, Row, Work, machine, ratios, table
 from heedful.apply.compiled import compile_blocks
 from heedful.core.seeds import shuffled
 from heedful.data.batches import PairBatch, bucket_rows
@@ -335,7 +335,10 @@ def theirs(name: str, data: Path, peer: str, how: str) -> Work:
     return Peer(make_job(name, data), peer, how)
 
 
-def compare(name: str, data: Path, *, threads: int, rounds: int, steps: int, as_shipped: bool, compiled: bool) -> None:
+def compare(
+    name: str, data: Path, *, threads: int, rounds: int, steps: int, as_shipped: bool = False, compiled: bool = False
+) -> Row:
+    """The race; the limit is what products of matrices allow."""
     setting, job = SETTINGS[name], make_job(name, data)
     packed = name == "translate"
     dtype = DTYPES[choose_precision(DEVICE).precision]  # as `heed train` does
@@ -364,6 +367,7 @@ def compare(name: str, data: Path, *, threads: int, rounds: int, steps: int, as_
     print(f"{mine[0].name} / the best peer, {best.name}: {mine[0].rate / best.rate:.2f}")
     print(f"{ratios(mine[0], [*mine[1:], *peers])}")
     print(f"{mine[0].rate / limit:.0%} of what products of {first} matrices of this machine would allow", flush=True)
+    return Row(f"trains, {name}, {first}", "tokens/s", mine[0], peers, limit)
 
 
 def compare_losses(name: str, data: Path, *, steps: int) -> None:

@@ -8,9 +8,9 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -87,6 +87,21 @@ def table(contestants: Iterable[Contestant], unit: str) -> str:
     return "\n".join(
         f"{name:{width}}  {rate:10,.1f} {unit}  ({low:,.1f} to {high:,.1f})" for name, rate, low, high in rows
     )
+
+
+class Row(NamedTuple):
+    """A figure of a machine: ours beside its peers, and the most that the machine allows (None: unknown)."""
+
+    what: str
+    unit: str
+    ours: Contestant
+    peers: Sequence[Contestant]
+    limit: float | None = None
+
+
+def kept(each: Contestant) -> Contestant:
+    """As it is now: in the next race it has other rates."""
+    return replace(each, rates=[*each.rates])
 
 
 def ratios(ours: Contestant, peers: Sequence[Contestant]) -> str:

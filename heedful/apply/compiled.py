@@ -61,7 +61,8 @@ class Recorded:
     ) -> tuple[Float[Tensor, "B T C"], BlockCache | None]:
         if not torch.is_grad_enabled():
             return self.any(x, context, cache)
-        sizes = (x.shape,) if context.memory is None else (x.shape, context.memory.shape)
+        memory = None if context.memory is None else context.memory.x
+        sizes = (x.shape,) if memory is None else (x.shape, memory.shape)
         self.sizes = self.sizes or sizes
         return (self.whole if sizes == self.sizes else self.any)(x, context, cache)
 

@@ -4,15 +4,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from heedful.core.attention import KV, Attention, AttentionConfig, Queries, attend, attention_weights
-    from heedful.core.block import Block, BlockConfig, Context, Stack, StackConfig
+    from heedful.core.block import BLOCKS, MLP, Block, BlockConfig, Context, Memory, Residual, Stack, StackConfig
     from heedful.core.cache import BlockCache, Past
-    from heedful.core.embed import Embed, EmbedConfig, sinusoidal
+    from heedful.core.embed import Embed, EmbedConfig, positions_of, sinusoidal
+    from heedful.core.experts import Experts, ExpertsConfig
     from heedful.core.mask import EVERYONE, Mask
-    from heedful.core.position import PositionConfig
+    from heedful.core.norm import make_norm
+    from heedful.core.position import Position, PositionConfig
 
 __all__ = [
+    "BLOCKS",
     "EVERYONE",
     "KV",
+    "MLP",
     "Attention",
     "AttentionConfig",
     "Block",
@@ -21,14 +25,21 @@ __all__ = [
     "Context",
     "Embed",
     "EmbedConfig",
+    "Experts",
+    "ExpertsConfig",
     "Mask",
+    "Memory",
     "Past",
+    "Position",
     "PositionConfig",
     "Queries",
+    "Residual",
     "Stack",
     "StackConfig",
     "attend",
     "attention_weights",
+    "make_norm",
+    "positions_of",
     "sinusoidal",
 ]
 
@@ -43,10 +54,10 @@ if not TYPE_CHECKING:  # so that a misspelt name is told before it runs
         """Each is imported when it is asked for: not all modules here need torch."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from heedful.core import attention, block, cache, embed, mask, position
+        from heedful.core import attention, block, cache, embed, experts, mask, norm, position
 
         return next(
             getattr(module, name)
-            for module in (attention, block, cache, embed, mask, position)
+            for module in (attention, block, cache, embed, experts, mask, norm, position)
             if hasattr(module, name)
         )

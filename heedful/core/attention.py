@@ -24,7 +24,7 @@ from heedful.core.config import check_words
 from heedful.core.dropout import dropout as drop
 from heedful.core.mask import EVERYONE, AdditiveMask, Mask
 from heedful.core.norm import Norm, make_norm
-from heedful.core.position import PositionConfig, make_position
+from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 
 
@@ -250,7 +250,7 @@ class Attention(nn.Module):
             for _ in range(2)
         )
         self.heads = Heads(scale, config.dropout, config.softcap)
-        self.position = make_position(config.position, n_heads=config.n_heads, head_dim=head_dim, scale=scale)
+        self.position = config.position.make(n_heads=config.n_heads, head_dim=head_dim, scale=scale)
 
     def queries(
         self,

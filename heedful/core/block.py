@@ -21,7 +21,7 @@ from heedful.core.dropout import Dropout
 from heedful.core.experts import Experts, ExpertsConfig
 from heedful.core.mask import Mask
 from heedful.core.norm import Norm, make_norm
-from heedful.core.position import PositionConfig, make_position
+from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 
 MOST_LAYERS = 1000  # a config from elsewhere may say anything
@@ -68,18 +68,25 @@ class BlockConfig:
             raise InputError(f"a window of {self.window} shows nothing", fix="give 1 or more, or leave it out")
 
 
+@dataclass(frozen=True)
+class Memory:
+    """What cross-attention attends to. `x` is None where caches have its keys and values."""
+
+    x: Float[Tensor, "M S C"] | None
+    mask: Mask | Tensor  # which of it each query sees, as in Context
+    positions: Int[Tensor, "#M S"] | None = None
+    position_embeddings: Float[Tensor, "#M S C"] | None = None  # for the scheme "added"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Context:
     """What a stack needs besides its input: masks, positions and memory. It is passed on as a whole."""
 
     mask: Mask | Tensor  # a bool tensor, True where a query may attend: (T, S), (B, T, S) or (B, H, T, S)
-    memory_mask: Mask | Tensor | None  # None: there is no memory
+    memory: Memory | None = None
     positions: Int[Tensor, "#B T"] | None = None
     position_embeddings: Float[Tensor, "#B T C"] | None = None  # for the scheme "added"
     bias: Float[Tensor, "#B #H T K"] | None = None  # a position bias that all blocks share
-    memory: Float[Tensor, "M S C"] | None = None  # None where a cache has its keys and values
-    memory_positions: Int[Tensor, "#M S"] | None = None
-    memory_position_embeddings: Float[Tensor, "#M S C"] | None = None
     grid: tuple[int, int] | None = None  # rows and columns, where the tokens are the patches of a picture
     losses: list[Tensor] | None = None  # auxiliary losses that blocks append; None: they are dropped
 
@@ -137,8 +144,9 @@ class Block(nn.Module):
     def forward(
         self, x: Float[Tensor, "B T C"], context: Context, cache: BlockCache | None = None
     ) -> tuple[Float[Tensor, "B T C"], BlockCache | None]:
-        """The block's output, and the cache with these tokens in it where one was given."""
-        positions, embeddings = context.positions, context.position_embeddings
+        """The block's output, and the cache with these tokens in it where one was given. Raises InputError where a
+        block that looks at a memory has none."""
+        positions, embeddings, memory = context.positions, context.position_embeddings, context.memory
 
         def look_at_self(h: Tensor) -> Tensor:
             nonlocal cache
@@ -150,12 +158,12 @@ class Block(nn.Module):
             return self.self_attention(queries, kv, mask=context.mask, bias=context.bias)
 
         def look_at_memory(h: Tensor) -> Tensor:
-            kv = self.remember(context) if cache is None else cache.memory
+            kv = self.remember(memory) if cache is None else cache.memory
             assert self.cross_attention is not None
-            if kv is None or context.memory_mask is None:
-                raise ValueError("cross-attention needs a memory and its mask")
+            if kv is None or memory is None:
+                raise InputError("cross-attention without a memory", fix="give Context(memory=Memory(x, mask))")
             queries = self.cross_attention.queries(h, positions, embeddings)
-            return self.cross_attention(queries, kv, mask=context.memory_mask)
+            return self.cross_attention(queries, kv, mask=memory.mask)
 
         def feed_forward(h: Tensor) -> Tensor:
             if not isinstance(self.mlp, Experts):
@@ -168,17 +176,16 @@ class Block(nn.Module):
             x = self.cross_residual(x, look_at_memory)
         return self.mlp_residual(x, feed_forward), cache
 
-    def remember(self, context: Context) -> KV | None:
+    def remember(self, memory: Memory | None) -> KV | None:
         """The memory's keys and values, projected once for all steps of a decoding; None without a memory."""
-        if self.cross_attention is None or context.memory is None:
+        if self.cross_attention is None or memory is None or memory.x is None:
             return None
-        return self.cross_attention.keys_values(
-            context.memory, context.memory_positions, context.memory_position_embeddings
-        )
+        return self.cross_attention.keys_values(memory.x, memory.positions, memory.position_embeddings)
 
 
 # By the kind that a configuration names. A model may add blocks of its own, which are called as this one is.
-BLOCKS: Mapping[str, Callable[[int, BlockConfig], nn.Module]] = {"transformer": Block}
+Blocks = Mapping[str, Callable[[int, BlockConfig], nn.Module]]
+BLOCKS: Blocks = {"transformer": Block}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,12 +211,7 @@ class StackConfig:
 class Stack(nn.Module):
     """Raises InputError for a kind of block that is not one of `blocks`."""
 
-    def __init__(
-        self,
-        d_model: int,
-        config: StackConfig,
-        blocks: Mapping[str, Callable[[int, BlockConfig], nn.Module]] = BLOCKS,
-    ) -> None:
+    def __init__(self, d_model: int, config: StackConfig, blocks: Blocks = BLOCKS) -> None:
         super().__init__()
         block, attention = config.block, config.block.attention
         for layer in config.layers:
@@ -224,19 +226,23 @@ class Stack(nn.Module):
         if shared not in ("none", "alibi", "buckets"):
             raise InputError(f"blocks cannot share the position scheme {shared!r}", fix="give it to their attention")
         self.shares_position = shared != "none"
-        self.position = make_position(
-            config.shared_position, n_heads=attention.n_heads, head_dim=head_dim, scale=head_dim**-0.5
-        )
+        self.position = config.shared_position.make(n_heads=attention.n_heads, head_dim=head_dim, scale=head_dim**-0.5)
 
-    def forward(
-        self, x: Float[Tensor, "B T C"], context: Context, cache: tuple[BlockCache, ...] | None = None
-    ) -> tuple[Float[Tensor, "B T C"], tuple[BlockCache, ...] | None]:
-        """The stack's output, and the blocks' caches with these tokens in them where caches were given."""
-        caches = []
-        for i, (block, own) in enumerate(self._with_contexts(context, cache)):
-            x, kept = block(x, own, None if cache is None else cache[i])
-            caches.append(kept)
-        return self._out(x), None if cache is None else tuple(caches)
+    def forward(self, x: Float[Tensor, "B T C"], context: Context) -> Float[Tensor, "B T C"]:
+        """The stack's output for whole texts."""
+        for block, given in self._with_contexts(context, None):
+            x, _ = block(x, given)
+        return self._out(x)
+
+    def step(
+        self, x: Float[Tensor, "B T C"], context: Context, caches: tuple[BlockCache, ...]
+    ) -> tuple[Float[Tensor, "B T C"], tuple[BlockCache, ...]]:
+        """The stack's output for the newest tokens, and the blocks' caches (`start`) with these tokens in them."""
+        newer = []
+        for (block, given), cache in zip(self._with_contexts(context, caches), caches, strict=True):
+            x, cache = block(x, given, cache)
+            newer.append(cache)
+        return self._out(x), tuple(newer)
 
     def each(self, x: Float[Tensor, "B T C"], context: Context) -> Iterator[Float[Tensor, "B T C"]]:
         """The stack's output if it ended at each of its layers in turn."""
@@ -244,10 +250,10 @@ class Stack(nn.Module):
             x, _ = block(x, own)
             yield self._out(x)
 
-    def start(self, context: Context, size: int | None = None) -> tuple[BlockCache, ...]:
+    def start(self, memory: Memory | None = None, size: int | None = None) -> tuple[BlockCache, ...]:
         """Empty caches, with the keys and values of the memory, and room for `size` tokens a row (None: any number)."""
         past = Past(size)
-        return tuple(BlockCache(past, block.remember(context)) for block in self.blocks)  # type: ignore[operator]
+        return tuple(BlockCache(past, block.remember(memory)) for block in self.blocks)  # type: ignore[operator]
 
     def _with_contexts(self, context: Context, cache: tuple[BlockCache, ...] | None) -> list[tuple[nn.Module, Context]]:
         """Each block with its context: with the bias that all blocks share, and the block's own window."""

@@ -4,7 +4,7 @@ Keys and values are written into a buffer, which is allocated once if the larges
 otherwise doubled whenever it is full. Rows may differ in length, leave, and be replaced by others.
 
 A cache is a value that can be continued once: every method returns a new one, which shares the buffer, and a second
-write from one that was continued already raises ValueError. What branches asks for its rows first (`pick`), which
+write from one that was continued already raises InputError. What branches asks for its rows first (`pick`), which
 copies them.
 
 B batch, R rows, S tokens so far (of the longest row), T new tokens, U = S + T, G key heads, D head width.
@@ -18,6 +18,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heedful.core.attention import KV
+from heedful.errors import InputError
 
 LEAST = 16  # tokens that a buffer has room for, by default
 
@@ -36,7 +37,7 @@ class Past:
     """The tokens so far, at most `size` a row (None: any number). New tokens are appended to the end of each row.
 
     `kv` gives every row up to the end of the longest, without a copy: the entries behind a shorter row are finite, and
-    must be masked (`valid`). Raises ValueError where there is no room left, and where it was continued already.
+    must be masked (`valid`). Raises InputError where there is no room left, and where it was continued already.
     """
 
     size: int | None = None
@@ -64,7 +65,7 @@ class Past:
 
     def kv(self) -> KV:
         if self.buffer is None:
-            raise ValueError("nothing was appended yet")
+            raise InputError("a state that has read nothing yet", fix="give it a token first")
         return _first(self.buffer.kv, self.length)
 
     def append(self, newer: KV) -> "Past":
@@ -94,7 +95,7 @@ class Past:
     def put(self, rows: Int[Tensor, "R"], newer: "Past") -> "Past":
         """Replaces these rows by those of `newer`. `keep` must then set the lengths."""
         if self.buffer is None:
-            raise ValueError("nothing was appended yet")
+            raise InputError("a state that has read nothing yet", fix="give it a token first")
         if newer.buffer is None:
             return self
         buffer = self._room(newer.length, newer.buffer.kv)
@@ -107,11 +108,12 @@ class Past:
     def _room(self, size: int, like: KV) -> Buffer:
         """The buffer, or a larger one, with room for so many tokens, which this cache alone may write to next."""
         if self.size is not None and size > self.size:
-            raise ValueError(f"{size} tokens do not fit a cache of {self.size}")
+            raise InputError(f"{size} tokens do not fit a cache of {self.size}", fix="start it with a larger size")
         old = self.buffer
         if old is not None:
             if self.writes != old.writes:
-                raise ValueError("this state was continued already: continue the newest one, or pick its rows before")
+                what = "this state was continued already"
+                raise InputError(what, fix="continue the newest one, or pick its rows before")
             old.writes += 1
             if size <= old.kv.key.shape[2]:
                 return old

@@ -161,7 +161,7 @@ class Embed(nn.Module):
         if self.types is not None:
             x = x + self.types(torch.zeros_like(tokens) if types is None else types)
         elif types is not None:
-            raise ValueError("an embedding without types was given some")
+            raise InputError("types of tokens for an embedding without any", fix="give EmbedConfig(types=...)")
         return self.dropout(self.norm(x))
 
 

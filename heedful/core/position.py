@@ -38,6 +38,23 @@ class PositionConfig:
     def __post_init__(self) -> None:
         check_words(self)
 
+    def make(self, *, n_heads: int, head_dim: int, scale: float) -> "Position":
+        """The scheme of one attention, whose scores are multiplied by `scale`. A scheme of one's own is a subclass that
+        makes another `Position`."""
+        match self.kind:
+            case "none":
+                return Position()
+            case "added":
+                return Added()
+            case "rotary":
+                return Rotary(head_dim, self.theta, self.scaling)
+            case "alibi":
+                return Alibi(n_heads)
+            case "buckets":
+                return RelativeBuckets(n_heads, self)
+            case "shaw":
+                return Shaw(head_dim, self.furthest, scale)
+
 
 class Position(nn.Module):
     """Attention that is not told: each scheme below overrides the one door that it uses."""
@@ -82,7 +99,7 @@ class Rotary(Position):
         self, heads: Float[Tensor, "B H T D"], positions: Int[Tensor, "#B T"] | None
     ) -> Float[Tensor, "B H T D"]:
         if positions is None:
-            raise ValueError("rotary attention needs positions")
+            raise InputError("rotary attention without positions", fix="give Context(positions=...)")
         turn = frequencies(self.head_dim, self.theta, self.scaling, heads.device)
         angle = positions[:, None, :, None] * turn  # float32, whatever the heads are
         cos, sin = angle.cos(), angle.sin()
@@ -164,27 +181,11 @@ class Shaw(Position):
         key_positions: Int[Tensor, "#B S"] | None,
     ) -> Float[Tensor, "#B H T S"]:
         if query is None:
-            raise ValueError("Shaw's bias depends on the query, so blocks cannot share it")
+            raise InputError("Shaw's bias depends on the query, so blocks cannot share it", fix="give it to each block")
         furthest = self.furthest
         entries = _offset(query_positions, key_positions).clamp(-furthest, furthest) + furthest  # (#B, T, S)
         products = query @ self.table.weight.T * self.scale  # (B, H, T, 2 furthest + 1)
         return products.gather(-1, entries[:, None].expand(*products.shape[:3], -1))
-
-
-def make_position(config: PositionConfig, *, n_heads: int, head_dim: int, scale: float) -> Position:
-    match config.kind:
-        case "none":
-            return Position()
-        case "added":
-            return Added()
-        case "rotary":
-            return Rotary(head_dim, config.theta, config.scaling)
-        case "alibi":
-            return Alibi(n_heads)
-        case "buckets":
-            return RelativeBuckets(n_heads, config)
-        case "shaw":
-            return Shaw(head_dim, config.furthest, scale)
 
 
 @lru_cache(maxsize=16)
@@ -201,5 +202,5 @@ def _buckets(buckets: int, furthest: int, device: torch.device) -> Int[Tensor, "
 
 def _offset(queries: Tensor | None, keys: Tensor | None) -> Int[Tensor, "#B T S"]:
     if queries is None or keys is None:
-        raise ValueError("a relative position needs the positions of queries and keys")
+        raise InputError("relative positions need those of queries and keys", fix="give Context(positions=...)")
     return keys[:, None, :] - queries[:, :, None]

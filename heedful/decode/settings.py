@@ -1,28 +1,49 @@
-"""The settings of searches and of sampling, with their defaults."""
+"""The settings of searches and of sampling: the one place where each has its name, default, bounds and help."""
 
-from dataclasses import dataclass, fields
-from typing import TypedDict
+from dataclasses import Field, dataclass, field, fields
+from typing import Any, TypedDict
 
 from heedful.core.arguments import refuse_other
+from heedful.errors import InputError
+
+
+def setting(default: Any, about: str, least: float | int | None = None, most: float | int | None = None) -> Any:
+    """A field with a help text, and the bounds that every door refuses it beyond."""
+    return field(default=default, metadata={"help": about, "least": least, "most": most})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
     """How tokens are drawn at random."""
 
-    temperature: float = 1.0  # what logits are divided by; 0 takes the most probable token
-    top_k: int = 0  # only the so many most probable; 0: any
-    top_p: float = 1.0  # only the most probable, until they sum up to this
-    min_p: float = 0.0  # only those at least this share as probable as the most probable
-    repetition_penalty: float = 1.0  # of tokens that were said before, or stand in the prompt; 1: none
-    presence_penalty: float = 0.0  # what the logit of a token loses that was said before
-    frequency_penalty: float = 0.0  # what it loses for each time that the token was said
-    seed: int = 0
+    temperature: float = setting(1.0, "Divides the logits before sampling; 0 takes the most probable token.", 0.0)
+    top_k: int = setting(0, "Sample from this many most probable tokens; 0 is off.", 0)
+    top_p: float = setting(
+        1.0, "Sample from the most probable tokens whose probabilities sum to this (nucleus); 1 is off.", 0.0, 1.0
+    )
+    min_p: float = setting(
+        0.0, "Sample only tokens at least this share as probable as the most probable one.", 0.0, 1.0
+    )
+    repetition_penalty: float = setting(
+        1.0, "Penalty on tokens that already occurred, in the prompt too; 1 is off.", 1.0
+    )
+    presence_penalty: float = setting(
+        0.0, "Subtracted from the logits of tokens that were generated already.", -2.0, 2.0
+    )
+    frequency_penalty: float = setting(
+        0.0, "Subtracted from the logit of a token for each time that it was generated.", -2.0, 2.0
+    )
+    seed: int = setting(0, "Seed of the random numbers.", 0)
 
     def __post_init__(self) -> None:
-        """Raises InputError for what is no number, or no whole one where those are counted."""
+        """Raises InputError for what is no number, or no whole one where those are counted, and beyond the bounds."""
         for each in fields(self):
-            refuse_other(each.name, getattr(self, each.name), each.type)
+            value = getattr(self, each.name)
+            refuse_other(each.name, value, each.type)
+            least, most = (each.metadata.get(bound) for bound in ("least", "most"))
+            if value is not None and not (least is None or value >= least) & (most is None or value <= most):
+                fix = f"give {least:g} or more" if most is None else f"give {least:g} to {most:g}"
+                raise InputError(f"{each.name} is {value}", fix=fix)
 
 
 DEFAULT_SAMPLING = Sampling()
@@ -33,19 +54,28 @@ SHAPING = ("temperature", "top_k", "top_p", "min_p")  # of a draw, which a searc
 class Decoding(Sampling):
     """How to search. `beam` 1 is greedy; with `samples`, tokens are drawn at random in place of searched for."""
 
-    beam: int = 5
-    length_penalty: float = 1.0
-    early_stopping: bool = True  # a beam is over when it is full of what has ended; else when nothing live is better
+    beam: int = setting(5, "Width of the beam; 1 is greedy search.", 1, 64)
+    length_penalty: float = setting(
+        1.0, "Scores are divided by length to this power: 1 is the mean of the tokens' log-probabilities, 0 their sum."
+    )
+    # A beam is over when it is full of what has ended; else when nothing live is better.
+    early_stopping: bool = True
     finished_first: bool | None = None  # what ends at its limit alone comes last; None: with early_stopping
-    n_best: int = 1
-    groups: int = 1  # of the beam, which are to say different things (Vijayakumar et al. 2018)
-    diversity: float = 0.5  # nats that a token costs for each beam of earlier groups that chose it at this step
-    longest: int | None = None  # new tokens; None: twice the source's and 12 more
-    shortest: int = 0
-    no_repeat: int = 0  # no n-gram of this size twice; 0: any may
+    n_best: int = setting(1, "Translations of each text, one line each with its score.", 1)
+    groups: int = setting(1, "Groups of a diverse beam search (Vijayakumar et al. 2018).", 1)
+    diversity: float = setting(
+        0.5, "Diversity of the groups: nats subtracted for a token that another group chose.", 0.0
+    )
+    # None: twice the source's and 12 more.
+    longest: int | None = setting(None, "The most new tokens of a translation.", 1)
+    shortest: int = setting(0, "The fewest new tokens of a translation.", 0)
+    no_repeat: int = setting(0, "No n-gram of this size may occur twice; 0 is off.", 0)
     renormalise: bool = False  # probabilities are shares of what may come, so that what may not has none
     forced_eos: bool = False  # what reaches `longest` ends there, as if the model were sure of it
-    samples: int = 0
+    samples: int = setting(0, "Sample this many translations of each text instead of searching.", 0)
+
+
+SETTINGS: dict[str, "Field[Any]"] = {each.name: each for each in fields(Decoding)}
 
 
 class SamplingOptions(TypedDict, total=False):
@@ -77,13 +107,3 @@ class DecodingOptions(SamplingOptions, total=False):
     renormalise: bool
     forced_eos: bool
     samples: int
-
-
-def chosen(*, beam: int | None, length_penalty: float | None) -> DecodingOptions:
-    """Those of these settings that are not None, which leaves a setting as the model has it."""
-    settings: DecodingOptions = {}
-    if beam is not None:
-        settings["beam"] = beam
-    if length_penalty is not None:
-        settings["length_penalty"] = length_penalty
-    return settings

@@ -25,7 +25,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.attention import KV
-from heedful.core.block import Context
+from heedful.core.block import Context, Memory
 from heedful.core.cache import BlockCache, Past
 from heedful.core.mask import Mask
 from heedful.errors import InputError, MissingError, pip_install
@@ -161,10 +161,9 @@ class EncoderGraph(nn.Module):
 
     def forward(self, input_ids: Int[Tensor, "B S"], attention_mask: Int[Tensor, "B S"]) -> tuple[Tensor, ...]:
         positions, mask = torch.arange(input_ids.shape[1])[None], Mask(valid=attention_mask > 0)
-        context = Context(mask=mask, memory_mask=None, positions=positions)
-        memory, _ = self.model.encoder(self.model.source(input_ids, positions), context)
-        context = Context(mask=mask, memory_mask=mask, memory=memory, memory_positions=positions)
-        remembered = [block.remember(context) for block in self.model.decoder.blocks]  # type: ignore[operator]
+        context = Context(mask=mask, positions=positions)
+        memory = Memory(self.model.encoder(self.model.source(input_ids, positions), context), mask, positions)
+        remembered = [block.remember(memory) for block in self.model.decoder.blocks]  # type: ignore[operator]
         return tuple(part for kv in remembered for part in kv[:2])
 
 
@@ -192,7 +191,7 @@ class DecoderGraph(nn.Module):
             for i in range(0, len(past), 2)
         )
         mask = Mask(valid=attention_mask > 0)
-        context = Context(mask=Mask(), memory_mask=mask, positions=position)
-        x, made = self.model.decoder(self.model.target(input_ids[:, None], position), context, caches)
+        context = Context(mask=Mask(), memory=Memory(None, mask), positions=position)
+        x, made = self.model.decoder.step(self.model.target(input_ids[:, None], position), context, caches)
         logits = self.model.head(x[:, 0] * self.model.scale)
         return logits, *(part for cache in made for part in cache.past.kv()[:2])

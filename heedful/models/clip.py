@@ -59,8 +59,8 @@ class TextTower(nn.Module):
 
     def hidden(self, tokens: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
         positions = positions_of(tokens, None)
-        context = Context(mask=Mask(causal=True), memory_mask=None, positions=positions)
-        return self.stack(self.embed(tokens, positions), context)[0]
+        context = Context(mask=Mask(causal=True), positions=positions)
+        return self.stack(self.embed(tokens, positions), context)
 
 
 class CLIP(nn.Module):

@@ -78,7 +78,7 @@ PARAMETERS: dict[str, int] = {
     "detr-nano-affine": 1_736_175,
     "detr-r50": 41_631_008,
     "detr-r101": 60_675_360,
-    "segformer-nano": 781_269,
+    "segformer-nano": 781_525,
     "segformer-micro": 1_113_813,
     "segformer-b0": 3_753_206,
     "segformer-b1": 13_716_310,

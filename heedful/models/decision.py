@@ -63,5 +63,5 @@ class DecisionTransformer(nn.Module):
         tokens = (self.returns(returns[..., None]) + when, self.states(states) + when, self.actions(actions) + when)
         x = self.norm(torch.stack(tokens, dim=2).flatten(1, 2))  # (B, 3T, C)
         each = None if valid is None else valid.repeat_interleave(TOKENS, dim=1)
-        context = Context(mask=Mask(causal=True, valid=each), memory_mask=None)
-        return self.head(self.stack(x, context)[0][:, 1::TOKENS])  # the hidden states of the states' tokens
+        context = Context(mask=Mask(causal=True, valid=each))
+        return self.head(self.stack(x, context)[:, 1::TOKENS])  # the hidden states of the states' tokens

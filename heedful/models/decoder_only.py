@@ -79,10 +79,10 @@ class DecoderOnlyTranslator(nn.Module):
         """As `hidden`, but of the source too: `head` turns each into the logits of the token that follows.
 
         All sources of a row come before all of its targets, and a segment is one sequence in two pieces: its positions
-        continue from the one into the other. Raises ValueError if only one side has segments.
+        continue from the one into the other. Raises InputError if only one side has segments.
         """
         if (source_segments is None) != (target_segments is None):
-            raise ValueError("give segments for source and target, or for neither")
+            raise InputError("segments of one side alone", fix="give them for source and target, or for neither")
         segments = None
         if source_segments is not None and target_segments is not None:
             segments = torch.cat([source_segments, target_segments], dim=1)

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from heedful.core.block import Context, Stack, StackConfig
+from heedful.core.block import Context, Memory, Stack, StackConfig
 from heedful.core.embed import Table, sinusoidal_2d
 from heedful.core.init import xavier
 from heedful.core.mask import EVERYONE, Mask
@@ -95,15 +95,10 @@ class DETR(nn.Module):
         self, pixels: Float[Tensor, "B N H W"], valid: Bool[Tensor, "B H W"] | None = None
     ) -> Float[Tensor, "L B Q C"]:
         """The output of each decoder layer for the queries, after the norm that all layers share."""
-        memory, own, where = self.encode(pixels, valid)
+        x, own, where = self.encode(pixels, valid)
         queries = self.queries.weight.expand(len(pixels), -1, -1)
-        context = Context(
-            mask=EVERYONE,
-            memory_mask=Mask(valid=own),
-            position_embeddings=queries,
-            memory=memory,
-            memory_position_embeddings=where,
-        )
+        memory = Memory(x, Mask(valid=own), position_embeddings=where)
+        context = Context(mask=EVERYONE, memory=memory, position_embeddings=queries)
         return torch.stack([*self.decoder.each(torch.zeros_like(queries), context)])
 
     def encode(
@@ -117,5 +112,5 @@ class DETR(nn.Module):
         own = F.interpolate(valid[None].float(), size=x.shape[2:], mode="nearest")[0] > 0
         where = grid_embeddings(own, self.config.d_model).to(x.dtype)
         own = own.flatten(1)
-        context = Context(mask=Mask(valid=own), memory_mask=None, position_embeddings=where)
-        return self.encoder(x.flatten(2).mT, context)[0], own, where
+        context = Context(mask=Mask(valid=own), position_embeddings=where)
+        return self.encoder(x.flatten(2).mT, context), own, where

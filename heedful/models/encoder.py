@@ -100,8 +100,8 @@ class Encoder(nn.Module):
         positions = positions_of(tokens, segments)
         mask = EVERYONE if segments is None else Mask(segments=(segments, segments))
         types = types if self.config.embed.types > 1 else None
-        context = Context(mask=mask, memory_mask=None, positions=positions)
-        return self.stack(self.embed(tokens, positions, types), context)[0]
+        context = Context(mask=mask, positions=positions)
+        return self.stack(self.embed(tokens, positions, types), context)
 
     def predict_tokens(self, hidden: Float[Tensor, "*N C"]) -> Float[Tensor, "*N V"]:
         """The logits of every token, from the hidden states of these positions."""

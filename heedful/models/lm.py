@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.core.attention import soft_capped
-from heedful.core.block import Context, Stack, StackConfig
+from heedful.core.block import BLOCKS, Blocks, Context, Stack, StackConfig
 from heedful.core.cache import BlockCache
 from heedful.core.embed import Embed, EmbedConfig, positions_of
 from heedful.core.init import gpt2, xavier
@@ -39,7 +39,7 @@ class LMState:
         return _state([replace(cache, past=cache.past.pick(rows)) for cache in self.caches], self.lengths[rows])
 
     def put(self, rows: Int[Tensor, "K"], newer: "LMState") -> "LMState":
-        """Replaces these rows by those of another generation by the same model. Raises ValueError where no row of this
+        """Replaces these rows by those of another generation by the same model. Raises InputError where no row of this
         generation has read a token."""
         pairs = zip(self.caches, newer.caches, strict=True)
         caches = [replace(own, past=own.past.put(rows, other.past)) for own, other in pairs]
@@ -59,13 +59,15 @@ def _state(caches: Iterable[BlockCache], lengths: Int[Tensor, "R"]) -> LMState:
 class LM(nn.Module):
     packs = True  # several documents may share a row: segments keep them apart
 
-    def __init__(self, config: LMConfig, init: Callable[[nn.Module], None] | None = None) -> None:
+    def __init__(
+        self, config: LMConfig, init: Callable[[nn.Module], None] | None = None, *, blocks: Blocks = BLOCKS
+    ) -> None:
         """Initializes the weights with `init`; without it, like GPT-2, or where token vectors are scaled, like the
-        Transformer."""
+        Transformer. `blocks`: what a block's `kind` in the configuration may name."""
         super().__init__()
         self.config = config
         self.embed = Embed(config.d_model, config.embed)
-        self.stack = Stack(config.d_model, config.stack)
+        self.stack = Stack(config.d_model, config.stack, blocks)
         self.head = nn.Linear(config.d_model, config.embed.vocab_size, bias=config.output_bias)
         if init is not None:
             init(self)
@@ -109,8 +111,8 @@ class LM(nn.Module):
         first = torch.full((len(tokens),), prefix, device=tokens.device) if prefix else None
         positions = positions_of(tokens, segments)
         mask = Mask(causal=True, prefix=first, segments=None if segments is None else (segments, segments))
-        context = Context(mask=mask, memory_mask=None, positions=positions, losses=losses)
-        return self.stack(self.embed(tokens, positions), context)[0]
+        context = Context(mask=mask, positions=positions, losses=losses)
+        return self.stack(self.embed(tokens, positions), context)
 
     def start(
         self,
@@ -124,13 +126,13 @@ class LM(nn.Module):
         `segments` is 0. With `size`, room for that many tokens per row is allocated at once; without, whenever it is
         used up. If it is not read causally it is a prefix, as in `hidden`."""
         B, S = source.shape
-        caches = self.stack.start(Context(mask=EVERYONE, memory_mask=None), size)
+        caches = self.stack.start(size=size)
         if S:
             positions = torch.arange(S, device=source.device).expand(B, S)
             # In causal reading, padding comes after all tokens that matter.
             mask = Mask(causal=True) if causal else Mask(valid=None if segments is None else segments > 0)
-            context = Context(mask=mask, memory_mask=None, positions=positions)
-            _, caches = self.stack(self.embed(source, positions), context, caches)
+            context = Context(mask=mask, positions=positions)
+            _, caches = self.stack.step(self.embed(source, positions), context, caches)
         lengths = torch.full((B,), S, device=source.device) if segments is None else (segments > 0).sum(1)
         return _state(caches, lengths)
 
@@ -138,13 +140,13 @@ class LM(nn.Module):
         """The logits of what follows `tokens`, the newest of each row."""
         valid, positions = state.caches[0].past.valid(1), state.lengths[:, None]
         mask = EVERYONE if valid is None else Mask(valid=valid)
-        context = Context(mask=mask, memory_mask=None, positions=positions)
-        x, caches = self.stack(self.embed(tokens[:, None], positions), context, state.caches)
+        context = Context(mask=mask, positions=positions)
+        x, caches = self.stack.step(self.embed(tokens[:, None], positions), context, state.caches)
         return self.logits(x[:, 0]), LMState(caches, state.lengths + 1)
 
     def steps(self, tokens: Int[Tensor, "R T"], state: LMState) -> tuple[Float[Tensor, "R T V"], LMState]:
         """The logits of what follows each of `tokens`, the newest of rows of equal length: T steps at once."""
         positions = state.lengths[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
-        context = Context(mask=Mask(causal=True), memory_mask=None, positions=positions)
-        x, caches = self.stack(self.embed(tokens, positions), context, state.caches)
+        context = Context(mask=Mask(causal=True), positions=positions)
+        x, caches = self.stack.step(self.embed(tokens, positions), context, state.caches)
         return self.logits(x), LMState(caches, state.lengths + tokens.shape[1])

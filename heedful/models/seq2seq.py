@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.core.block import Context, Stack, StackConfig
+from heedful.core.block import BLOCKS, Blocks, Context, Memory, Stack, StackConfig
 from heedful.core.cache import BlockCache
 from heedful.core.embed import Embed, EmbedConfig, positions_of
 from heedful.core.init import normal, t5, xavier
@@ -61,7 +61,8 @@ class Seq2SeqState:
 class Seq2Seq(nn.Module):
     packs = True  # several sentences may share a row: segments keep them apart
 
-    def __init__(self, config: Seq2SeqConfig) -> None:
+    def __init__(self, config: Seq2SeqConfig, *, blocks: Blocks = BLOCKS) -> None:
+        """`blocks`: what a block's `kind` in the configuration may name."""
         super().__init__()
         joint = config.tied in ("all", "inputs")
         if joint and config.source.vocab_size != config.target.vocab_size:
@@ -70,8 +71,8 @@ class Seq2Seq(nn.Module):
         self.config = config
         self.source = Embed(config.d_model, config.source)
         self.target = Embed(config.d_model, config.target, self.source.tokens if joint else None)
-        self.encoder = Stack(config.d_model, config.encoder)
-        self.decoder = Stack(config.d_model, config.decoder)
+        self.encoder = Stack(config.d_model, config.encoder, blocks)
+        self.decoder = Stack(config.d_model, config.decoder, blocks)
         self.head = nn.Linear(config.d_model, config.target.vocab_size, bias=config.output_bias)
         self.scale = config.d_model**-0.5 if config.scaled_output else 1.0
         match config.init:
@@ -105,21 +106,17 @@ class Seq2Seq(nn.Module):
         target_segments: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T C"]:
         """The hidden states that `head` turns into logits. A loss that never builds all logits starts here."""
-        memory = self.encode(source, source_segments)
+        seen = Mask(segments=_both(target_segments, source_segments))
+        memory = Memory(self.encode(source, source_segments), seen, positions_of(source, source_segments))
         positions = positions_of(target, target_segments)
-        context = Context(
-            mask=Mask(causal=True, segments=_both(target_segments, target_segments)),
-            memory_mask=Mask(segments=_both(target_segments, source_segments)),
-            positions=positions,
-            memory=memory,
-            memory_positions=positions_of(source, source_segments),
-        )
-        return self.decoder(self.target(target, positions), context)[0] * self.scale
+        mask = Mask(causal=True, segments=_both(target_segments, target_segments))
+        context = Context(mask=mask, memory=memory, positions=positions)
+        return self.decoder(self.target(target, positions), context) * self.scale
 
     def encode(self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None) -> Float[Tensor, "B S C"]:
         positions = positions_of(source, segments)
-        context = Context(mask=Mask(segments=_both(segments, segments)), memory_mask=None, positions=positions)
-        return self.encoder(self.source(source, positions), context)[0]
+        context = Context(mask=Mask(segments=_both(segments, segments)), positions=positions)
+        return self.encoder(self.source(source, positions), context)
 
     def start(
         self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None, size: int | None = None
@@ -127,26 +124,21 @@ class Seq2Seq(nn.Module):
         """Encodes once, and projects the memory once for every block. With `size`, room for that many tokens is
         allocated at the first step; without, whenever it is used up."""
         memory_mask = EVERYONE if segments is None else Mask(valid=segments > 0)
-        context = Context(
-            mask=EVERYONE,
-            memory_mask=memory_mask,
-            memory=self.encode(source, segments),
-            memory_positions=positions_of(source, segments),
-        )
-        return Seq2SeqState(self.decoder.start(context, size), memory_mask, 0)
+        memory = Memory(self.encode(source, segments), memory_mask, positions_of(source, segments))
+        return Seq2SeqState(self.decoder.start(memory, size), memory_mask, 0)
 
     def step(self, tokens: Int[Tensor, "B"], state: Seq2SeqState) -> tuple[Float[Tensor, "B V"], Seq2SeqState]:
         """The logits of what follows `tokens`, the newest of each row."""
         position = torch.full((1, 1), state.position, device=tokens.device)
-        context = Context(mask=EVERYONE, memory_mask=state.memory_mask, positions=position)
-        x, caches = self.decoder(self.target(tokens[:, None], position), context, state.caches)
+        context = Context(mask=EVERYONE, memory=Memory(None, state.memory_mask), positions=position)
+        x, caches = self.decoder.step(self.target(tokens[:, None], position), context, state.caches)
         return self.head(x[:, 0] * self.scale), replace(state, caches=caches, position=state.position + 1)
 
 
 def _both(queries: Tensor | None, keys: Tensor | None) -> tuple[Tensor, Tensor] | None:
-    """The segments of a mask; None where each row is one whole sentence. Raises ValueError if one side has none."""
+    """The segments of a mask; None where each row is one whole sentence. Raises InputError if one side has none."""
     if queries is None and keys is None:
         return None
     if queries is None or keys is None:
-        raise ValueError("give segments for source and target, or for neither")
+        raise InputError("segments of one side alone", fix="give them for source and target, or for neither")
     return queries, keys

@@ -72,7 +72,7 @@ class ViT(nn.Module):
         x, grid = self.patches(pixels)
         first = [token.expand(x.shape[0], 1, -1) for token in (self.cls, self.teacher) if token is not None]
         x = self.dropout(self.position_embeddings(torch.cat([*first, x], dim=1), grid))
-        return self.stack(self.input_norm(x), Context(mask=EVERYONE, memory_mask=None, grid=grid))[0]
+        return self.stack(self.input_norm(x), Context(mask=EVERYONE, grid=grid))
 
     def read_out(self, hidden: Float[Tensor, "B T C"]) -> Float[Tensor, "B R C"]:
         """The input of the heads."""

@@ -54,7 +54,7 @@ class WindowBlock(nn.Module):
         """Raises InputError for a grid that is not a multiple of the window."""
         grid = context.grid
         if grid is None:
-            raise ValueError("windows need the grid of what they part")
+            raise InputError("windows of an unknown grid", fix="give Context(grid=(rows, columns))")
         if grid[0] % self.side or grid[1] % self.side:
             what = f"{grid[0]} x {grid[1]} patches in windows of {self.side}"
             raise InputError(what, fix="choose a window that divides both, or other pictures")

@@ -356,39 +356,3 @@ _Loader.yaml_implicit_resolvers = {
 for _name, (_pattern, _first) in _PLAIN.items():
     for _kind in (_Loader, _Dumper):
         _kind.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", _pattern, list(_first))
-
-# Format 1, which has no header: every recipe held all of these, before tasks had sections of their own.
-_FORMAT_1 = {
-    "data": "path source target tokenizer joint vocab_size longest scores cut objective across whole_words pairs",
-    "train": "steps epochs minutes seed tokens row accumulate optimizer lr muon_lr weight_decay schedule warmup clip "
-    "smoothing average precision compile eval_every eval_sentences save_every keep non_finite",
-    "decode": "beam length_penalty longest",
-    "classify": "symmetric auxiliary",
-    "images": "size channels batch augment flip colours mixup mirrored",
-    "answer": "longest",
-}
-_FORMAT_1_MODEL = {"context": "context_length", "places": "position_embeddings"}  # renamed fields of presets
-# The keys that format 1 wrote into `train`: a file with fewer was written by hand.
-_FIRST = set(_FORMAT_1["train"].split()) - {"compile"}
-
-
-def from_format_1(kind: type[Recipe], data: object, text: str) -> object:
-    """The data of a recipe that an older version wrote into a run, without the keys that its task never read."""
-    if text.startswith(FORMAT[:26]) or not isinstance(data, dict):
-        return data
-    train = data.get("train")
-    if not isinstance(train, dict) or not train.keys() >= _FIRST:
-        return data
-    kept: dict[str, Any] = {}
-    for name, value in data.items():
-        old = _FORMAT_1.get(name, "").split()
-        if name not in kind.model_fields:
-            kept |= {} if old else {name: value}
-        elif old and isinstance(value, dict):
-            read = keys_in(kind, [name])
-            kept[name] = {key: item for key, item in value.items() if key in read or key not in old}
-        elif name == "model" and isinstance(value, dict):
-            kept[name] = {_FORMAT_1_MODEL.get(key, key): item for key, item in value.items()}
-        else:
-            kept[name] = value
-    return kept

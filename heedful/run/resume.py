@@ -21,7 +21,7 @@ from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import kind_of_config
 from heedful.run.folder import METRICS, load_weights, parameters
 from heedful.run.job import Job
-from heedful.run.recipe import LARGEST, R, Recipe, from_format_1, read_yaml, to_yaml, validated
+from heedful.run.recipe import LARGEST, R, Recipe, read_yaml, to_yaml, validated
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
 from heedful.store.migrations import FORMAT, migrated, renamed
@@ -117,12 +117,8 @@ def plain_recipe(out: Path) -> dict[str, Any]:
 
 def begun_recipe(kind: type[R], out: Path) -> R:
     """The recipe of the run in `out`, of this class."""
-    where, text = str(out / "recipe.yaml"), recipe_text(out)
-    return _begun(kind, read_yaml(text, where=where), text, where)
-
-
-def _begun(kind: type[R], data: Any, text: str, where: str) -> R:
-    return validated(kind, from_format_1(kind, data, text), where=where)
+    where = str(out / "recipe.yaml")
+    return validated(kind, read_yaml(recipe_text(out), where=where), where=where)
 
 
 def same_recipe(recipe: Recipe, out: Path) -> None:
@@ -131,7 +127,7 @@ def same_recipe(recipe: Recipe, out: Path) -> None:
     data = read_yaml(text, where=where)
     task = data.get("task") if isinstance(data, dict) else None
     same_task = task == recipe.task
-    saved = _begun(type(recipe), data, text, where).model_dump(mode="json") if same_task else {"task": task}
+    saved = validated(type(recipe), data, where=where).model_dump(mode="json") if same_task else {"task": task}
     if changed := _changed(saved, recipe):
         key = "task" if "task" in changed else next(iter(changed))
         old, new = changed[key]

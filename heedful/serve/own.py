@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from heedful.core.config import unknown_key
 from heedful.data.images.files import ImageFile, image_header
+from heedful.decode.settings import SETTINGS
 from heedful.errors import HeedError, StorageError
 from heedful.run.task import Ask
 from heedful.serve.bodies import MULTIPART, FormFile, form_of, json_of, media_type, strict_json
@@ -48,37 +49,34 @@ STRICT = ConfigDict(extra="forbid", strict=True)
 Text = Annotated[str, Field(max_length=MOST_LETTERS)]
 Name = Annotated[str, Field(max_length=200)]
 UNSAFE = re.compile(r"[^\w.-]", re.ASCII)  # characters in the name of a file
-# The bounds of options, by name.
-BOUNDS: Mapping[str, tuple[float, float]] = {
+# The bounds of options, by name, where they are no settings of a search.
+BOUNDS: Mapping[str, tuple[float | int, float | int]] = {
     "batch": (1, 256),
-    "beam": (1, 64),
     "best_of": (1, 64),
     "chosen": (0, 1 << 31),
-    "diversity": (0, 1000),
     "first": (0, 1 << 20),
     "flag": (0, 1),
-    "frequency_penalty": (-2, 2),
-    "groups": (1, 64),
     "head": (0, 1024),
     "keep": (0, 1),
-    "longest": (1, 4096),
-    "min_p": (0, 1),
     "most": (1, 64),
-    "n_best": (1, 64),
-    "no_repeat": (0, 256),
     "patch": (0, 1 << 20),
-    "presence_penalty": (-2, 2),
-    "repetition_penalty": (0.01, 100),
-    "samples": (0, 64),
-    "seed": (0, 2**53),
-    "shortest": (0, 4096),
-    "temperature": (0, 100),
     "threshold": (0, 1),
     "tokens": (1, 4096),
     "top": (1, 100),
-    "top_k": (0, 1 << 20),
-    "top_p": (0, 1),
     "word": (0, 4096),
+}
+# The most that a request may ask of a setting that has no bound of its own.
+CAPS: Mapping[str, float | int] = {
+    "groups": 64,
+    "longest": 4096,
+    "n_best": 64,
+    "no_repeat": 256,
+    "repetition_penalty": 100,
+    "samples": 64,
+    "seed": 2**53,
+    "shortest": 4096,
+    "temperature": 100,
+    "top_k": 1 << 20,
 }
 OTHERWISE = (-1000, 1000)
 log = logging.getLogger(__name__)
@@ -171,7 +169,7 @@ def _bounded(key: str, hint: Any) -> Any:
             name: (_bounded(name, own), None) for name, own in typing.get_type_hints(hint).items()
         }
         return create_model(f"{key}_settings", __config__=STRICT, **fields)
-    least, most = BOUNDS.get(key, OTHERWISE)
+    least, most = _bounds(key)
     if hint is int:
         return Annotated[int, Field(ge=int(least), le=int(most))]
     if hint is float:
@@ -179,6 +177,14 @@ def _bounded(key: str, hint: Any) -> Any:
     if origin is Literal or hint is bool:
         return hint
     return Text
+
+
+def _bounds(key: str) -> tuple[float | int, float | int]:
+    if key not in SETTINGS:
+        return BOUNDS.get(key, OTHERWISE)
+    about = SETTINGS[key].metadata
+    least, most = about.get("least"), CAPS.get(key, about.get("most"))
+    return OTHERWISE[0] if least is None else least, OTHERWISE[1] if most is None else most
 
 
 def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) -> None:

@@ -19,29 +19,7 @@ class Migration(NamedTuple):
     names: Mapping[str, str]  # parts of a tensor's name, between its dots: no new one may have been there before
 
 
-def _flat_positions(data: Any) -> Any:
-    """Format 2: `position_embeddings` and `context_length` in place of `places`; the heads of encoders and the
-    decoder-only translator by their usual names."""
-    if isinstance(data, list):
-        return [_flat_positions(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    new: dict[Any, Any] = {}
-    for key, value in data.items():
-        if key == "places" and isinstance(value, dict):
-            keys = {"kind": "position_embeddings", "size": "context_length", "halves": "sines_first"}
-            new |= {keys[name]: item for name, item in value.items()}
-        elif key == "kind" and value == "transducer":
-            new[key] = "decoder_only_translator"
-        else:
-            keys = {"places": "position_embeddings", "words": "mlm_head", "pairs": "nsp_head"}
-            new[keys.get(key, key)] = _flat_positions(value)
-    return new
-
-
-MIGRATIONS: dict[int, Migration] = {  # by the format that they begin with
-    1: Migration(_flat_positions, {"places": "position_embeddings", "pairs": "nsp_head"}),
-}
+MIGRATIONS: dict[int, Migration] = {}  # by the format that they begin with; format 1 was never released
 
 
 def migrated(config: Any, number: int) -> Any:
@@ -52,8 +30,8 @@ def migrated(config: Any, number: int) -> Any:
 
 
 def in_todays_format(config: Mapping[str, Any]) -> Any:
-    """A configuration in today's format, without its `format`, which the first ones do not have."""
-    return migrated({key: value for key, value in config.items() if key != "format"}, config.get("format", 1))
+    """A configuration in today's format, without its `format`. Raises KeyError for an unknown format."""
+    return migrated({key: value for key, value in config.items() if key != "format"}, config["format"])
 
 
 def renamed(tensors: Mapping[str, T], number: int) -> dict[str, T]:

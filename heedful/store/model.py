@@ -128,7 +128,7 @@ def read_model(folder: Path) -> tuple[dict[str, Any], Tensors]:
     for name in digests:
         _checked(folder, name, digests)
     number = config.pop("format")
-    if number < min(migrations.MIGRATIONS):
+    if number < min(migrations.MIGRATIONS, default=migrations.FORMAT):
         raise damaged(folder / CONFIG, f"format {number} is not known")
     return migrations.migrated(config, number), migrations.renamed(tensors, number)
 

@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
-from heedful.run.recipe import LARGEST, Recipe, Section, from_format_1, read_yaml, validated
+from heedful.run.recipe import LARGEST, Recipe, Section, read_yaml, validated
 from heedful.run.resume import recipe_text
 from heedful.store import files
 from heedful.tasks import DEFAULT, TASKS, trained
@@ -62,7 +62,7 @@ def from_yaml(text: str, *, where: str) -> Recipe:
             fix = "heed train translate --data train.en train.de --out RUN; docs/migration.md has its keys"
             raise InputError(f"a configuration of {program}, and no recipe", where=where, fix=fix)
     kind = kind_of_recipe(data, where=where)
-    return validated(kind, from_format_1(kind, data, text), where=where)
+    return validated(kind, data, where=where)
 
 
 def saved_recipe(out: Path) -> Recipe:

@@ -44,7 +44,7 @@ class Model(nn.Module):
 
     def forward(self, x, valid):
         positions = torch.arange(x.shape[1])[None]
-        return self.stack(x, Context(mask=Mask(causal=True, valid=valid), memory_mask=None, positions=positions))[0]
+        return self.stack(x, Context(mask=Mask(causal=True, valid=valid), positions=positions))
 
 model, T = Model().eval(), torch.export.Dim("T", min=2, max=64)
 for grad in (True, False):

@@ -399,6 +399,6 @@ def test_a_stack_is_told_by_a_tensor_who_may_look_at_whom() -> None:
     block = BlockConfig(attention=AttentionConfig(n_heads=2), d_ff=16)
     stack = Stack(8, StackConfig(n_layers=2, block=block)).eval()
     x, causal = torch.randn(2, 5, 8), torch.ones(5, 5, dtype=torch.bool).tril()
-    by_tensor, _ = stack(x, Context(mask=causal, memory_mask=None))
-    by_mask, _ = stack(x, Context(mask=Mask(causal=True), memory_mask=None))
+    by_tensor = stack(x, Context(mask=causal))
+    by_mask = stack(x, Context(mask=Mask(causal=True)))
     torch.testing.assert_close(by_tensor, by_mask)

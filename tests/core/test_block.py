@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.core.attention import AttentionConfig
-from heedful.core.block import ACTIVATIONS, MLP, Block, BlockConfig, Context, Residual, Stack, StackConfig
+from heedful.core.block import ACTIVATIONS, MLP, Block, BlockConfig, Context, Memory, Residual, Stack, StackConfig
 from heedful.core.mask import EVERYONE, Mask
 from heedful.core.norm import make_norm
 from heedful.core.position import PositionConfig
@@ -70,7 +70,7 @@ def test_a_block_is_attention_then_memory_then_mlp(cross: bool) -> None:
     """Post-norm, as in figure 1 of Vaswani et al. 2017, from its parts."""
     block, x, memory = make_loud(Block(C, config("post", cross=cross))), torch.randn(B, T, C), torch.randn(B, S, C)
     mask, memory_mask = Mask(causal=True), Mask(valid=torch.arange(S) < torch.tensor([[5], [2], [3]]))
-    out, cache = block(x, Context(mask=mask, memory=memory, memory_mask=memory_mask))
+    out, cache = block(x, Context(mask=mask, memory=Memory(memory, memory_mask)))
     y = x + block.self_attention(block.self_attention.queries(x), block.self_attention.keys_values(x), mask=mask)
     y = normed(block.self_residual.out_norm, y)
     if cross:
@@ -104,11 +104,11 @@ def test_the_mlp_by_hand(activation: str) -> None:
 
 def test_a_stack_is_its_blocks_and_a_final_norm() -> None:
     layers, x = stack(), torch.randn(B, T, C)
-    context = Context(mask=Mask(causal=True), memory_mask=None)
+    context = Context(mask=Mask(causal=True))
     y = x
     for block in layers.blocks:
         y, _ = block(y, context)
-    torch.testing.assert_close(layers(x, context)[0], normed(layers.norm, y), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(layers(x, context), normed(layers.norm, y), rtol=1e-5, atol=1e-5)
     bare = Stack(C, StackConfig(n_layers=1, block=config()))
     assert not any(name.startswith("norm") for name, _ in bare.named_parameters())
 
@@ -121,8 +121,8 @@ def test_a_shared_position_bias_is_given_to_every_block() -> None:
     weights = shared.state_dict()
     table = weights.pop("position.table.weight")
     own.load_state_dict(weights | {f"blocks.{i}.self_attention.position.table.weight": table for i in range(2)})
-    context = Context(mask=EVERYONE, memory_mask=None, positions=places)
-    torch.testing.assert_close(shared(x, context)[0], own(x, context)[0])
+    context = Context(mask=EVERYONE, positions=places)
+    torch.testing.assert_close(shared(x, context), own(x, context))
 
 
 @pytest.mark.parametrize("kind", ["rotary", "added", "shaw"])
@@ -133,8 +133,8 @@ def test_only_a_bias_can_be_shared(kind: str) -> None:
 
 def test_a_shared_position_needs_positions() -> None:
     layers = Stack(C, StackConfig(n_layers=1, block=config(), shared_position=PositionConfig(kind="alibi")))
-    with pytest.raises(ValueError, match="needs the positions"):
-        layers(torch.randn(B, T, C), Context(mask=EVERYONE, memory_mask=None))
+    with pytest.raises(InputError, match="relative positions need"):
+        layers(torch.randn(B, T, C), Context(mask=EVERYONE))
 
 
 @pytest.mark.parametrize("position", POSITIONS)
@@ -149,10 +149,9 @@ def test_padding_never_changes_what_is_valid(order: str, position: str) -> None:
         context = Context(
             mask=Mask(valid=torch.arange(places)[None] < 4),
             positions=torch.arange(places)[None],
-            memory=padded_memory,
-            memory_mask=Mask(valid=torch.arange(memory_places)[None] < 3),
+            memory=Memory(padded_memory, Mask(valid=torch.arange(memory_places)[None] < 3)),
         )
-        return layers(padded, context)[0][:, :4]
+        return layers(padded, context)[:, :4]
 
     alone = run(4, 3)
     for sizes in ((4, 5), (6, 3), (9, 8)):
@@ -165,9 +164,9 @@ def test_nothing_comes_from_the_future(order: str, position: str) -> None:
     """The gradient of output i by input j is exactly 0 where j > i, and is not 0 elsewhere."""
     layers, x = stack(order, position, cross=True), torch.randn(1, T, C, requires_grad=True)
     context = Context(
-        mask=Mask(causal=True), memory_mask=EVERYONE, positions=torch.arange(T)[None], memory=torch.randn(1, S, C)
+        mask=Mask(causal=True), memory=Memory(torch.randn(1, S, C), EVERYONE), positions=torch.arange(T)[None]
     )
-    out, _ = layers(x, context)
+    out = layers(x, context)
     pull = torch.randn(C)
     for i in range(T):
         (gradient,) = torch.autograd.grad(out[0, i] @ pull, x, retain_graph=True)
@@ -179,26 +178,24 @@ def test_segments_in_one_row_are_as_if_alone() -> None:
     layers, x = stack("post", "rotary"), torch.randn(1, T, C)
     segments = torch.tensor([[1, 1, 2, 2, 2, 0]])
     at = torch.tensor([[0, 1, 0, 1, 2, 0]])
-    packed, _ = layers(
-        x, Context(mask=Mask(causal=True, segments=(segments, segments)), memory_mask=None, positions=at)
-    )
+    packed = layers(x, Context(mask=Mask(causal=True, segments=(segments, segments)), positions=at))
     for places in (slice(0, 2), slice(2, 5)):
-        alone, _ = layers(x[:, places], Context(mask=Mask(causal=True), memory_mask=None, positions=at[:, places]))
+        alone = layers(x[:, places], Context(mask=Mask(causal=True), positions=at[:, places]))
         torch.testing.assert_close(packed[:, places], alone, rtol=1e-5, atol=1e-5)
 
 
 def test_a_row_of_padding_stays_finite() -> None:
     layers, x = stack("post"), torch.randn(2, T, C, requires_grad=True)
-    out, _ = layers(x, Context(mask=Mask(valid=torch.tensor([[True], [False]]).expand(2, T)), memory_mask=None))
+    out = layers(x, Context(mask=Mask(valid=torch.tensor([[True], [False]]).expand(2, T))))
     assert out.isfinite().all()
     assert torch.autograd.grad(out.sum(), x)[0].isfinite().all()
 
 
 def test_rows_of_a_batch_do_not_meet() -> None:
     layers, x, memory = stack(cross=True), torch.randn(B, T, C), torch.randn(B, S, C)
-    together, _ = layers(x, Context(mask=Mask(causal=True), memory_mask=EVERYONE, memory=memory))
+    together = layers(x, Context(mask=Mask(causal=True), memory=Memory(memory, EVERYONE)))
     for b in range(B):
-        alone, _ = layers(x[b : b + 1], Context(mask=Mask(causal=True), memory_mask=EVERYONE, memory=memory[b : b + 1]))
+        alone = layers(x[b : b + 1], Context(mask=Mask(causal=True), memory=Memory(memory[b : b + 1], EVERYONE)))
         torch.testing.assert_close(together[b : b + 1], alone, rtol=1e-5, atol=1e-5)
 
 
@@ -214,14 +211,8 @@ def test_positions_of_the_memory_reach_its_keys() -> None:
 
     def run(first: int, memory_first: int) -> Tensor:
         places, memory_places = torch.arange(T)[None] + first, torch.arange(S)[None] + memory_first
-        context = Context(
-            mask=EVERYONE,
-            memory_mask=EVERYONE,
-            positions=places,
-            memory=memory,
-            memory_positions=memory_places,
-        )
-        return layers(x, context)[0]
+        context = Context(mask=EVERYONE, memory=Memory(memory, EVERYONE, memory_places), positions=places)
+        return layers(x, context)
 
     torch.testing.assert_close(run(3, 3), run(0, 0), rtol=1e-4, atol=1e-4)
     assert not torch.allclose(run(3, 0), run(0, 0), rtol=1e-2, atol=1e-2)
@@ -249,8 +240,8 @@ def test_dropout_inside_the_mlp_is_before_its_last_map(gated: bool) -> None:
 
 def test_dropout_of_a_stack_is_after_its_norm() -> None:
     layers = make_loud(Stack(C, StackConfig(n_layers=1, block=config(), final_norm=True, dropout=0.5)))
-    x, context = torch.randn(B, T, C), Context(mask=EVERYONE, memory_mask=None)
-    plain, dropped = layers.eval()(x, context)[0], layers.train()(x, context)[0]
+    x, context = torch.randn(B, T, C), Context(mask=EVERYONE)
+    plain, dropped = layers.eval()(x, context), layers.train()(x, context)
     assert 0.2 < (dropped == 0).float().mean() < 0.8
     torch.testing.assert_close(dropped, torch.where(dropped == 0, dropped, 2 * plain))
 

@@ -5,10 +5,11 @@ import torch
 from torch import Tensor
 
 from heedful.core.attention import KV, AttentionConfig
-from heedful.core.block import BlockConfig, Context, Stack, StackConfig
+from heedful.core.block import BlockConfig, Context, Memory, Stack, StackConfig
 from heedful.core.cache import BlockCache, Past
 from heedful.core.mask import EVERYONE, Mask
 from heedful.core.position import PositionConfig
+from heedful.errors import InputError
 from loud import make_loud
 
 B, T, S, C, H = 3, 7, 5, 16, 4
@@ -46,20 +47,19 @@ def part(positions: dict[str, Tensor], start: int, end: int) -> dict[str, Tensor
 @pytest.mark.parametrize("per_row", [False, True])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_cached_is_full(scheme: str, per_row: bool) -> None:
-    stack, x, memory = decoder(scheme), torch.randn(B, T, C), torch.randn(B, S, C)
+    stack, x = decoder(scheme), torch.randn(B, T, C)
     positions = positions_for(scheme, per_row)
-    memory_mask = Mask(valid=torch.arange(S) < torch.tensor([[5], [3], [1]]))
+    memory = Memory(torch.randn(B, S, C), Mask(valid=torch.arange(S) < torch.tensor([[5], [3], [1]])))
     with torch.no_grad():
-        full, nothing = stack(x, Context(mask=Mask(causal=True), memory=memory, memory_mask=memory_mask, **positions))
-        assert nothing is None
+        full = stack(x, Context(mask=Mask(causal=True), memory=memory, **positions))
         for chunks in CHUNKS:
             for size in (None, T + 4):
-                caches, out, start = stack.start(Context(mask=Mask(), memory_mask=None, memory=memory), size), [], 0
+                caches, out, start = stack.start(memory, size), [], 0
                 for chunk in chunks:
                     end = start + chunk
                     told = part(positions, start, end)
-                    context = Context(mask=Mask(causal=True), memory_mask=memory_mask, **told)
-                    y, caches = stack(x[:, start:end], context, caches)
+                    context = Context(mask=Mask(causal=True), memory=Memory(None, memory.mask), **told)
+                    y, caches = stack.step(x[:, start:end], context, caches)
                     out.append(y)
                     start = end
                 torch.testing.assert_close(torch.cat(out, 1), full, rtol=1e-5, atol=1e-5)
@@ -69,22 +69,22 @@ def test_cached_is_full(scheme: str, per_row: bool) -> None:
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_pick_commutes_with_step(scheme: str, size: int | None) -> None:
     """Choosing rows and going on is going on and choosing rows; rows may repeat and the batch may shrink or grow."""
-    stack, x, memory = decoder(scheme), torch.randn(B, T, C), torch.randn(B, S, C)
+    stack, x, memory = decoder(scheme), torch.randn(B, T, C), Memory(torch.randn(B, S, C), EVERYONE)
     for per_row, chosen in ((False, [2, 0, 0, 1]), (True, [1]), (True, [2, 1, 0, 2])):
         positions, rows = positions_for(scheme, per_row), torch.tensor(chosen)
         with torch.no_grad():
-            caches = stack.start(Context(mask=Mask(), memory_mask=None, memory=memory), size)
-            context = Context(mask=Mask(causal=True), memory_mask=EVERYONE, **part(positions, 0, 3))
-            _, caches = stack(x[:, :3], context, caches)
+            caches = stack.start(memory, size)
+            context = Context(mask=Mask(causal=True), memory=Memory(None, EVERYONE), **part(positions, 0, 3))
+            _, caches = stack.step(x[:, :3], context, caches)
             picked = tuple(cache.pick(rows, rows) for cache in caches)
             for t in range(3, T, 2):
                 now = slice(t, t + 2)
                 at = part(positions, t, t + 2)
                 at_rows = {name: told[rows] if len(told) == B else told for name, told in at.items()}
-                context = Context(mask=Mask(causal=True), memory_mask=EVERYONE, **at)
-                all_rows, caches = stack(x[:, now], context, caches)
-                context = Context(mask=Mask(causal=True), memory_mask=EVERYONE, **at_rows)
-                these, picked = stack(x[rows, now], context, picked)
+                context = Context(mask=Mask(causal=True), memory=Memory(None, EVERYONE), **at)
+                all_rows, caches = stack.step(x[:, now], context, caches)
+                context = Context(mask=Mask(causal=True), memory=Memory(None, EVERYONE), **at_rows)
+                these, picked = stack.step(x[rows, now], context, picked)
                 torch.testing.assert_close(these, all_rows[rows], rtol=1e-5, atol=1e-5)
 
 
@@ -110,7 +110,7 @@ def test_what_was_appended_is_there_in_order(empty: Past) -> None:
 def test_an_empty_cache(empty: Past) -> None:
     assert empty.positions is None
     assert empty.pick(torch.tensor([0])) == empty
-    with pytest.raises(ValueError, match="nothing was appended"):
+    with pytest.raises(InputError, match="read nothing yet"):
         empty.kv()
 
 
@@ -126,7 +126,7 @@ def test_room_of_a_size_is_made_once_and_ends() -> None:
     place = cache.kv().key.data_ptr()
     cache = cache.append(kv(1))
     assert cache.kv().key.data_ptr() == place
-    with pytest.raises(ValueError, match="5 tokens do not fit a cache of 4"):
+    with pytest.raises(InputError, match="5 tokens do not fit a cache of 4"):
         cache.append(kv(1))
 
 

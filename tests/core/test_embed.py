@@ -145,7 +145,7 @@ def test_types_join_the_sum_and_a_norm_stands_over_it() -> None:
     assert torch.equal(embed(tokens, at), embed(tokens, at, torch.zeros_like(types)))
     dropped = embed.train()(tokens, at, types)
     assert 0.2 < (dropped == 0).float().mean() < 0.8, "dropout comes last"
-    with pytest.raises(ValueError, match="without types"):
+    with pytest.raises(InputError, match="without any"):
         plain(tokens, at, types)
 
 

@@ -87,15 +87,15 @@ def test_blocks_leave_their_losses_where_they_are_asked_for() -> None:
     x, segments = torch.randn(2, 6, C), torch.tensor([[1, 1, 1, 2, 2, 0], [1, 1, 1, 1, 1, 1]])
     mask = Mask(causal=True, segments=(segments, segments))
     losses: list[Tensor] = []
-    stack(x, Context(mask=mask, memory_mask=None, losses=losses))
+    stack(x, Context(mask=mask, losses=losses))
     assert len(losses) == 3
     assert all(float(loss.detach()) > 0.99 * 0.01 * 11 for loss in losses)  # of eleven tokens
     x[0, 5] = 9.0  # padding
     again: list[Tensor] = []
-    stack(x, Context(mask=mask, memory_mask=None, losses=again))
+    stack(x, Context(mask=mask, losses=again))
     torch.testing.assert_close(losses, again)
     none = Stack(C, StackConfig(n_layers=1, block=block(ExpertsConfig(number=4, balance=0.0))))
-    none(x, Context(mask=mask, memory_mask=None, losses=(nothing := [])))
+    none(x, Context(mask=mask, losses=(nothing := [])))
     assert not nothing
 
 

@@ -17,7 +17,6 @@ from heedful.core.position import (
     RelativeBuckets,
     Rotary,
     Shaw,
-    make_position,
 )
 from heedful.core.rotary import RotaryScaling, frequencies
 from heedful.errors import InputError
@@ -230,7 +229,7 @@ def test_a_bias_of_the_layer_joins_one_from_outside() -> None:
 
 @pytest.mark.parametrize("kind", ["none", "added", "rotary", "alibi", "buckets", "shaw"])
 def test_a_scheme_uses_one_door_and_leaves_the_others_shut(kind: str) -> None:
-    scheme = make_position(PositionConfig(kind=kind), n_heads=H, head_dim=D, scale=1.0)
+    scheme = PositionConfig(kind=kind).make(n_heads=H, head_dim=D, scale=1.0)
     x, heads, at = torch.randn(B, T, D), torch.randn(B, H, T, D), places([0, 1, 2, 3])
     used = {
         "enter": scheme.enter(x, torch.randn(B, T, D) if kind == "added" else None) is not x,
@@ -245,11 +244,11 @@ def test_a_scheme_uses_one_door_and_leaves_the_others_shut(kind: str) -> None:
 def test_a_scheme_that_is_told_nothing_says_so(kind: str) -> None:
     attention = Attention(12, AttentionConfig(n_heads=2, position=PositionConfig(kind=kind)))
     x = torch.randn(B, T, 12)
-    with pytest.raises(ValueError, match=r"needs (the )?positions"):
+    with pytest.raises(InputError, match=r"without positions|relative positions need"):
         attention(attention.queries(x), attention.keys_values(x), mask=EVERYONE)
 
 
 def test_what_depends_on_queries_cannot_be_shared() -> None:
-    with pytest.raises(ValueError, match="cannot share"):
+    with pytest.raises(InputError, match="cannot share"):
         Shaw(D, 2, 1.0).bias(None, places([0]), places([0]))
     assert Position().bias(None, places([0]), places([0])) is None

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.core.attention import AttentionConfig
-from heedful.core.block import BLOCKS, Block, BlockConfig, Context, Stack, StackConfig
+from heedful.core.block import BLOCKS, Block, BlockConfig, Context, Memory, Stack, StackConfig
 from heedful.core.cache import BlockCache
 from heedful.core.config import from_json, to_json
 from heedful.core.mask import EVERYONE, Mask
@@ -49,8 +49,8 @@ def test_a_pattern_is_its_blocks_by_turns() -> None:
         alone = loud(Block(C, b if i % 2 else a))
         alone.load_state_dict(block.state_dict())
         mask = Mask(causal=True) if i % 2 else Mask(causal=True, window=3)
-        y, _ = alone(y, Context(mask=mask, memory_mask=None, positions=positions))
-    close(stack(x, Context(mask=Mask(causal=True), memory_mask=None, positions=positions))[0], stack.norm(y))
+        y, _ = alone(y, Context(mask=mask, positions=positions))
+    close(stack(x, Context(mask=Mask(causal=True), positions=positions)), stack.norm(y))
 
 
 def test_without_a_pattern_all_layers_are_the_block() -> None:
@@ -92,9 +92,9 @@ def test_a_window_is_a_mask_of_it(kind: str, causal: bool) -> None:
         apart = torch.arange(T)[:, None] - torch.arange(T)
         near = torch.ones(T, T, dtype=torch.bool) if window is None else apart.abs() < window
         mask = Mask(causal=causal, valid=valid, allowed=near)
-        y, _ = block(y, Context(mask=mask, memory_mask=None, positions=positions, bias=bias))
-    told = Context(mask=Mask(causal=causal, valid=valid), memory_mask=None, positions=positions)
-    close(stack(x, told)[0], y)
+        y, _ = block(y, Context(mask=mask, positions=positions, bias=bias))
+    told = Context(mask=Mask(causal=causal, valid=valid), positions=positions)
+    close(stack(x, told), y)
 
 
 def test_a_window_stays_inside_a_segment() -> None:
@@ -103,11 +103,11 @@ def test_a_window_stays_inside_a_segment() -> None:
     segments = torch.tensor([[1, 1, 1, 2, 2, 1, 1, 2, 0]])
     positions = torch.tensor([[0, 1, 2, 0, 1, 3, 4, 2, 0]])
     x = torch.randn(1, T, C)
-    whole, _ = stack(x, Context(mask=Mask(segments=(segments, segments)), memory_mask=None, positions=positions))
+    whole = stack(x, Context(mask=Mask(segments=(segments, segments)), positions=positions))
     for segment in (1, 2):
         rows = (segments[0] == segment).nonzero()[:, 0]
-        context = Context(mask=EVERYONE, memory_mask=None, positions=positions[:, rows])
-        close(whole[:, rows], stack(x[:, rows], context)[0])
+        context = Context(mask=EVERYONE, positions=positions[:, rows])
+        close(whole[:, rows], stack(x[:, rows], context))
 
 
 @pytest.mark.parametrize("per_row", [False, True])
@@ -127,18 +127,17 @@ def test_in_a_window_cached_is_full(kind: str, per_row: bool) -> None:
     def told(start: int, end: int) -> Context:
         return Context(
             mask=Mask(causal=True),
-            memory_mask=None,
             positions=None if positions is None else positions[:, start:end],
         )
 
     with torch.no_grad():
-        full, _ = stack(x, told(0, T))
-        assert not torch.allclose(full, without(x, told(0, T))[0], atol=1e-2), "the window hides something"
+        full = stack(x, told(0, T))
+        assert not torch.allclose(full, without(x, told(0, T)), atol=1e-2), "the window hides something"
         for ends in ([*range(1, T + 1)], [3, 4, T], [1, T]):
             for size in (None, T):
-                caches, out, start = stack.start(Context(mask=EVERYONE, memory_mask=None), size), [], 0
+                caches, out, start = stack.start(size=size), [], 0
                 for end in ends:
-                    y, caches = stack(x[:, start:end], told(start, end), caches)
+                    y, caches = stack.step(x[:, start:end], told(start, end), caches)
                     out.append(y)
                     start = end
                 close(torch.cat(out, 1), full)
@@ -160,11 +159,11 @@ def test_blocks_leave_losses_where_they_are_asked_for() -> None:
     for block in stack.blocks:
         block.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     x = torch.randn(B, T, C)
-    plain, _ = stack(x, Context(mask=EVERYONE, memory_mask=None))
+    plain = stack(x, Context(mask=EVERYONE))
     collected: list[list[Tensor]] = [[], []]
     for losses, given in zip(collected, (x, 2 * x), strict=True):
         seen.clear()
-        out, _ = stack(given, Context(mask=EVERYONE, memory_mask=None, losses=losses))
+        out = stack(given, Context(mask=EVERYONE, losses=losses))
         assert torch.stack(losses).tolist() == [(0.1 * one.square().sum()).item() for one in seen[::2]]
         assert given is not x or torch.equal(out, plain), "whoever asks for losses changes nothing else"
     assert all(one.item() != other.item() for one, other in zip(*collected, strict=True))
@@ -182,36 +181,32 @@ def test_rows_that_share_a_memory_are_as_if_each_had_its_own(kind: str, each: bo
     beams = 4
     cross = AttentionConfig(n_heads=H, kv_heads=2, gate=True, position=config(kind).attention.position)
     block = loud(Block(C, config(cross=cross)))
-    x, memory, rows = torch.randn(beams * B, T, C), torch.randn(B, S, C), beams * B if each else 1
+    x, x_memory, rows = torch.randn(beams * B, T, C), torch.randn(B, S, C), beams * B if each else 1
     valid = torch.arange(S) < torch.tensor([[5], [3], [1]])
+    embeddings = torch.randn(1, S, C) if kind == "added" else None
+    memory = Memory(x_memory, Mask(valid=valid), torch.arange(S)[None], embeddings)
     shared = Context(
         mask=EVERYONE,
-        memory_mask=Mask(valid=valid),
         positions=torch.randint(0, 9, (rows, T)),
         position_embeddings=torch.randn(rows, T, C) if kind == "added" else None,
         memory=memory,
-        memory_positions=torch.arange(S)[None],
-        memory_position_embeddings=torch.randn(1, S, C) if kind == "added" else None,
     )
-    own = replace(
-        shared,
-        memory_mask=Mask(valid=valid.repeat_interleave(beams, 0)),
-        memory=memory.repeat_interleave(beams, 0),
-    )
+    repeated = x_memory.repeat_interleave(beams, 0), Mask(valid=valid.repeat_interleave(beams, 0))
+    own = replace(shared, memory=replace(memory, x=repeated[0], mask=repeated[1]))
     close(block(x, shared)[0], block(x, own)[0])
 
 
-def test_a_memory_comes_with_its_mask() -> None:
+def test_a_memory_is_given_to_each_block_that_looks_at_one() -> None:
     stack = loud(Stack(C, StackConfig(n_layers=1, block=config(cross=AttentionConfig(n_heads=H)))))
-    x, memory = torch.randn(B, T, C), torch.randn(B, S, C)
-    told = Context(mask=EVERYONE, memory_mask=EVERYONE, memory=memory)
+    x, memory = torch.randn(B, T, C), Memory(torch.randn(B, S, C), EVERYONE)
+    told = Context(mask=EVERYONE, memory=memory)
     stack(x, told)
-    for missing in (replace(told, memory_mask=None), replace(told, memory=None)):
-        with pytest.raises(ValueError, match="needs a memory and its mask"):
-            stack(x, missing)
-    cached = replace(told, memory=None)
-    stack(x, cached, stack.start(told))
-    with pytest.raises(ValueError, match="needs a memory and its mask"):
-        stack(x, replace(cached, memory_mask=None), stack.start(told))
-    with pytest.raises(TypeError, match="memory_mask"):
-        Context(mask=EVERYONE, memory=memory)  # type: ignore[call-arg]
+    for missing in (None, replace(memory, x=None)):
+        with pytest.raises(InputError, match="cross-attention without a memory"):
+            stack(x, replace(told, memory=missing))
+    stack.step(x, replace(told, memory=replace(memory, x=None)), stack.start(memory))
+    for missing, caches in ((None, stack.start(memory)), (memory, stack.start())):
+        with pytest.raises(InputError, match="cross-attention without a memory"):
+            stack.step(x, replace(told, memory=missing), caches)
+    with pytest.raises(TypeError, match="mask"):
+        Memory(memory.x)  # type: ignore[call-arg]

@@ -356,7 +356,7 @@ def test_what_cannot_be() -> None:
         assert found.value.fix == f"give whole numbers from 0 to {V + MARKS - 1}"
     with pytest.raises(InputError, match="at most 0 new tokens"):
         session_of(toy(), 1, "greedy").add([2], longest=0)
-    with pytest.raises(InputError, match="temperature -1"):
+    with pytest.raises(InputError, match="temperature is -1"):
         session_of(toy(), 1, "greedy").add([2], Sampling(temperature=-1.0))
     for bad in (math.nan, math.inf):
         session = session_of(Toy(torch.full((PLACES, V), bad)), 1, "greedy")

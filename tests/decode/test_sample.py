@@ -115,5 +115,5 @@ def test_sampling_options_that_cannot_be_met_are_refused() -> None:
         sample(toy(), sources(2), sampling=Sampling(seed=1), samples=0, **options)
     with pytest.raises(InputError, match="1 seeds for 2 sentences"):
         sample(toy(), sources(2), seeds=[1], **options)
-    with pytest.raises(InputError, match="temperature -1"):
+    with pytest.raises(InputError, match="temperature is -1"):
         sample(toy(), sources(2), sampling=Sampling(seed=1, temperature=-1.0), **options)

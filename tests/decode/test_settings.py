@@ -1,6 +1,17 @@
-"""Settings that are no numbers, in a process of its own: where annotations are executed they are found before."""
+"""Settings that are no numbers, in a process of its own: where annotations are executed they are found before; and
+settings beyond their bounds."""
+
+from dataclasses import fields
+from math import inf, nan
+
+import pytest
 
 from as_used import printed
+from heedful.decode.settings import Decoding
+from heedful.errors import InputError
+from heedful.tasks.shared.options import Offered
+
+BOUNDED = {each.name: each for each in fields(Decoding) if each.metadata.get("least") is not None}
 
 SCRIPT = """
 import torch
@@ -70,3 +81,14 @@ def test_numbers_beside_settings_are_whole() -> None:
             "parse: beam is 2.5",
         )
     ]
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_what_is_beyond_the_bounds_is_refused_by_each_door(name: str) -> None:
+    least, most, kind = BOUNDED[name].metadata["least"], BOUNDED[name].metadata["most"], BOUNDED[name].type
+    Decoding(**{name: least})
+    for value in (least - 1, *([] if most is None else [most + 1]), *([nan, -inf] if kind is float else [])):
+        with pytest.raises(InputError, match=f"{name} is "):
+            Decoding(**{name: value})
+    (option,) = Offered(name).parameters()[name].annotation.__metadata__
+    assert (option.min, option.max) == (least, most)

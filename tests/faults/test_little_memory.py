@@ -93,6 +93,7 @@ def commands(run_of: Callable[[str], Path], folder: Path) -> list[list[str]]:
         ["vectors", str(run_of("vectors")), "near", "ba"],
         ["embed", str(run_of("fill")), "ba de"],
         ["reward", str(run_of("reward")), "ba", "de"],
+        ["python", "from heedful.tasks.prefer import loop; loop.beats_chance = lambda *_: True"],  # after two steps
         ["loop", chat, "--prompts", "prompts.txt", "--out", "loop", "--ranker", "rules.py:value", *rounds],
         ["rank", chat, "--prompts", "prompts.txt", "--out", "judged.jsonl", "--who", "a"],
         ["look", translator, "ba de", "--out", "x.html"],

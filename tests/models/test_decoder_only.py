@@ -127,7 +127,7 @@ def test_nothing_comes_from_the_future(more: dict[str, object]) -> None:
 
 def test_segments_come_for_both_sides() -> None:
     model, source, target = loud(), torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
-    with pytest.raises(ValueError, match="source and target"):
+    with pytest.raises(InputError, match="one side alone"):
         model(source, target, torch.ones_like(source))
 
 

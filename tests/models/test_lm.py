@@ -1,14 +1,18 @@
 """The language model's state: rows of unequal length, that leave and are replaced, are what each is alone."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from heedful.core.attention import AttentionConfig
-from heedful.core.block import BlockConfig, StackConfig
+from heedful.core.block import Block, BlockConfig, Context, StackConfig
 from heedful.core.embed import EmbedConfig
-from heedful.core.position import PositionConfig
+from heedful.core.position import Position, PositionConfig
+from heedful.errors import InputError
 from heedful.models.lm import LM, LMConfig, LMState
 from loud import make_loud
 from nearly import close
@@ -108,13 +112,13 @@ def test_what_cannot_be() -> None:
             model.start(torch.zeros(2, 0, dtype=torch.int64)),
             model.start(torch.ones(1, 3, dtype=torch.int64)),
         )
-        with pytest.raises(ValueError, match="nothing was appended"):
+        with pytest.raises(InputError, match="read nothing yet"):
             fresh.put(torch.tensor([0]), read)
         small = model.start(torch.ones(2, 1, dtype=torch.int64), None, 2)
-        with pytest.raises(ValueError, match="3 tokens do not fit a cache of 2"):
+        with pytest.raises(InputError, match="3 tokens do not fit a cache of 2"):
             small.put(torch.tensor([0]), read)
         _, small = model.step(torch.tensor([1, 1]), small)
-        with pytest.raises(ValueError, match="3 tokens do not fit a cache of 2"):
+        with pytest.raises(InputError, match="3 tokens do not fit a cache of 2"):
             model.step(torch.tensor([1, 1]), small)
 
 
@@ -174,3 +178,36 @@ def test_a_growing_cache_would_be_found_out() -> None:
     with Largest() as seen:
         torch.cat([kv.key, kv.key[:, :, :1]], dim=2)
     assert seen.bytes == 501 * 2 * 4 * 4
+
+
+class Nearness(Position):
+    def bias(self, query: Any, query_positions: Any, key_positions: Any) -> torch.Tensor:
+        return -(key_positions[:, None, None, :] - query_positions[:, None, :, None]).abs().sqrt()
+
+
+class NearnessConfig(PositionConfig):
+    def make(self, *, n_heads: int, head_dim: int, scale: float) -> Position:
+        return Nearness()
+
+
+class Twice(Block):
+    def forward(self, x: torch.Tensor, context: Context, cache: Any = None) -> Any:
+        return super().forward(self.mlp_residual(x, self.mlp), context, cache)
+
+
+@torch.no_grad()
+def test_blocks_and_positions_of_ones_own_are_handed_in() -> None:
+    attention = AttentionConfig(n_heads=2, position=NearnessConfig())
+    own = StackConfig(n_layers=2, block=BlockConfig(kind="twice", attention=attention, d_ff=32))
+    embed = EmbedConfig(vocab_size=V, position_embeddings="none")
+    model = make_loud(LM(LMConfig(d_model=16, embed=embed, stack=own), blocks={"twice": Twice})).eval()
+    plain = LM(LMConfig(d_model=16, embed=embed, stack=replace(own, block=replace(own.block, kind="transformer"))))
+    plain.load_state_dict(model.state_dict())
+    tokens = torch.randint(V, (2, 6))
+    full, state = model(tokens), model.start(tokens[:, :0])
+    assert not torch.allclose(plain.eval()(tokens), full, atol=1e-2)
+    for t in range(6):
+        logits, state = model.step(tokens[:, t], state)
+        close(logits, full[:, t])
+    with pytest.raises(InputError, match="twice"):
+        LM(LMConfig(d_model=16, embed=embed, stack=own))

@@ -94,7 +94,7 @@ def test_segments_of_whole_rows_are_no_segments() -> None:
 
 def test_segments_come_for_both_sides() -> None:
     model, source, target = loud(), torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
-    with pytest.raises(ValueError, match="source and target"):
+    with pytest.raises(InputError, match="one side alone"):
         model(source, target, torch.ones_like(source))
 
 

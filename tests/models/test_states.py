@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from heedful.errors import InputError
 from heedful.models import make_model, preset
 from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS
 from loud import make_loud
@@ -47,7 +48,7 @@ def test_branches_of_a_state_are_right_or_refused(name: str, size: int | None, p
         for branch in [*states]:
             try:
                 out[branch, step], states[branch] = model.step(tokens[branch, step], states[branch])
-            except ValueError as error:
+            except InputError as error:
                 if "continued already" not in str(error):
                     raise
                 del states[branch]

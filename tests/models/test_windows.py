@@ -28,7 +28,7 @@ def block(side: int, kind: str = "windows") -> WindowBlock:
 
 
 def on(grid: tuple[int, int]) -> Context:
-    return Context(mask=EVERYONE, memory_mask=None, grid=grid)
+    return Context(mask=EVERYONE, grid=grid)
 
 
 def test_a_window_that_is_the_whole_picture_is_full_attention() -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.core.attention import AttentionConfig
-from heedful.core.block import BlockConfig, Context, Stack, StackConfig
+from heedful.core.block import BlockConfig, Context, Memory, Stack, StackConfig
 from heedful.core.mask import Mask
 from heedful.exchange.hf.rules import Rule, to_ours
 from loud import make_loud
@@ -81,9 +81,9 @@ class Ours(nn.Module):
         self.encoder, self.decoder = stack(2, None), stack(3, attention)
 
     def forward(self, source: Tensor, target: Tensor, *, causal: bool) -> tuple[Tensor, Tensor]:
-        memory, _ = self.encoder(source, Context(mask=Mask(valid=SOURCE_VALID), memory_mask=None))
-        mask, memory_mask = Mask(causal=causal, valid=TARGET_VALID), Mask(valid=SOURCE_VALID)
-        return memory, self.decoder(target, Context(mask=mask, memory=memory, memory_mask=memory_mask))[0]
+        memory = self.encoder(source, Context(mask=Mask(valid=SOURCE_VALID)))
+        context = Context(mask=Mask(causal=causal, valid=TARGET_VALID), memory=Memory(memory, Mask(valid=SOURCE_VALID)))
+        return memory, self.decoder(target, context)
 
 
 class Pair(NamedTuple):

@@ -9,7 +9,6 @@ import pytest
 
 import heedful
 from heedful.data.text.documents import Documents
-from heedful.models import config_from
 from heedful.run.events import Measured, Note, Trained
 from heedful.run.recipe import override
 from heedful.run.restore import restore_model
@@ -18,7 +17,7 @@ from heedful.store.model import read_config, read_model
 from heedful.tasks.recipes import saved_recipe
 from heedful.verbs.check import check
 from heedful.verbs.train import train
-from made import backwards, made_corpus
+from made import backwards
 
 KEPT = Path(__file__).parent / "kept"
 
@@ -36,17 +35,11 @@ def documents() -> Documents:
     return Documents(texts[:16], texts[16:], {}, "made", (), ())
 
 
-def translated(model: Any) -> Any:
-    return model.translate(["ba de gi"])
-
-
 def filled(model: Any) -> Any:
     return model.fill(["ba <mask> gi"])
 
 
-RUNS = {  # an encoder that tells pairs apart has all that format 2 calls otherwise
-    "format-1": Kept(lambda: made_corpus(150), [5.896243, 5.950425], translated),
-    "format-1-fill": Kept(documents, [5.711797, 5.658726], filled),
+RUNS = {
     "format-2-fill": Kept(documents, [5.711797, 5.658726], filled),
 }
 
@@ -76,7 +69,7 @@ def test_it_is_used_and_continued(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_better_model_takes_its_place(name: str, tmp_path: Path) -> None:
-    """Also the mean of the last checkpoints, the first of which are of the older format."""
+    """Also the mean of the last checkpoints, the first of which were there."""
     kept, run = RUNS[name], Path(shutil.copytree(KEPT / name, tmp_path / name))
     about, before = (run / "task.json").read_bytes(), read_model(run)[1]
     recipe = override(saved_recipe(run), ["train.steps=8", "train.average_last=9", "train.eval_every=1"])
@@ -97,10 +90,3 @@ def test_a_damaged_model_is_made_again(name: str, tmp_path: Path) -> None:
     assert restore_model(run, print).same
     after = read_model(run)[1]
     assert all(tensor.equal(after[name]) for name, tensor in before.items())
-
-
-def test_formats_differ_in_names_alone() -> None:
-    (old, old_tensors), (new, new_tensors) = (read_model(KEPT / f"format-{number}-fill") for number in (1, 2))
-    assert config_from(old) == config_from(new)
-    assert old_tensors.keys() == new_tensors.keys()
-    assert all(tensor.equal(new_tensors[name]) for name, tensor in old_tensors.items())

@@ -3,15 +3,12 @@
 import re
 from dataclasses import fields
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-import yaml
 
 import heedful
 from heedful.errors import HeedError, InputError, MissingError
-from heedful.models.presets import LANGUAGE_MODELS
-from heedful.run.recipe import Recipe, Section, override, read_yaml, row_of, to_yaml
+from heedful.run.recipe import Recipe, Section, override, read_yaml, to_yaml
 from heedful.tasks import trained
 from heedful.tasks.recipes import build, from_yaml, read_recipe
 from heedful.verbs.train import planned
@@ -195,85 +192,6 @@ def test_a_task_takes_each_key_of_its_own(task):
     found = {f"{section}.{key}" for section, keys in plain.items() if isinstance(keys, dict) for key in keys}
     assert found == KEYS[task]
     assert build(plain, where="x").model_dump(mode="json") == plain
-
-
-# Those that came after format 1.
-LATER = {"train.patience", "train.checkpointing", "train.beta1", "train.beta2", "train.epsilon", "train.lora"}
-LATER |= {"train.lora_alpha", "train.lora_targets", "train.average_last", "train.tensorboard", "train.rdrop"}
-LATER |= {"data.bpe_dropout", "data.bpe_dropout_side", "data.mix", "data.synthetic", "data.originals", "data.tag"}
-LATER |= {f"noise.{key}" for key in ("capitals", "lower", "typos", "punctuation", "urls")}
-LATER |= {"data.valid", "data.test"}
-LATER_TASKS = {"chat", "reward", "prefer", "vectors"}
-# Every key that a recipe held in format 1, whatever its task, with a value that is no task's default.
-FORMAT_1 = """\
-task: {task}
-preset: {preset}
-start_from: ''
-model: {{dropout: 0.3}}
-data: {{path: there, source: en, target: de, tokenizer: chars, joint: false, vocab_size: 400, longest: 99,
-  scores: rouge, cut: true, objective: infill, across: false, whole_words: true, pairs: order}}
-train: {{steps: 7, epochs: 2.5, minutes: 3.0, seed: 5, tokens: 640, row: 48, accumulate: 3, optimizer: muon, lr: 0.0123,
-  muon_lr: 0.0234, weight_decay: 0.05, schedule: linear, warmup: 17, clip: 0.5, smoothing: 0.15, average: 0.97,
-  precision: fp32, compile: true, eval_every: 9, eval_sentences: 33, save_every: 11, keep: 4, non_finite: skip}}
-decode: {{beam: 3, length_penalty: 0.7, longest: 21}}
-classify: {{symmetric: true, auxiliary: 0.25}}
-images: {{size: 40, channels: 1, batch: 12, augment: strong, flip: false, colours: 64, mixup: 0.2, mirrored: true}}
-answer: {{longest: 13}}
-"""
-
-
-@pytest.mark.parametrize("task", sorted(KEYS.keys() - LATER_TASKS))
-def test_a_run_of_format_1_keeps_what_its_task_reads(task):
-    """It held the keys of all tasks: each of this task comes back as it was, and the others are forgotten."""
-    preset = heedful.recipe(task).preset
-    text = FORMAT_1.format(task=task, preset=preset)
-    old = yaml.safe_load(text)
-    recipe = from_yaml(text, where="x")
-    read = recipe.model_dump(mode="json")
-    assert {f"{section}.{key}" for section, keys in old.items() if isinstance(keys, dict) for key in keys} >= (
-        KEYS[task] - LATER
-    )
-    new = heedful.recipe(task).model_dump(mode="json")
-    for name in KEYS[task]:
-        section, key = name.split(".")
-        assert read[section][key] == (new if name in LATER else old)[section][key], name
-    assert (recipe.task, recipe.preset, recipe.model) == (task, preset, {"dropout": 0.3})
-    assert from_yaml(to_yaml(recipe), where="x").model_dump() == recipe.model_dump()
-
-
-def test_fields_of_presets_that_have_other_names_now():
-    recipe = from_yaml(
-        FORMAT_1.format(task="generate", preset="gpt-nano").replace("dropout: 0.3", "context: 48"), where="x"
-    )
-    assert recipe.model == {"context_length": 48}
-    assert row_of(LANGUAGE_MODELS, recipe).context_length == 48
-
-
-def test_a_run_of_format_1_may_not_hold_what_no_task_ever_read():
-    text = FORMAT_1.format(task="tag", preset="encoder-tiny")
-    with pytest.raises(InputError, match=r"x.train: unknown key 'stepps'"):
-        from_yaml(text.replace("{steps: 7", "{stepps: 3, steps: 7"), where="x")
-    with pytest.raises(InputError, match="unknown key 'searching'"):
-        from_yaml(text + "searching: {beam: 3}\n", where="x")
-
-
-def test_only_a_whole_recipe_of_format_1_is_forgiven():
-    """A file that a person wrote names only what matters: there a key of another task is a mistake."""
-    text = FORMAT_1.format(task="tag", preset="encoder-tiny").replace("seed: 5, ", "")
-    with pytest.raises(InputError, match="unknown key"):
-        from_yaml(text, where="x")
-
-
-def test_the_kept_run_of_format_1():
-    text = (Path(__file__).parent / "kept" / "format-1" / "recipe.yaml").read_text()
-    recipe = from_yaml(text, where="x")
-    assert (recipe.task, recipe.preset, recipe.train.row, recipe.decode.beam) == (
-        "translate",
-        "transformer-tiny",
-        32,
-        5,
-    )
-    assert recipe.model == {"d_model": 8, "n_heads": 2, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1}
 
 
 @pytest.mark.parametrize(

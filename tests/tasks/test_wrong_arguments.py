@@ -24,12 +24,12 @@ TRANSLATE: list[tuple[dict[str, Any], str]] = [
     ({"beam": True}, "translate: beam is True"),
     ({"beams": 3}, "translate: unknown argument 'beams'"),
     ({"longest": "all"}, "translate: longest is 'all'"),
-    ({"temperature": -1.0}, "temperature is not used by a search"),
+    ({"temperature": -1.0}, "temperature is -1.0"),
     ({"temperature": 0.3}, "temperature is not used by a search"),
-    ({"top_p": 7.0}, "top_p is not used by a search"),
-    ({"shortest": -1}, "-1 as the fewest tokens"),
+    ({"top_p": 7.0}, "top_p is 7.0"),
+    ({"shortest": -1}, "shortest is -1"),
     ({"diversity": 0.9}, "diversity is not used by a beam without groups"),
-    ({"temperature": -1.0, "samples": 1}, "temperature -1.0 is not a positive number"),
+    ({"temperature": -1.0, "samples": 1}, "temperature is -1.0"),
 ]
 OTHERS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("gpt", lambda model: model.generate("ba", tokens="3"), "generate: tokens is '3'"),

@@ -8,7 +8,6 @@ from torch.nn.functional import normalize
 
 from heedful.core import Embed, EmbedConfig, PositionConfig, sinusoidal
 from heedful.core.embed import binary, sinusoidal_2d
-from heedful.core.position import make_position
 from heedful.lab.drawn import Drawing, curves, one_panel
 from heedful.lab.drawn_words import maps
 from heedful.lab.exhibit import Few, Rows, Says, Shown, Width, beside, holds, unsaid
@@ -142,7 +141,7 @@ def relative(says: Says, *, tokens: Rows = 12, n_heads: Rows = 4, seed: int = 0)
     biases: dict[str, Tensor] = {}
     positions = torch.arange(tokens)[None]
     for kind in ("alibi", "buckets"):
-        scheme = make_position(PositionConfig(kind=kind), n_heads=n_heads, head_dim=8, scale=1.0)
+        scheme = PositionConfig(kind=kind).make(n_heads=n_heads, head_dim=8, scale=1.0)
         if kind == "buckets":
             torch.nn.init.normal_(next(scheme.parameters()))
         bias = scheme.bias(None, positions, positions)

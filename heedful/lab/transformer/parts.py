@@ -34,7 +34,7 @@ def norms(says: Says, *, preset: str = "transformer-base", blocks: Rows = 12, wi
         torch.manual_seed(0)
         block = BlockConfig(attention=AttentionConfig(n_heads=4), d_ff=4 * width, order=order)
         stack = Stack(width, StackConfig(n_layers=blocks, block=block, final_norm=order == "pre"))
-        out, _ = stack(torch.randn(4, 16, width), Context(mask=EVERYONE, memory_mask=None))
+        out = stack(torch.randn(4, 16, width), Context(mask=EVERYONE))
         (out * torch.randn_like(out)).sum().backward()
         norms_of = [
             one.mlp.up.weight.grad

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from heedful.decode.settings import SamplingOptions
 from heedful.errors import TextError
 from heedful.tasks.shared.line_by_line import Record, answer_groups, answer_lines, one_each, text_groups
-from heedful.tasks.shared.options import Device, Json, Run, Seed, Temperature, Texts, TopK, TopP
+from heedful.tasks.shared.options import Device, Json, Offered, Run, Texts, by_groups
 from heedful.tasks.shared.terminal import Command, LineCount, say
 
 if TYPE_CHECKING:
@@ -19,20 +20,19 @@ if TYPE_CHECKING:
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # control characters that could affect a terminal
 
 
+@by_groups
 def chat(
     run: Run,
     turns: Texts = None,
     system: Annotated[str, typer.Option(help="What the system says first.")] = "",
     tokens: Annotated[int, typer.Option(min=1, help="The most new tokens of an answer.")] = 200,
-    temperature: Temperature = 0.8,
-    top_k: TopK = 0,
-    top_p: TopP = 1.0,
     stop: Annotated[list[str] | None, typer.Option(help="End an answer before this text; may be given again.")] = None,
-    seed: Seed = 0,
     weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32",
     render: Annotated[bool, typer.Option("--render", help="Show the prompt of each line in place of a reply.")] = False,
     device: Device = "auto",
     as_json: Json = False,
+    *,
+    sampling: Annotated[SamplingOptions, Offered("temperature", "top_k", "top_p", "seed", temperature=0.8)],
 ) -> None:
     """Talk with a model, turn by turn; /help tells the commands at a terminal, and Ctrl-C ends an answer.
 
@@ -43,13 +43,11 @@ def chat(
     if render:
         _render(run, turns, system, as_json=as_json)
         return
-    from heedful.decode.settings import SamplingOptions
     from heedful.run.device import chosen_device
     from heedful.tasks.chat.talk import QUIT, Talk
     from heedful.tasks.chat.use import ChatModel, ChatOptions
 
     model = ChatModel.load(run, device=chosen_device(device, weights=weights), weights=weights)
-    sampling = SamplingOptions(temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     talk = Talk(model, ChatOptions(tokens=tokens, system=system, stop=tuple(stop or ()), sampling=sampling))
     if turns is None and not as_json and sys.stdin.isatty():
         _at_a_terminal(talk)

@@ -3,106 +3,48 @@
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from heedful.decode.settings import DecodingOptions, SamplingOptions
 from heedful.errors import InputError
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
 from heedful.tasks.shared.options import (
     Device,
     FromLanguage,
     Json,
+    Offered,
     Run,
-    Seed,
-    Temperature,
     To,
-    TopK,
-    TopP,
     by_groups,
 )
 from heedful.tasks.shared.terminal import Command, printable, tell
 
 if TYPE_CHECKING:
-    from heedful.decode.settings import SamplingOptions
     from heedful.tasks.generate.records import ScoredText
     from heedful.tasks.generate.use import LanguageModel
 
 QUANTISED = ("int8", "int4")
-DRAWS = ("temperature", "top_k", "top_p", "min_p", "seed")  # not used by a beam search
 LONG = 400  # tokens from which on "auto" uses a draft model: with 500 tokens it saved time, with 200 it did not
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextSearch:
-    """How `heed generate` draws a text, or searches for a likely one."""
+PENALTIES = ("repetition_penalty", "presence_penalty", "frequency_penalty")
+USUAL = {"temperature": 0.8, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "seed": 0}  # of what a beam search does not use
+Search = Annotated[DecodingOptions, Offered(*USUAL, *PENALTIES, "beam", "length_penalty", **USUAL, beam=None)]
 
-    temperature: Temperature = 0.8
-    top_k: TopK = 0
-    top_p: TopP = 1.0
-    min_p: Annotated[
-        float,
-        typer.Option(
-            min=0.0, max=1.0, help="Sample only tokens at least this share as probable as the most probable one."
-        ),
-    ] = 0.0
-    repetition_penalty: Annotated[
-        float, typer.Option(min=1.0, help="Penalty on tokens that already occurred, in the prompt too; 1 is off.")
-    ] = 1.0
-    presence_penalty: Annotated[
-        float, typer.Option(min=-2.0, max=2.0, help="Subtracted from the logits of tokens that were generated already.")
-    ] = 0.0
-    frequency_penalty: Annotated[
-        float,
-        typer.Option(
-            min=-2.0, max=2.0, help="Subtracted from the logit of a token for each time that it was generated."
-        ),
-    ] = 0.0
-    seed: Seed = 0
-    beam: Annotated[
-        int | None,
-        typer.Option(min=1, max=64, help="Search for the most likely text with so many beginnings; 1 is greedy."),
-    ] = None
-    best_of: Annotated[
-        int, typer.Option(min=1, max=1024, help="Draw so many for each text, and keep the most likely.")
-    ] = 1
-    length_penalty: Annotated[
-        float, typer.Option(help="Length penalty: 1 ranks by the mean log-probability of a token, 0 by the sum.")
-    ] = 1.0
 
-    @property
-    def compares(self) -> bool:
-        """Whether several texts are compared, so that none is known before all are made."""
-        return self.beam is not None or self.best_of > 1
-
-    @property
-    def sampling(self) -> "SamplingOptions":
-        """The sampling options. Raises InputError for an option that this search does not use."""
-        from heedful.decode.settings import SamplingOptions
-
-        if self.length_penalty != 1.0 and not self.compares:
-            fix = "give --beam 4 or --best-of 8"
-            raise InputError("--length-penalty compares texts, and one is drawn", fix=fix)
-        penalties = SamplingOptions(
-            repetition_penalty=self.repetition_penalty,
-            presence_penalty=self.presence_penalty,
-            frequency_penalty=self.frequency_penalty,
-        )
-        if self.beam is None:
-            return SamplingOptions(
-                **penalties,
-                temperature=self.temperature,
-                top_k=self.top_k,
-                top_p=self.top_p,
-                min_p=self.min_p,
-                seed=self.seed,
-            )
-        usual = {each.name: each.default for each in fields(self)}
-        if given := [name for name in DRAWS if getattr(self, name) != usual[name]]:
-            raise InputError(f"--{given[0].replace('_', '-')} is not used by a beam search", fix="leave it out")
-        return penalties
+def sampling_of(search: DecodingOptions, *, compares: bool) -> SamplingOptions:
+    """What tokens are drawn by, or the penalties of a beam search. `compares`: whether several texts are made, of which
+    one is kept. Raises InputError for an option that this search does not use."""
+    if search["length_penalty"] != 1.0 and not compares:
+        raise InputError("--length-penalty compares texts, and one is drawn", fix="give --beam 4 or --best-of 8")
+    names = PENALTIES if "beam" in search else (*USUAL, *PENALTIES)
+    if unused := [name for name, value in USUAL.items() if name not in names and search.get(name) != value]:
+        raise InputError(f"--{unused[0].replace('_', '-')} is not used by a beam search", fix="leave it out")
+    return cast("SamplingOptions", {name: value for name, value in search.items() if name in names})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +53,9 @@ class TextOptions:
 
     tokens: Annotated[int, typer.Option(min=1, help="The most new tokens.")] = 200
     samples: Annotated[int, typer.Option(min=1, help="How many texts for each prompt.")] = 1
+    best_of: Annotated[
+        int, typer.Option(min=1, max=1024, help="Draw so many for each text, and keep the most likely.")
+    ] = 1
     stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None
     batch: Annotated[int, typer.Option(min=1, help="How many texts are made at a time.")] = 32
     stream: Annotated[
@@ -151,7 +96,7 @@ def generate(
     prompts: Annotated[list[str] | None, typer.Argument(help="Texts to continue; without any, from nothing.")] = None,
     *,
     text: TextOptions,
-    search: TextSearch,
+    search: Search,
     model: LanguageModelOptions,
 ) -> None:
     """Generate text: continue a prompt.
@@ -162,11 +107,12 @@ def generate(
 
     texts = prompts or [""]
     one = len(texts) == text.samples == 1
-    alone = one and not text.as_json and not search.compares
+    compares = "beam" in search or text.best_of > 1
+    alone = one and not text.as_json and not compares
     if text.stream and not alone:
         what = "several texts, JSON, or a text that is searched for, cannot be shown as they are made"
         raise InputError(what, fix="leave out --stream")
-    sampling, stop = search.sampling, tuple(text.stop or ())
+    sampling, stop = sampling_of(search, compares=compares), tuple(text.stop or ())
     writer = model.load(run, drafts=one and text.tokens >= LONG)
     if alone and (sys.stdout.isatty() if text.stream is None else text.stream):
         made = writer.stream(texts[0], tokens=text.tokens, stop=stop, **sampling)
@@ -178,9 +124,9 @@ def generate(
         samples=text.samples,
         batch=text.batch,
         stop=stop,
-        beam=search.beam,
-        best_of=search.best_of,
-        length_penalty=search.length_penalty,
+        beam=search.get("beam"),
+        best_of=text.best_of,
+        length_penalty=search["length_penalty"],
         sampling=sampling,
     )
     for each in continue_texts(writer, texts, options):

@@ -5,11 +5,13 @@ from typing import Annotated
 
 import typer
 
+from heedful.decode.settings import SamplingOptions
 from heedful.store import files
-from heedful.tasks.shared.options import Device, Json, Run, Seed, Temperature, TopK, TopP
+from heedful.tasks.shared.options import Device, Json, Offered, Run, by_groups
 from heedful.tasks.shared.terminal import Command, OutputFiles, keep_picture, tell, write_png
 
 
+@by_groups
 def paint(
     run: Run,
     pictures: Annotated[
@@ -17,16 +19,14 @@ def paint(
     ] = None,
     keep: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of a picture's rows that stay.")] = 0.5,
     samples: Annotated[int | None, typer.Option(min=1, help="How many of each.", show_default="1; new, 16")] = None,
-    temperature: Temperature = 1.0,
-    top_k: TopK = 0,
-    top_p: TopP = 1.0,
-    seed: Seed = 0,
     batch: Annotated[int, typer.Option(min=1, help="How many pictures are made at a time.")] = 32,
     out: Annotated[
         Path, typer.Option(help="A .png file for all side by side, or a folder: NAME-1.png and so on of each picture.")
     ] = Path("painted"),
     device: Device = "auto",
     as_json: Json = False,
+    *,
+    sampling: Annotated[SamplingOptions, Offered("temperature", "top_k", "top_p", "seed")],
 ) -> None:
     """Make new pictures, or complete the upper part of given ones, pixel by pixel.
 
@@ -47,9 +47,7 @@ def paint(
     outputs = [out] * len(names) if whole else list(map(OutputFiles(names, out, folder=True, ending=ending), names))
     painter = Painter.load(run, device=chosen_device(device))
     begun = painter.begin(pictures, keep=keep) if pictures else None
-    made = painter.paint(
-        begun, samples=samples, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, batch=batch
-    )
+    made = painter.paint(begun, samples=samples, batch=batch, **sampling)
     if whole:
         write_png(out, contact_sheet(made.flatten(0, 1), columns=samples if pictures else 4))
     for name, file, own in zip(names, outputs, made, strict=True):

@@ -11,7 +11,35 @@ from typing import Annotated, Any
 
 import typer
 
+from heedful.decode.settings import SETTINGS
 from heedful.errors import InputError
+
+
+def option_of(name: str) -> Any:
+    """The option of a setting of searches, with its bounds and help."""
+    about = SETTINGS[name].metadata
+    return typer.Option(min=about["least"], max=about["most"], help=about["help"])
+
+
+class Offered:
+    """Settings of a search as options of a command, whose parameter is `Annotated[DecodingOptions, Offered(...)]`.
+    `names` are in the order of its help; `defaults` are the command's own, where None leaves out what is not given."""
+
+    def __init__(self, *names: str, **defaults: float | int | None) -> None:
+        self.defaults = {name: defaults.get(name, SETTINGS[name].default) for name in names}
+
+    def parameters(self) -> dict[str, inspect.Parameter]:
+        parameters = {}
+        for name, default in self.defaults.items():
+            kind: Any = SETTINGS[name].type
+            kind = Annotated[kind | None if default is None else kind, option_of(name)]
+            parameters[name] = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        return parameters
+
+    def __call__(self, **given: object) -> dict[str, object]:
+        """What is given, for a search."""
+        return {name: value for name, value in given.items() if value is not None}
+
 
 Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", show_default=False)]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
@@ -28,23 +56,11 @@ Weights = Annotated[str, typer.Option(help="float32, int8 or int4, on a CPU: few
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, such as train.lr=3e-4.")
 ]
-Beam = Annotated[int | None, typer.Option(min=1, max=64, help="Width of the beam; 1 is greedy search.")]
-LengthPenalty = Annotated[float | None, typer.Option(help="Scores are divided by length to this power.")]
-Temperature = Annotated[
-    float, typer.Option(min=0.0, help="Divides the logits before sampling; 0 takes the most probable token.")
-]
-TopK = Annotated[int, typer.Option(min=0, help="Sample from this many most probable tokens; 0 is off.")]
-TopP = Annotated[
-    float,
-    typer.Option(
-        min=0.0,
-        max=1.0,
-        help="Sample from the most probable tokens whose probabilities sum to this (nucleus); 1 is off.",
-    ),
-]
+Beam = Annotated[int | None, option_of("beam")]
+LengthPenalty = Annotated[float | None, option_of("length_penalty")]
 To = Annotated[str, typer.Option("--to", metavar="LANGUAGE", help="The language to translate to, of several.")]
 FromLanguage = Annotated[str, typer.Option(metavar="LANGUAGE", help="The language of the texts, of several.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
+Seed = Annotated[int, option_of("seed")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,11 +117,14 @@ def parameters_of(kind: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 def by_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """Makes a command of a function: its keyword arguments are dataclasses, whose fields become options."""
+    """Makes a command of a function: its keyword arguments are dataclasses, whose fields become options, or settings of
+    a search (`Offered`)."""
     signature = inspect.signature(function)
     own = [one for one in signature.parameters.values() if one.kind != inspect.Parameter.KEYWORD_ONLY]
-    groups = {one.name: one.annotation for one in signature.parameters.values() if one not in own}
-    fields = {name: parameters_of(kind) for name, kind in groups.items()}
+    groups = {one.name: _group(one.annotation) for one in signature.parameters.values() if one not in own}
+    fields = {
+        name: kind.parameters() if isinstance(kind, Offered) else parameters_of(kind) for name, kind in groups.items()
+    }
     taken = signature.replace(parameters=[*own, *(one for each in fields.values() for one in each.values())])
 
     def command(*given: object, **words: object) -> None:
@@ -118,3 +137,8 @@ def by_groups(function: Callable[..., None]) -> Callable[..., None]:
     command.__signature__ = taken  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in taken.parameters.values()}
     return command
+
+
+def _group(annotation: Any) -> Any:
+    """What makes an argument of its options: a dataclass, or `Offered`."""
+    return next((mark for mark in typing.get_args(annotation)[1:] if isinstance(mark, Offered)), annotation)

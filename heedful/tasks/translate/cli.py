@@ -8,28 +8,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.data.lines import quoted
+from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, counted
 from heedful.store import files
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
 from heedful.tasks.shared.options import (
-    Beam,
     Device,
     Engine,
     FromLanguage,
     Json,
-    LengthPenalty,
+    Offered,
     Run,
-    Seed,
     Settings,
-    Temperature,
     To,
-    TopK,
-    TopP,
     Weights,
     by_groups,
 )
@@ -39,41 +35,19 @@ from heedful.tasks.translate.pairs.cli import align
 from heedful.tasks.translate.training.cli import COMMANDS as SYNTHETIC
 
 if TYPE_CHECKING:
-    from heedful.decode.settings import DecodingOptions
     from heedful.tasks.translate.records import Translated
     from heedful.tasks.translate.use import Translator
     from heedful.tasks.translate.wishes import Wishes
 
 
-@dataclass(frozen=True, kw_only=True)
-class TranslationSearch:
-    """The search of `heed translate`."""
-
-    beam: Beam = None
-    n_best: Annotated[int, typer.Option(min=1, help="Translations of each text, one line each with its score.")] = 1
-    groups: Annotated[int, typer.Option(min=1, help="Groups of a diverse beam search, for --n-best and --rerank.")] = 1
-    diversity: Annotated[
-        float,
-        typer.Option(min=0, help="Diversity of the groups: nats subtracted for a token that another group chose."),
-    ] = 0.5
-    length_penalty: LengthPenalty = None
-    longest: Annotated[int | None, typer.Option(min=1, help="The most new tokens of a translation.")] = None
-    shortest: Annotated[int | None, typer.Option(min=0, help="The fewest new tokens of a translation.")] = None
-    no_repeat: Annotated[int | None, typer.Option(min=0, help="No n-gram of this size may occur twice; 0 is off.")] = (
-        None
-    )
-    samples: Annotated[
-        int, typer.Option(min=0, help="Sample this many translations of each text instead of searching.")
-    ] = 0
-    temperature: Temperature = 1.0
-    top_k: TopK = 0
-    top_p: TopP = 1.0
-    seed: Seed = 0
-
-    @property
-    def settings(self) -> "DecodingOptions":
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        return cast("DecodingOptions", given)
+Search = Annotated[
+    DecodingOptions,
+    Offered(
+        *("beam", "n_best", "groups", "diversity", "length_penalty", "longest", "shortest", "no_repeat", "samples"),
+        *("temperature", "top_k", "top_p", "seed"),
+        **dict.fromkeys(("beam", "length_penalty", "longest", "shortest", "no_repeat")),  # as the run has them
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +155,7 @@ def translate(
     run: Run,
     texts: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
     *,
-    search: TranslationSearch,
+    search: Search,
     words: WordOptions,
     answer: TranslationOutputOptions,
     documents: DocumentOptions,
@@ -193,7 +167,7 @@ def translate(
 
     Example: heed translate runs/demo "My sister buys three apples."
     """
-    translator = model.load(run, own=bool(words.require or words.avoid or words.glossary or search.samples))
+    translator = model.load(run, own=bool(words.require or words.avoid or words.glossary or search["samples"]))
     wishes = words.wishes(translator.languages)
     if answer.flag is not None and translator.calibration is None:
         fix = f"heed eval {run} --data DATA --calibrate"
@@ -202,18 +176,18 @@ def translate(
         fix = "--file DOCUMENT; what becomes of texts is printed: heed translate RUN TEXT > FILE"
         raise InputError("where a document goes, and none is given", where="--out", fix=fix)
     if documents.file:
-        unused = {"texts": texts, "--prefix": words.prefix, "--rerank": model.rerank, "--n-best": search.n_best > 1}
+        unused = {"texts": texts, "--prefix": words.prefix, "--rerank": model.rerank, "--n-best": search["n_best"] > 1}
         if given := [name for name, value in unused.items() if value]:
             raise InputError(f"not used for documents: {', '.join(given)}", where="--file", fix="leave it out")
-        write_documents(translator, documents, search.settings, wishes, answer, model.processes)
+        write_documents(translator, documents, search, wishes, answer, model.processes)
     else:
-        write_texts(translator, texts, search.settings, words.prefix, wishes, answer, model)
+        write_texts(translator, texts, search, words.prefix, wishes, answer, model)
 
 
 def write_texts(
     translator: "Translator",
     texts: Sequence[str] | None,
-    settings: "DecodingOptions",
+    settings: DecodingOptions,
     prefix: str | None,
     wishes: "Wishes",
     answer: TranslationOutputOptions,
@@ -274,7 +248,7 @@ def write_texts(
 def write_documents(
     translator: "Translator",
     documents: DocumentOptions,
-    settings: "DecodingOptions",
+    settings: DecodingOptions,
     wishes: "Wishes",
     answer: TranslationOutputOptions,
     processes: int | None,

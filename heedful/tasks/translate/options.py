@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
+from heedful.decode.settings import DecodingOptions
 from heedful.tasks.shared.options import Beam, Engine, FromLanguage, LayerOptions, LengthPenalty, Settings, To
 
 Tag = Annotated[str, typer.Option("--tag", metavar="NAME", help="The kind of translation, of those learnt: formal.")]
@@ -44,6 +45,12 @@ class TranslationScoring:
         bool,
         typer.Option("--calibrate", help="Fit confidence on these pairs, or the data's validation part, and keep it."),
     ] = False
+
+    @property
+    def search(self) -> DecodingOptions:
+        """The settings that were given; others are the run's."""
+        given = {"beam": self.beam, "length_penalty": self.length_penalty}
+        return cast("DecodingOptions", {name: value for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,6 @@ from heedful.data.text.corpus import by_direction, read_to_score
 from heedful.data.text.directions import Direction
 from heedful.data.text.pairs import Pairs, read_pairs, told_apart
 from heedful.data.text.quality.languages import mostly_another
-from heedful.decode.settings import chosen
 from heedful.errors import InputError, counted
 from heedful.metrics.names import LABELS
 from heedful.metrics.paired import Compared, compare
@@ -47,7 +46,7 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
     for run in options.together or ():
         translator.join(load_translator(Path(run), device=_device(translator)), name=run)
     kept = _to_be_calibrated(translator) if options.calibrate else None
-    settings = chosen(beam=options.beam, length_penalty=options.length_penalty)
+    settings = options.search
     with ExitStack() as both:
         if kept is not None:
             both.enter_context(run_lock(kept))  # its weights stay those that are calibrated

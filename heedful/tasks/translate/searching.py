@@ -351,8 +351,6 @@ def _refuse(translator: BaseTranslator, batch: Searched) -> None:
     if (batch.wishes or batch.avoid) and (engine or decoding.samples):
         what = "words are required or avoided in what is searched for by heedful alone, and is not drawn"
         raise InputError(what, fix="leave out the engine, or the samples")
-    if decoding.shortest < 0:
-        raise InputError(f"{decoding.shortest} as the fewest tokens", fix="give 0 or more")
     if decoding.groups == 1 and decoding.diversity != Decoding.diversity:
         raise InputError("diversity is not used by a beam without groups", fix="leave it out, or ask for groups")
     if decoding.groups != 1 and (batch.wishes or engine or decoding.samples):

@@ -6,18 +6,13 @@ from typing import Annotated
 
 import typer
 
+from heedful.decode.settings import DecodingOptions
 from heedful.store import files
-from heedful.tasks.shared.options import Beam, Device, Json, LengthPenalty, Run, Seed, by_groups
+from heedful.tasks.shared.options import Device, Json, Offered, Run, by_groups
 from heedful.tasks.shared.terminal import Command, tell
 from heedful.tasks.translate.options import StudentOptions, TeachingOptions
 
-
-@dataclass(frozen=True, kw_only=True)
-class BeamOptions:
-    """How the model that writes searches."""
-
-    beam: Beam = None
-    length_penalty: LengthPenalty = None
+BEAM = ("beam", "length_penalty")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +29,7 @@ def distil(
     *,
     teaching: TeachingOptions,
     student: StudentOptions,
-    search: BeamOptions,
+    search: Annotated[DecodingOptions, Offered(*BEAM, **dict.fromkeys(BEAM))],
     told: TellingOptions,
 ) -> None:
     """Train a smaller translator on the translations of a larger one, its teacher.
@@ -46,7 +41,6 @@ def distil(
     """
     import torch
 
-    from heedful.decode.settings import chosen
     from heedful.run.begin import checked
     from heedful.run.device import chosen_device
     from heedful.run.train import train
@@ -55,8 +49,7 @@ def distil(
     from heedful.tasks.translate.training.distil import planned_distillation, write_pairs
 
     shown, where, out = ProgressLine(), chosen_device(told.device), files.with_proper_name(student.out)
-    decoding = chosen(beam=search.beam, length_penalty=search.length_penalty)
-    writing, recipe = planned_distillation(teacher, teaching, student, decoding)
+    writing, recipe = planned_distillation(teacher, teaching, student, search)
     checked(recipe, out, resume=False)  # where no run can be, nothing is translated for it
     for line in write_pairs(writing, where):
         shown.say(line)
@@ -68,11 +61,10 @@ def distil(
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawingOptions(BeamOptions):
-    """The same, or how it draws."""
+class DrawingOptions:
+    """Whether translations are searched for."""
 
     sample: Annotated[bool, typer.Option("--sample", help="Draw the translations in place of searching.")] = False
-    seed: Seed = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +85,7 @@ def back_translate(
     *,
     direction: BackTranslationDirection,
     drawing: DrawingOptions,
+    search: Annotated[DecodingOptions, Offered(*BEAM, "seed", **dict.fromkeys(BEAM))],
     told: TellingOptions,
 ) -> None:
     """Make pairs to train on of texts that have no translation, by a model of the other direction.
@@ -101,16 +94,16 @@ def back_translate(
 
     Example: heed back-translate runs/de-en german.txt --out back.tsv
     """
-    from heedful.decode.settings import chosen
     from heedful.run.device import chosen_device
     from heedful.tasks.shared.progress import ProgressLine
     from heedful.tasks.translate.training.distil import planned_back_translation, write_pairs
 
-    settings = chosen(beam=drawing.beam, length_penalty=drawing.length_penalty)
     if drawing.sample:
-        settings["samples"], settings["seed"] = 1, drawing.seed
+        search["samples"] = 1
+    else:
+        search.pop("seed")
     asked, shown = (direction.from_language, direction.to), ProgressLine()
-    writing = planned_back_translation(run, texts, out, settings, asked)
+    writing = planned_back_translation(run, texts, out, search, asked)
     for line in write_pairs(writing, chosen_device(told.device)):
         shown.say(line)
     shown.say(f"heed train translate --data PAIRS --synthetic {out}    # trains on them beside your own pairs")
