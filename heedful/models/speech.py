@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from heedful.core.block import Context, Stack, StackConfig
+from heedful.core.block import Context, Memory, Stack, StackConfig
 from heedful.core.dropout import Dropout
 from heedful.core.embed import Embed, EmbedConfig, Table, fairseq_sinusoidal, positions_of
 from heedful.core.init import xavier
@@ -61,8 +61,7 @@ class SoundEncoder(nn.Module):
         table = self.position_embeddings.weight
         if x.shape[1] > len(table):
             raise InputError(f"{sound.shape[2]} frames, but the model has {len(table)} positions", fix="cut the sound")
-        context = Context(mask=EVERYONE, memory_mask=None)
-        return self.stack(self.dropout(x + table[: x.shape[1]]), context)[0]
+        return self.stack(self.dropout(x + table[: x.shape[1]]), Context(mask=EVERYONE))
 
     @torch.no_grad()
     def begin_as_sines(self) -> None:
@@ -91,19 +90,19 @@ class SpeechToText(nn.Module):
     def hidden(self, sound: Float[Tensor, "B M F"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
         """The hidden states that `head` turns into logits."""
         positions = positions_of(target, None)
-        context = Context(mask=Mask(causal=True), memory_mask=EVERYONE, positions=positions, memory=self.encoder(sound))
-        return self.decoder(self.target(target, positions), context)[0]
+        memory = Memory(self.encoder(sound), EVERYONE)
+        context = Context(mask=Mask(causal=True), memory=memory, positions=positions)
+        return self.decoder(self.target(target, positions), context)
 
     def start(self, sound: Float[Tensor, "B M F"], size: int | None = None) -> Seq2SeqState:
         """Encodes once, and projects the memory once for every block; `size` as in Seq2Seq."""
-        context = Context(mask=EVERYONE, memory_mask=EVERYONE, memory=self.encoder(sound))
-        return Seq2SeqState(self.decoder.start(context, size), EVERYONE, 0)
+        return Seq2SeqState(self.decoder.start(Memory(self.encoder(sound), EVERYONE), size), EVERYONE, 0)
 
     def step(self, tokens: Int[Tensor, "B"], state: Seq2SeqState) -> tuple[Float[Tensor, "B V"], Seq2SeqState]:
         """The logits of what follows `tokens`, the newest of each row."""
         position = torch.full((1, 1), state.position, device=tokens.device)
-        context = Context(mask=EVERYONE, memory_mask=state.memory_mask, positions=position)
-        x, caches = self.decoder(self.target(tokens[:, None], position), context, state.caches)
+        context = Context(mask=EVERYONE, memory=Memory(None, state.memory_mask), positions=position)
+        x, caches = self.decoder.step(self.target(tokens[:, None], position), context, state.caches)
         return self.head(x[:, 0]), replace(state, caches=caches, position=state.position + 1)
 
 
