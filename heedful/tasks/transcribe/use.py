@@ -16,12 +16,13 @@ from heedful.core.arguments import checks_arguments
 from heedful.core.config import unknown_key
 from heedful.data.parts import scored_by_name
 from heedful.data.sound.features import Hearing
-from heedful.data.sound.files import RATE, Sounds, read_sound
+from heedful.data.sound.files import RATE, read_sound
 from heedful.data.sound.subtitles import Segment
 from heedful.data.sound.utterances import Utterance, read_test_utterances
 from heedful.data.sound.windows import Window, windows_of
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.contract import with_attention
+from heedful.decode.rows import in_halves
 from heedful.decode.rules import ForbidAt
 from heedful.decode.search import beam as beam_search
 from heedful.decode.settings import Decoding, DecodingOptions
@@ -36,7 +37,8 @@ from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.served import TextModel, refuse_nan_answers, spec_of, text_facts
 from heedful.tasks.transcribe.losses import BLANK, speech_loss
 
-READ = 16  # windows in a batch
+READ = 8192  # positions that are heard together: a decoder keeps their keys in every layer
+FILES = 16  # that are measured together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +121,9 @@ class Transcriber(TextModel[SpeechToText | CTC]):
     def texts(self, windows: Sequence[Tensor], language: str = "") -> list[str]:
         """The text of each window, in this language, if the model has several."""
         written: list[str] = []
-        for first in range(0, len(windows), READ):
-            sound = self.spec.hearing(windows[first : first + READ]).to(self.model.head.weight.device)
+        together = max(1, READ // self.spec.hearing.positions)
+        for first in range(0, len(windows), together):
+            sound = self.spec.hearing(windows[first : first + together]).to(self.model.head.weight.device)
             rows = (
                 said_by_positions(self.model, sound) if isinstance(self.model, CTC) else self._written(sound, language)
             )
@@ -150,35 +153,38 @@ class Transcriber(TextModel[SpeechToText | CTC]):
     def _written(self, sound: Float[Tensor, "B M F"], language: str) -> list[Ids]:
         """The tokens of each text that the decoder writes."""
         assert isinstance(self.model, SpeechToText)
-        begin, how = self.begin(language), self.decoding
-        hypotheses = beam_search(
-            Heard(self.model, sound),
-            torch.arange(len(sound), device=sound.device)[:, None],
-            bos=self.tokenizer.bos,
-            eos=self.tokenizer.eos,
-            longest=self.longest,
-            beam=how.beam,
-            length_penalty=how.length_penalty,
-            early_stopping=how.early_stopping,
-            finished_first=how.finished_first,
-            forbidden=self.spec.forbidden,
-            rules=[ForbidAt(len(begin), self.spec.forbidden_first)] if self.spec.forbidden_first else [],
-            prefix=[begin] * len(sound),
-            at_once=self.at_once,
-        )
-        return [[*best[0].tokens[len(begin) :]] for best in hypotheses]
+        heard, begin, how = Heard(self.model, sound), self.begin(language), self.decoding
+
+        def search(rows: Sequence[int]) -> list[Ids]:
+            hypotheses = beam_search(
+                heard,
+                torch.tensor([*rows], device=sound.device)[:, None],
+                bos=self.tokenizer.bos,
+                eos=self.tokenizer.eos,
+                longest=self.longest,
+                beam=how.beam,
+                length_penalty=how.length_penalty,
+                early_stopping=how.early_stopping,
+                finished_first=how.finished_first,
+                forbidden=self.spec.forbidden,
+                rules=[ForbidAt(len(begin), self.spec.forbidden_first)] if self.spec.forbidden_first else [],
+                prefix=[begin] * len(rows),
+                at_once=self.at_once,
+            )
+            return [[*best[0].tokens[len(begin) :]] for best in hypotheses]
+
+        return in_halves(search, range(len(sound)))
 
     @checks_arguments
-    def measure(self, part: Sequence[Utterance], sounds: Sounds | None = None) -> tuple[dict[str, float], list[str]]:
+    def measure(self, part: Sequence[Utterance]) -> tuple[dict[str, float], list[str]]:
         """The loss in nats a token, the word error rate and the character error rate; and the texts. A file that is
         longer than a window has no loss."""
         refuse_nothing(part)
-        sounds, heard = sounds or Sounds([row.file for row in part]), list[str]()
-        total, count = 0.0, 0
+        heard, total, count = list[str](), 0.0, 0
         targets = self.tokenizer.encode([row.text for row in part])
-        for first in range(0, len(part), READ):
-            numbers = range(first, min(first + READ, len(part)))
-            batch = [sounds[i] for i in numbers]
+        for first in range(0, len(part), FILES):
+            numbers = range(first, min(first + FILES, len(part)))
+            batch = [read_sound(part[i].file) for i in numbers]
             heard += self._all_said(batch)
             fitting = [i for i, sound in zip(numbers, batch, strict=True) if len(sound) <= self.spec.hearing.samples]
             if fitting:
