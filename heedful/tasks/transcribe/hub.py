@@ -125,9 +125,10 @@ def write_transcriber(run: Path, transcriber: Transcriber) -> HubFiles:
     }
     search |= _prompt_to_hf(transcriber)
     files = hub_tokenizer(tokenizer, inner, roles, longest=longest) | {PREPROCESSOR: hears}
-    return HubFiles(
-        files | {GENERATION: generation_config(search, spec.forbidden)}, {"pad": pad, "start": bos, "end": eos}
-    )
+    files |= {GENERATION: generation_config(search, spec.forbidden)}
+    # Of a config.json without them, their class knows tokens that another vocabulary has not.
+    repeated = {"begin_suppress_tokens": search["begin_suppress_tokens"], "suppress_tokens": None}
+    return HubFiles(files, {"pad": pad, "start": bos, "end": eos}, repeated)
 
 
 def _prompt_to_hf(transcriber: Transcriber) -> dict[str, Any]:
