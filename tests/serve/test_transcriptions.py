@@ -24,7 +24,7 @@ def run(run_of: Callable[[str], Path]) -> Path:
     return run_of("transcribe")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def app(run: Path, run_of: Callable[[str], Path]):
     return make_app(hosted(run, run_of("tag")))
 
