@@ -46,8 +46,9 @@ TABLE = KeyTable(
 )
 config_from_hf = keys.reader(SpeechToTextConfig, TABLE)
 
+_BLOCKS = seq2seq.block_rules("in_norm", encoder="encoder.stack")
 RULES = (
-    *seq2seq.block_rules("in_norm", encoder="encoder.stack"),
+    *(rule for rule in _BLOCKS if not rule.theirs.endswith("k_proj.bias")),  # which they have not
     *modules({"model.encoder.conv1": "encoder.frames", "model.encoder.conv2": "encoder.pairs"}),
     Rule("model.encoder.embed_positions.weight", "encoder.position_embeddings.weight"),
     Rule("model.decoder.embed_positions.weight", "target.position_embeddings.table.weight"),
