@@ -103,7 +103,8 @@ class Transcriber(TextModel[SpeechToText | CTC]):
     def hear(self, sound: Tensor, *, language: str = "") -> Transcript:
         """The same of samples, of which there are RATE a second."""
         cut = windows_of(sound, self.spec.hearing.samples)
-        self.spend(self.decoding.beam * len(cut) * with_attention(self.longest), self.decoding.beam * self.longest)
+        written = self.decoding.beam * with_attention(self.longest)
+        self.spend(len(cut) * (self.spec.hearing.positions + written), self.decoding.beam * self.longest)
         windows = [sound[window.first : window.last] for window in cut]
         language = self.language_of(windows, language)
         segments = map(_segment, cut, self.texts(windows, language))
@@ -111,9 +112,9 @@ class Transcriber(TextModel[SpeechToText | CTC]):
 
     @property
     def longest(self) -> int:
-        """Tokens of a window's text, at most."""
+        """Tokens of a window's text, at most, that are written one by one."""
         if isinstance(self.model, CTC):
-            return self.model.config.encoder.context_length
+            return 0
         most = self.model.config.target.context_length - 1
         return min(self.decoding.longest or most, most)
 
