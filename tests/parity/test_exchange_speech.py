@@ -77,9 +77,11 @@ def theirs_in(folder: Path, *, multilingual: bool) -> WhisperForConditionalGener
     config = WhisperConfig(**SIZES, **special, vocab_size=inner.get_vocab_size(), begin_suppress_tokens=None)
     theirs = make_loud(WhisperForConditionalGeneration(config)).eval()
     with torch.no_grad():  # what is heard decides, and letters alone are said
-        theirs.model.decoder.embed_tokens.weight *= 0.3
+        for norm in (theirs.model.encoder.layer_norm, theirs.model.decoder.layer_norm):
+            norm.weight.fill_(1)
+            norm.bias.zero_()
         for layer in theirs.model.decoder.layers:
-            layer.encoder_attn.out_proj.weight *= 3
+            layer.encoder_attn.out_proj.weight *= 10
     letters = {own.eos, *(ids[-1] for ids in own.encode([*LETTERS]))}
     never = [index for index in range(config.vocab_size) if index not in letters]
     more: dict[str, Any] = {"is_multilingual": False}

@@ -45,9 +45,12 @@ def read_transcriber(folder: Path, theirs: Mapping[str, Any], config: SpeechToTe
     followed = ("begin_suppress_tokens", "forced_decoder_ids")  # by the prompt here, and by no other search
     tokens.searched = {key: value for key, value in tokens.searched.items() if key not in followed}
     search = tokens.search(eos=eos, context_length=config.target.context_length)
-    decode: DecodingOptions = {key: search[key] for key in ("beam", "length_penalty", "longest") if key in search}  # type: ignore[assignment]
+    decode: DecodingOptions = {key: search[key] for key in ("beam", "length_penalty") if key in search}  # type: ignore[assignment]
     if "early_stopping" in search and decode["beam"] > 1:
         decode["early_stopping"] = search["early_stopping"]
+    prompt = bool(languages) + len(begin)  # which their limit does not count
+    most = tokens.searched.get("max_new_tokens") or search["longest"] + 1
+    decode["longest"] = min(prompt + most, config.target.context_length - 1)
     spec = TranscribeSpec(
         hearing=hearing,
         decode=decode,
@@ -119,7 +122,7 @@ def write_transcriber(run: Path, transcriber: Transcriber) -> HubFiles:
         "pad_token_id": pad,
         "num_beams": transcriber.decoding.beam,
         "length_penalty": transcriber.decoding.length_penalty,
-        "max_length": min(longest, transcriber.longest + 1),
+        "max_length": transcriber.longest - bool(spec.languages) - len(spec.begin),
         "early_stopping": transcriber.decoding.early_stopping or None,
         "begin_suppress_tokens": [*spec.forbidden_first] or None,
     }
