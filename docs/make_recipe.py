@@ -117,6 +117,7 @@ MODEL = {
     "vocab_size": "different tokens; taken from the tokenizer",
     "widths": "width of each stage",
     "window": "attend only to tokens less than so many positions away; null: to all, which is as fast or faster",
+    "ViTSize.depths": "blocks of each further stage; before each, 2 x 2 patches become one of twice the width (Swin)",
     "ViTSize.window": "attend only within squares of so many patches; null: to all",
 }
 

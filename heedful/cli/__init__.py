@@ -14,7 +14,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from heedful.cli import data, drawing, exchange, lecture, looking, measuring, ranking, serving, tracing, training
+from heedful.cli import (
+    data,
+    drawing,
+    exchange,
+    lecture,
+    looking,
+    measuring,
+    planning,
+    ranking,
+    serving,
+    tracing,
+    training,
+)
 from heedful.cli.ending import Ended, Ending
 from heedful.cli.help import Left, grouped
 from heedful.cli.memory import keep_freed_memory
@@ -30,6 +42,7 @@ COMMANDS = (
     Command("train", with_options(training.train, training.OPTIONS), group="Train"),
     Command("rank", ranking.rank, group=PEOPLE),
     Command("data", data.data, group="Train"),
+    Command("plan", planning.plan, group="Train"),
     Command("eval", with_options(measuring.evaluate, measuring.EVAL_OPTIONS), group="Measure"),
     Command("check", measuring.check, group="Measure"),
     Command("restore", measuring.restore, group="Measure"),
@@ -48,7 +61,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 TRAINING = ("train", "demo", "distil", "loop")
 CONTINUED = (*TRAINING, "back-translate")  # by the same command, however they ended
 AGAIN = "interrupted; the same command continues"
-FIRST = ("demo", "train", "data")  # first in their group: what users begin with
+FIRST = ("demo", "train", "data", "plan")  # first in their group: what users begin with
 GROUPS = {
     heading: tuple(sorted((one.name for one in COMMANDS if one.group == heading), key=lambda name: name not in FIRST))
     for heading in ("Train", "Measure", "Use", PEOPLE, "Look inside", "Serve", "Hand on")

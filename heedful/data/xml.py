@@ -7,13 +7,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
-from heedful.data.lines import read_bytes
+from heedful.data.lines import read_bytes, sanitise
 from heedful.errors import InputError
 
 INVALID = "reference to invalid character number"  # expat's message
 LEAST_CHUNK, MOST_CHUNK = 1 << 14, 1 << 25  # bytes
 NO_CHARACTERS = "0*([0-8]|1[124-9]|2[0-9]|3[01])|x0*([0-8BCEFbcef]|1[0-9A-Fa-f])"  # characters that XML forbids
 CONTROLS, BARE = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f]"), re.compile(rb"&(?!#?\w+;)")
+
+
+ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a unit of UTF-16 in the texts of a workbook
+NOT_PLAIN = re.compile("_(?=x[0-9A-Fa-f]{4}_)|[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+def decoded_text(text: str) -> str:
+    """A text of a workbook with the characters that its escapes stand for (ECMA-376, part 1, 22.9.2.19, ST_Xstring)."""
+    return sanitise(ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)) if "_x" in text else text
+
+
+def encoded_text(text: str) -> str:
+    """A text as `decoded_text` reads it, without characters that XML forbids."""
+    return NOT_PLAIN.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
 
 
 def name_of(element: Element) -> str:

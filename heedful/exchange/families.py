@@ -31,6 +31,7 @@ from heedful.exchange.hf import (
     segformer,
     sequence_classifier,
     smollm3,
+    swin,
     t5,
     token_classifier,
     vit,
@@ -66,6 +67,7 @@ FAMILIES: dict[str, Family[Any]] = {
     "modernbert": modernbert.FAMILY,
     "vit": vit.FAMILY,
     "deit": vit.FAMILY,  # a ViT that was trained with a teacher
+    "swin": swin.FAMILY,
     "clip": clip.FAMILY,
     "segformer": segformer.FAMILY,
     "detr": detr.FAMILY,

@@ -26,15 +26,22 @@ def vit_body(config: ViTConfig, sizes: Sizes, at: str = "") -> tuple[Part | Repe
             made.append(Box(label=label, kind="embed", parameters=sizes.of(f"{at}{name}")))
     size = sizes.of(f"{at}position_embeddings")
     kind = patches.position_embeddings
-    made.append(Add(label="positions", notes=(kind, f"{size:,}") if size else (kind,), parameters=size))
+    if kind != "none":
+        made.append(Add(label="positions", notes=(kind, f"{size:,}") if size else (kind,), parameters=size))
     if config.input_norm:
         made.append(Box(label="Norm", kind="norm", parameters=sizes.of(f"{at}input_norm")))
-    return (*made, *stack(config.stack, C, sizes, f"{at}stack", causal=False))
+    made += stack(config.stack, C, sizes, f"{at}stack", causal=False)
+    for i, stage in enumerate(config.stages):
+        fewer, wider = f"{rows >> i + 1} x {columns >> i + 1}", f"{4 * C:,} → {2 * C:,}"
+        made.append(named("Merge of 2 x 2 patches", "embed", sizes.of(f"{at}merges.{i}"), fewer, wider))
+        C *= 2
+        made += stack(stage, C, sizes, f"{at}stages.{i}", causal=False)
+    return tuple(made)
 
 
 def vit(config: ViTConfig, title: str, sizes: Sizes) -> Architecture:
-    """Dosovitskiy et al. 2021, figure 1."""
-    C, K = config.d_model, config.n_classes
+    """Dosovitskiy et al. 2021, figure 1; with stages Liu et al. 2021, figure 3."""
+    C, K = config.d_out, config.n_classes
     read = "of the class token" if config.readout == "cls" else "of the patches' mean"
     heads = [head("Linear", C, K, sizes.of("head"), read)] if K else []
     if K and config.teacher:
@@ -61,7 +68,7 @@ def clip(config: CLIPConfig, title: str, sizes: Sizes) -> Architecture:
         reads=f"{height} x {width} pixels",
         parts=(
             *vit_body(image, sizes, "image."),
-            head("Linear", image.d_model, D, sizes.of("image_out"), "class token"),
+            head("Linear", image.d_out, D, sizes.of("image_out"), "class token"),
         ),
     )
     texts = Column(

@@ -71,7 +71,7 @@ class CLIP(nn.Module):
         self.config = config
         self.image = ViT(config.image)
         self.text = TextTower(config.text)
-        self.image_out = nn.Linear(config.image.d_model, config.d_common, bias=False)
+        self.image_out = nn.Linear(config.image.d_out, config.d_common, bias=False)
         self.text_out = nn.Linear(config.text.d_model, config.d_common, bias=False)
         for out in (self.image_out, self.text_out):
             nn.init.normal_(out.weight, std=out.in_features**-0.5)

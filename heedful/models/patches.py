@@ -22,7 +22,7 @@ class PatchesConfig:
     patch: int  # rows, and columns, of pixels in one patch
     channels: int = 3
     bias: bool = True
-    position_embeddings: Literal["learned", "sinusoidal"] = "learned"
+    position_embeddings: Literal["learned", "sinusoidal", "none"] = "learned"
     stem: tuple[int, ...] = ()  # widths of 3 x 3 convolutions before, which halve rows and columns as patches allow
 
     def __post_init__(self) -> None:
@@ -74,16 +74,19 @@ class GridPositionEmbeddings(nn.Module):
     """The positions of the patches of a grid, row by row, after `first` tokens that come before the picture.
 
     For a grid of another size the positions lie in between: learned vectors are interpolated, sines taken at fractions.
+    With "none", nothing is added.
     """
 
     def __init__(self, d_model: int, config: PatchesConfig, *, first: int) -> None:
         super().__init__()
-        self.grid, self.first = config.grid, first
+        self.grid, self.first, self.kind = config.grid, first, config.position_embeddings
         rows, columns = config.grid
         self.table = Table(first + rows * columns, d_model) if config.position_embeddings == "learned" else None
 
     def forward(self, x: Float[Tensor, "B T C"], grid: tuple[int, int]) -> Float[Tensor, "B T C"]:
         """`x` with the vectors of its positions added; `grid` says how many rows and columns of patches it has."""
+        if self.kind == "none":
+            return x
         if self.table is None:
             axes = (_centres(own, other, x.device) for own, other in zip(self.grid, grid, strict=True))
             rows, columns = torch.meshgrid(*axes, indexing="ij")

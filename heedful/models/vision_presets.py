@@ -31,13 +31,17 @@ class ViTSize:
     channels: int = 3
     n_classes: int = 1000
     readout: Literal["cls", "mean"] = "cls"
-    position_embeddings: Literal["learned", "sinusoidal"] = "learned"
+    position_embeddings: Literal["learned", "sinusoidal", "none"] = "learned"
     window: int | None = None  # patches look at their own square of so many rows and columns; None: at all
+    depths: tuple[int, ...] = ()  # blocks of further stages: a quarter of the patches, twice the width and heads each
     stem: tuple[int, ...] = ()
     teacher: bool = False
     dropout: float = 0.0
 
 
+_SWIN = ViTSize(
+    d_model=96, n_layers=2, n_heads=3, patch=4, readout="mean", position_embeddings="none", window=7, depths=(2, 6, 2)
+)
 VISION_TRANSFORMERS: dict[str, ViTSize] = {
     # For pictures of 28, 32 and 64 pixels: patches small enough to leave a grid of 7 or 8.
     "vit-nano28": ViTSize(d_model=64, n_layers=4, n_heads=4, patch=4, size=28, channels=1, n_classes=10),
@@ -55,20 +59,15 @@ VISION_TRANSFORMERS: dict[str, ViTSize] = {
     "deit-tiny-distilled": ViTSize(d_model=192, n_layers=12, n_heads=3, patch=16, teacher=True),
     "deit-small-distilled": ViTSize(d_model=384, n_layers=12, n_heads=6, patch=16, teacher=True),
     "deit-base-distilled": ViTSize(d_model=768, n_layers=12, n_heads=12, patch=16, teacher=True),
+    # Liu et al. 2021, section 3.3.
+    "swin-tiny": _SWIN,
+    "swin-small": replace(_SWIN, depths=(2, 18, 2)),
+    "swin-base": replace(_SWIN, d_model=128, n_heads=4, depths=(2, 18, 2)),
 }
 
 
 def vit_config(row: ViTSize, *, n_classes: int | None = None, size: tuple[int, ...] | None = None) -> ViTConfig:
     """The configuration of a Vision Transformer of this size, for this many classes, and rows and columns of pixels."""
-    block = BlockConfig(
-        attention=AttentionConfig(n_heads=row.n_heads, dropout=row.dropout),
-        d_ff=row.d_ff or 4 * row.d_model,
-        order="pre",
-        norm_eps=1e-6,
-        activation="gelu",
-        dropout=row.dropout,
-    )
-    turns = () if row.window is None else tuple(replace(block, kind=kind, window=row.window) for kind in WINDOWS)
     patches = PatchesConfig(
         size=size or (row.size, row.size),
         patch=row.patch,
@@ -76,15 +75,35 @@ def vit_config(row: ViTSize, *, n_classes: int | None = None, size: tuple[int, .
         position_embeddings=row.position_embeddings,
         stem=row.stem,
     )
+    stack, *stages = (_stage(row, i, n_layers, patches.grid) for i, n_layers in enumerate((row.n_layers, *row.depths)))
     return ViTConfig(
         d_model=row.d_model,
         patches=patches,
-        stack=StackConfig(n_layers=row.n_layers, block=block, pattern=turns, final_norm=True),
+        stack=stack,
         n_classes=row.n_classes if n_classes is None else n_classes,
         readout=row.readout,
         teacher=row.teacher,
+        input_norm=bool(stages),
+        dropout=row.dropout,
+        stages=tuple(stages),
+    )
+
+
+def _stage(row: ViTSize, number: int, n_layers: int, grid: tuple[int, int]) -> StackConfig:
+    """The blocks of a stage, by its number. Windows are not shifted where one is as large as the grid."""
+    block = BlockConfig(
+        attention=AttentionConfig(n_heads=row.n_heads << number, dropout=row.dropout),
+        d_ff=(row.d_ff or 4 * row.d_model) << number,
+        order="pre",
+        norm_eps=1e-5 if row.depths else 1e-6,
+        activation="gelu",
         dropout=row.dropout,
     )
+    turns: tuple[BlockConfig, ...] = ()
+    if row.window is not None:
+        kinds = [*WINDOWS] if min(grid) >> number > row.window else ["windows"]
+        turns = tuple(replace(block, kind=kind, window=row.window) for kind in kinds)
+    return StackConfig(n_layers=n_layers, block=block, pattern=turns, final_norm=number == len(row.depths))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Attention in windows (Liu et al. 2021, Swin Transformer, section 3.2): a patch attends only to its own
-square. The attention is the same as elsewhere: windows become rows of the batch for it.
+square. The attention is the same as elsewhere: windows become rows of the batch for it. `Merge` is between its stages.
 
-B batch, h x w patches of a grid, P of them in a row, W windows of T patches, C model width, H heads.
+B batch, h x w patches of a grid, P of them in a row, Q merged ones, W windows of T patches, C model width, D twice
+that, H heads.
 """
 
 import torch
@@ -27,6 +28,23 @@ def unfold(x: Float[Tensor, "BW T C"], side: int, grid: Grid) -> Float[Tensor, "
     """The inverse of `fold`."""
     h, w = grid
     return x.reshape(-1, h // side, w // side, side, side, x.shape[-1]).transpose(2, 3).reshape(-1, h, w, x.shape[-1])
+
+
+class Merge(nn.Module):
+    """Makes one patch of twice the width of each square of four (section 3.1)."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(4 * d_model)
+        self.map = nn.Linear(4 * d_model, 2 * d_model, bias=False)
+
+    def forward(self, x: Float[Tensor, "B P C"], grid: Grid) -> tuple[Float[Tensor, "B Q D"], Grid]:
+        """The merged patches and their grid. Raises InputError for a grid with an odd side."""
+        if grid[0] % 2 or grid[1] % 2:
+            raise InputError(f"{grid[0]} x {grid[1]} patches, to be merged by 2 x 2", fix="choose other pictures")
+        rows, columns = grid[0] // 2, grid[1] // 2
+        squares = x.reshape(len(x), rows, 2, columns, 2, -1).permute(0, 1, 3, 4, 2, 5)  # column by column
+        return self.map(self.norm(squares.flatten(3).flatten(1, 2))), (rows, columns)
 
 
 class WindowBlock(nn.Module):

@@ -316,13 +316,19 @@ def best_row(out: Path, progress: Progress) -> dict[str, Any]:
     raise StorageError(what, where=str(out / METRICS), fix="bring the file back from a copy, or choose another --out")
 
 
+def needed_space(weights: int, learning: int, keep: int, held: int = 0) -> int:
+    """The bytes that a training writes besides what its folder `held`, by the bytes of all weights and of those that
+    learn, in float32."""
+    checkpoint = weights + 3 * learning  # the average, the weights that learn, and two moments of each
+    return max(checkpoint, (keep + 1) * checkpoint + 2 * weights - held) + MARGIN
+
+
 def check_space(out: Path, state: TrainState, keep: int) -> None:
     """Raises StorageError where the disk has no room for what this training will write."""
     weights = sum(parameter.numel() for parameter in state.average.model.parameters()) * 4
     learning = sum(master.numel() for master in state.optimizer.masters) * 4
-    checkpoint = weights + 3 * learning  # the average, the weights that learn, and two moments of each
     held = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    needed = max(checkpoint, (keep + 1) * checkpoint + 2 * weights - held) + MARGIN
+    needed = needed_space(weights, learning, keep, held)
     with files.storage_errors(out):
         free = shutil.disk_usage(out).free
     if free < needed:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from heedful.data.tokenizer import Tokenizer
     from heedful.run.job import Job
+    from heedful.run.passes import BatchShape
     from heedful.run.recipe import Recipe
 
 Part = TypeVar("Part", covariant=True)
@@ -231,6 +232,8 @@ class Task:
     # Training.
     job: "Lazy[type[Job[Any, Any, Any]]] | None" = None
     recipe: "Lazy[type[Recipe]] | None" = None
+    # The shape of its batches before there are data: of a recipe, a configuration, and the mean tokens of a text.
+    batch: "Lazy[Callable[..., BatchShape]] | None" = None
     train_options: Mapping[str, TrainOption] = field(default_factory=dict)  # by their names
     counted: str = "tokens"  # what its loss is a mean over
     # Fits a model to a budget of minutes: gets the recipe, the folder, the device, and the data if they are in memory.

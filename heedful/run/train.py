@@ -38,7 +38,8 @@ from heedful.run.measuring import (
     still_falling,
     too_little,
 )
-from heedful.run.recipe import Recipe
+from heedful.run.plan import too_large
+from heedful.run.recipe import Recipe, TrainSection
 from heedful.run.resume import Progress, best_row, check_space, forget_after, keep_recipe, restore, save_state
 from heedful.run.state import new_state
 from heedful.run.task import Task
@@ -99,10 +100,21 @@ def train(
                 raise InputError(what, where=str(out), fix="run the same command again, or choose another --out")
             clean(out)
         signals = held.enter_context(Signals())
-        run = _Run(task, out, begin(task, recipe, out, corpus, job, ranks, where, told), ranks, signals, where)
+        ready = begin(task, recipe, out, corpus, job, ranks, where, told)
+        if ranks.first and (line := too_large(task, ready.job, ready.precision, where, ranks.size)):
+            yield Note(line)
+            told.append(Note(line))
+        run = _Run(task, out, ready, ranks, signals, where)
         with closing(run), Waits():
             run.keep(told)
             yield from run.events()
+
+
+def budget_of(plan: TrainSection, fewest: float = 0.0) -> Budget:
+    """When a training ends. `fewest`: epochs that it makes at least where its recipe does not say."""
+    if (plan.steps, plan.epochs, plan.minutes) != (None, None, None):
+        return Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
+    return Budget(epochs=max(EPOCHS, fewest))
 
 
 class _Run:
@@ -252,10 +264,7 @@ class _Run:
         return f"{self.job.describe()}, {count:,} parameters, {counted(steps, 'step')} an epoch{together}"
 
     def _budget(self) -> Budget:
-        plan = self.plan
-        if (plan.steps, plan.epochs, plan.minutes) != (None, None, None):
-            return Budget(steps=plan.steps, epochs=plan.epochs, minutes=plan.minutes)
-        return Budget(epochs=max(EPOCHS, self.job.fewest_steps / self._steps_an_epoch()))
+        return budget_of(self.plan, self.job.fewest_steps / self._steps_an_epoch())
 
     def _steps_an_epoch(self) -> int:
         return steps_in(len(self.task.batches(self.state.epoch, self.state.model)), self.plan.accumulate)

@@ -98,6 +98,9 @@ class Documents(dict[str, StoredDocument]):
         name = PurePath(name.replace("\\", "/")).name[-200:]
         name = "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
         reader_of(name)
+        failed = next((kept for kept in self.values() if kept.status == "error"), None)
+        if len(self) >= MOST and failed is not None:  # the oldest gives up its place
+            self.drop(failed.id)
         if len(self) >= MOST or sum(len(kept.data) for kept in self.values()) + len(data) > MOST_BYTES:
             what = f"{len(self)} documents are kept here, and there is no room for another"
             raise Refused(429, what, "fetch those that are done, or come back later", {"Retry-After": "60"})

@@ -56,7 +56,7 @@ class Optimizer:
         trained = [(name, param) for name, param in model.named_parameters() if param.requires_grad]
         self.names, self.params = map(list, zip(*trained, strict=True))
         self.masters = [p if p.dtype == torch.float32 else p.detach().float() for p in self.params]
-        matrices = _block_matrices(model) if config.optimizer == "muon" else set()
+        matrices = block_matrices(model) if config.optimizer == "muon" else set()
         others = [master for name, master in self.named_masters().items() if name not in matrices]
         beta1, beta2 = config.betas
         groups = [
@@ -168,7 +168,7 @@ class Optimizer:
                     param.copy_(master)
 
 
-def _block_matrices(model: nn.Module) -> set[str]:
+def block_matrices(model: nn.Module) -> set[str]:
     """The names of the matrices for Muon: linear maps inside blocks, but no embeddings and not the output."""
     return {
         f"{name}.weight"

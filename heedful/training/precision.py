@@ -23,9 +23,9 @@ class PrecisionChoice(NamedTuple):
 
 def choose_precision(device: torch.device) -> PrecisionChoice:
     """bf16 where this machine multiplies matrices at least FASTER times as fast in bf16 as in fp32, else fp32."""
-    speed = {"fp32": _gigaflops(2048, "fp32", device), "bf16": _gigaflops(64, "bf16", device, quickest=True)}
+    speed = {"fp32": gigaflops(2048, "fp32", device), "bf16": gigaflops(64, "bf16", device, quickest=True)}
     if speed["bf16"] >= speed["fp32"] / 10:  # otherwise bf16 is emulated, and a large product would take seconds
-        speed["bf16"] = _gigaflops(2048, "bf16", device)
+        speed["bf16"] = gigaflops(2048, "bf16", device)
     ratio = speed["bf16"] / speed["fp32"]
     if ratio >= FASTER:
         return PrecisionChoice("bf16", f"this machine multiplies {ratio:.1f} times as fast in bf16 as in fp32")
@@ -34,7 +34,7 @@ def choose_precision(device: torch.device) -> PrecisionChoice:
 
 
 @functools.cache  # a machine is measured once a process
-def _gigaflops(rows: int, precision: Precision, device: torch.device, *, quickest: bool = False) -> float:
+def gigaflops(rows: int, precision: Precision, device: torch.device, *, quickest: bool = False) -> float:
     """The median speed of a few products (rows x 512) @ (512 x 1024), the size of a small model's MLP; or the quickest.
     On an accelerator many products are timed together: otherwise waiting for them would be all that is measured."""
     dtype, row = DTYPES[precision], IN_A_ROW if kernels.runs_ahead(device) else 1

@@ -42,6 +42,7 @@ ONE_EACH = {
     "modern-tiny": {},
     "vit-nano28": {},
     "deit-tiny-distilled": {},
+    "swin-tiny": {},
     "clip-nano32": {},
     "segformer-b0": {},
     "detr-nano": {},
@@ -131,7 +132,7 @@ def test_the_maps_of_a_box_have_the_widths_that_are_said(drawings: dict[str, Arc
 
 
 def test_layers_by_turns_and_blocks_of_other_kinds() -> None:
-    config = preset("vit-nano28", changes={"readout": "mean", "window": 7, "n_layers": 3})
+    config = preset("vit-nano28", changes={"size": 56, "readout": "mean", "window": 7, "n_layers": 3})
     drawn = architecture(config, "windows")
     repeats = [part for part in drawn.columns[0].parts if isinstance(part, Repeat)]
     assert [(part.times, len(part.parts)) for part in repeats] == [(1, 4), (1, 2)]

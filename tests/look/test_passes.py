@@ -1,5 +1,7 @@
 """A forward pass as hooks see it: nothing is changed, nothing counts twice, nothing is left out."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -69,10 +71,13 @@ def test_operations_inside_of_a_fused_kernel_are_counted(gradients: bool) -> Non
     [
         vit_config(VISION_TRANSFORMERS["vit-nano28"], n_classes=3, size=(16, 16)),
         vit_config(VISION_TRANSFORMERS["deit-tiny-distilled"], n_classes=3, size=(32, 32)),
+        vit_config(
+            replace(VISION_TRANSFORMERS["swin-tiny"], d_model=8, n_heads=2, window=4, depths=(1,)), size=(32, 32)
+        ),
         segformer_config(SEGMENTERS["segformer-nano"], n_classes=3),
         detr_config(DETECTORS["detr-nano-affine"], n_classes=3, n_queries=4),
     ],
-    ids=["vit", "deit", "segformer", "detr"],
+    ids=["vit", "deit", "swin", "segformer", "detr"],
 )
 def test_all_parameters_of_a_model_of_pictures_are_counted(config: object) -> None:
     """Of a table of positions too, which is looked up without being called."""

@@ -124,6 +124,7 @@ SMALLEST: list[Any] = [
     TokenClassifierConfig(encoder=encoder_config(ENCODER, mlm_head=False), answers=3),
     vit_config(PICTURES),
     vit_config(replace(PICTURES, window=2)),
+    vit_config(replace(PICTURES, window=2, depths=(1,), position_embeddings="none")),
     vit_config(replace(PICTURES, readout="cls", teacher=True, stem=(4,))),
     clip_config(
         ClipSize(

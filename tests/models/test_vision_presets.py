@@ -16,11 +16,13 @@ from transformers import (
     DetrForObjectDetection,
     SegformerConfig,
     SegformerForSemanticSegmentation,
+    SwinConfig,
+    SwinForImageClassification,
     ViTConfig,
     ViTForImageClassification,
 )
 
-from heedful.exchange.hf import clip, detr, segformer, vit
+from heedful.exchange.hf import clip, detr, segformer, swin, vit
 from heedful.models import make_model
 from heedful.models.resnet import ResNetConfig
 from heedful.models.vision_presets import (
@@ -67,6 +69,9 @@ VIT = {
     "deit-tiny-distilled": 5_910_800,
     "deit-small-distilled": 22_436_432,
     "deit-base-distilled": 87_338_192,
+    "swin-tiny": 28_288_354,  # the paper: 29 million
+    "swin-small": 49_606_258,  # 50
+    "swin-base": 87_768_224,  # 88
 }
 
 
@@ -74,9 +79,12 @@ VIT = {
 def test_vision_transformers(name: str) -> None:
     config = vit_config(VISION_TRANSFORMERS[name])
     assert counted(config) == VIT[name]
-    theirs = vit.config_to_hf(config, labels=names(config.n_classes))
+    family = swin if config.stages else vit
+    theirs = family.config_to_hf(config, labels=names(config.n_classes))
     with torch.device("meta"):
-        if config.teacher:
+        if config.stages:
+            model = SwinForImageClassification(SwinConfig.from_dict(theirs))
+        elif config.teacher:
             model = DeiTForImageClassificationWithTeacher(DeiTConfig.from_dict(theirs))
         else:
             model = ViTForImageClassification(ViTConfig.from_dict(theirs))
@@ -97,6 +105,7 @@ def test_every_field_of_a_vision_row_changes_the_model() -> None:
         readout="mean",
         position_embeddings="sinusoidal",
         window=4,
+        depths=(1,),
         stem=(8,),
         teacher=True,
         dropout=0.2,

@@ -17,6 +17,8 @@ from transformers import (
     DeiTConfig,
     DeiTForImageClassificationWithTeacher,
     DeiTImageProcessorPil,
+    SwinConfig,
+    SwinForImageClassification,
     ViTConfig,
     ViTForImageClassification,
     ViTImageProcessorPil,
@@ -34,14 +36,14 @@ from heedful.verbs.exchange import export_model, import_model
 from nearly import close
 from pictures import loud
 
+PICTURES: dict[str, Any] = {"image_size": 24, "id2label": {0: "cat", 1: "crane", 2: "dog"}}
 SIZES = {
     "hidden_size": 16,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "intermediate_size": 24,
-    "image_size": 24,
     "patch_size": 6,
-    "id2label": {0: "cat", 1: "crane", 2: "dog"},
+    **PICTURES,
 }
 CROP = {"size": {"shortest_edge": 30}, "crop_size": {"height": 24, "width": 24}}
 MAKERS: dict[str, Any] = {
@@ -49,6 +51,12 @@ MAKERS: dict[str, Any] = {
     "deit": lambda: (
         DeiTForImageClassificationWithTeacher(DeiTConfig(**SIZES)),
         DeiTImageProcessorPil(size={"height": 27, "width": 27}, crop_size=24),
+    ),
+    "swin": lambda: (
+        SwinForImageClassification(
+            SwinConfig(embed_dim=8, depths=[2, 1], num_heads=[2, 4], window_size=3, patch_size=2, **PICTURES)
+        ),
+        ViTImageProcessorPil(size=24),
     ),
     "vit, cut out": lambda: (ViTForImageClassification(ViTConfig(**SIZES)), CLIPImageProcessorPil(**CROP)),
 }

@@ -13,6 +13,7 @@ from transformers import (
     PegasusForConditionalGeneration,
     RobertaForQuestionAnswering,
     SegformerConfig,
+    SwinConfig,
     ViTConfig,
     ViTModel,
 )
@@ -132,7 +133,7 @@ def test_what_old_files_say_of_every_model_changes_nothing(kind: str, more: dict
     assert told == plain
 
 
-@pytest.mark.parametrize("theirs", [ViTConfig(), SegformerConfig()], ids=["vit", "segformer"])
+@pytest.mark.parametrize("theirs", [ViTConfig(), SegformerConfig(), SwinConfig()], ids=["vit", "segformer", "swin"])
 @pytest.mark.parametrize("more", [SECOND, FOURTH | {"tie_word_embeddings": True}], ids=["second", "fourth"])
 def test_and_nothing_of_models_of_pictures(theirs: Any, more: dict[str, Any]) -> None:
     plain = theirs.to_dict()

@@ -32,6 +32,7 @@ from heedful.exchange.hf import (
     roberta,
     segformer,
     smollm3,
+    swin,
     t5,
     vit,
 )
@@ -41,7 +42,8 @@ MODULES: dict[str, Any] = {
     module.__name__.rpartition(".")[2]: module
     for module in (
         bart, bert, clip, detr, distilbert, gemma, gemma2, gpt2, llama, m2m100, marian, mbart, mistral, mixtral,
-        modernbert, pegasus, qwen2, qwen3, qwen3_moe, roberta, segformer, smollm3, t5, vit,
+        modernbert, pegasus, qwen2, qwen3, qwen3_moe, roberta, segformer, smollm3, swin, t5,
+        vit,
     )
 } | {"gemma3_text": gemma3}  # fmt: skip
 # Keys that mean something in one place of a file and elsewhere nothing; of RoBERTa, keys of BERT that are fixed.
@@ -50,6 +52,7 @@ TWICE = {
     "detr": {"id2label"},
     "roberta": {"hidden_act", "pad_token_id"},
     "segformer": {"id2label"},
+    "swin": {"id2label"},
     "vit": {"id2label"},
 }
 AS = {"deit": "vit", "m2m_100": "m2m100", "mt5": "t5", "xlm-roberta": "roberta"}  # whose table they have

@@ -175,6 +175,8 @@ def test_every_key_that_is_read_makes_a_difference(key: str) -> None:
 def test_presets_have_their_names_there() -> None:
     thousand = [str(i) for i in range(1000)]
     for name, row in VISION_TRANSFORMERS.items():
+        if row.depths:  # Swin's
+            continue
         config = vit_config(row)
         theirs = config_to_hf(config, labels=thousand[: config.n_classes])
         assert theirs["model_type"] == ("deit" if "distilled" in name else "vit")

@@ -310,6 +310,17 @@ def children() -> list[int]:
     return [child for child in found if b"document_process" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
+def test_those_that_failed_take_no_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "MOST", 2)
+    with running(make_app(hosted(folder / "german"), rules=Rules(key=KEY))) as address:
+        first = ended(address, send(address, "a.docx", b"no archive").json()["id"])
+        ended(address, send(address, "a.docx", b"no archive").json()["id"])
+        assert ended(address, send(address, "a.txt", TEXT).json()["id"])["status"] == "done"
+        assert state(address, first["id"]).status_code == 404
+        assert ended(address, send(address, "a.txt", TEXT).json()["id"])["status"] == "done"
+        assert send(address, "a.txt", TEXT).status_code == 429
+
+
 def test_one_that_nobody_waits_for_is_stopped(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "PAUSE", 3600.0)
     Held(monkeypatch, *[BusyError("busy")] * 4)

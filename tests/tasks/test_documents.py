@@ -13,8 +13,8 @@ from commands import heed
 from documents import BROKEN, DOCUMENTS, W, run, word
 from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.passages import Mark, Passage, plain
-from heedful.data.documents.protected import lost, masked, protected_in, unmasked, without
 from heedful.data.documents.read import read_document
+from heedful.data.protected import lost, masked, protected_in, unmasked, without
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, MissingError
 from heedful.tasks.translate.cli import translate as heed_translate

@@ -10,15 +10,17 @@ import torch
 from PIL import Image
 
 import heedful
+from heedful.data.images.files import read_image
 from heedful.data.images.labelled import LabelledImages, Part
 from heedful.data.text.documents import Documents
 from heedful.errors import InputError
 from heedful.exchange.ct2 import refuse
+from heedful.look.record import record
 from heedful.models.positions import EMBEDDED, Positions
 from heedful.models.presets import LMSize, lm_config
 from heedful.run.events import Finished, Measured, Trained
 from heedful.run.recipe import override
-from heedful.tasks.classify_images.look import look_at_picture
+from heedful.tasks.classify_images.look import draw_picture, look_at_picture
 from heedful.tasks.recipes import build
 from heedful.verbs.check import check
 from heedful.verbs.info import describe
@@ -191,3 +193,25 @@ def test_what_patches_in_windows_look_at(tmp_path):
         torch.testing.assert_close(heads.flatten(1).sum(1), torch.ones(len(heads)))
     whole = look_at_picture(model, file).maps
     torch.testing.assert_close(whole.together.sum(), torch.tensor(1.0))
+
+
+def test_what_patches_of_later_stages_look_at(tmp_path):
+    """A grid of 4 x 4 in windows of 2, then 2 x 2, of twice the width: each of those is a window's four."""
+    out, file = tmp_path / "run", tmp_path / "picture.png"
+    swin = recipe("classify-images", readout="mean", position_embeddings="none", window=2, depths=[1])
+    for _ in train(override(swin, ["train.steps=1"]), out, corpus=pictures()):
+        pass
+    Image.new("L", (12, 12)).save(file)
+    model = heedful.load(out)
+    looked = look_at_picture(model, file, patch=6)  # in the second window, of which all is the second merged patch
+    first, _, later = looked.maps.layers.values()
+    assert (first.shape, later.shape) == ((2, 4, 4), (4, 2, 2))
+    torch.testing.assert_close(first[:, :2, 2:].flatten(1).sum(1), torch.ones(2))
+    torch.testing.assert_close(later.flatten(1).sum(1), torch.ones(4))
+    assert looked.maps.together.shape == (4, 4)
+    torch.testing.assert_close(looked.maps.together.sum(), torch.tensor(1.0))
+    with torch.no_grad(), record(model.model) as recording:
+        model.model(model.spec.preparation([read_image(file, channels=1)]))
+    torch.testing.assert_close(later.flatten(1), recording.weights("stages.0.blocks.0.self_attention")[0, :, 1])
+    for kind in ("png", "html", "json"):
+        assert draw_picture(looked, kind)

@@ -29,6 +29,10 @@ PETS, CARS = ["cat", "dog", "bird", "fish"], ["car", "bus", "tram", "ship"]
 SPLIT = Splitting("letters", lower=True)
 
 
+def test_only_a_line_feed_parts_lines() -> None:
+    assert [*SPLIT.lines(["Ba\u2028de\x85gi\r\nko\n\nlu"])] == [["ba", "de", "gi"], ["ko"], ["lu"]]
+
+
 def model(method: str, size: int = 9, width: int = 4) -> Vectors:
     made = Vectors(VectorsConfig(vocab_size=size, d_model=width, method=method))  # type: ignore[arg-type]  # one of them
     return make_loud(made)

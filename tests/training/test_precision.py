@@ -27,7 +27,7 @@ def test_the_faster_one_by_far(
         assert found is not None, "large products of an emulated format take seconds"
         return found
 
-    monkeypatch.setattr(precision, "_gigaflops", measured)
+    monkeypatch.setattr(precision, "gigaflops", measured)
     choice = choose_precision(CPU)
     assert choice.precision == chosen
     ratio = (many or few) / fp32
@@ -52,16 +52,16 @@ def test_waiting_is_not_measured_where_the_host_runs_ahead(ahead: bool, monkeypa
     monkeypatch.setattr(precision.time, "perf_counter", lambda: clock)
     monkeypatch.setattr(precision.kernels, "runs_ahead", lambda device: ahead)
     with Slow():
-        found = precision._gigaflops.__wrapped__(8, "fp32", CPU)
+        found = precision.gigaflops.__wrapped__(8, "fp32", CPU)
     alone = 2 * 8 * 512 * 1024 / 0.01 / 1e9
     assert found == pytest.approx(alone * (200 * 0.01 / 3.0 if ahead else 0.01 / 1.01))
 
 
 def test_on_this_machine() -> None:
     assert choose_precision(CPU).precision in ("fp32", "bf16")
-    assert precision._gigaflops(64, "fp32", CPU) > 0
+    assert precision.gigaflops(64, "fp32", CPU) > 0
 
 
 def test_on_an_accelerator() -> None:
     with accelerator() as device:
-        assert precision._gigaflops.__wrapped__(64, "fp32", torch.device(device)) > 0
+        assert precision.gigaflops.__wrapped__(64, "fp32", torch.device(device)) > 0

@@ -14,12 +14,14 @@ from html import unescape
 from itertools import takewhile
 from xml.sax.saxutils import escape
 
-from heedful.data.documents.inline import Inline, passages_from
+from heedful.data.documents.inline import Inline, escaped, passages_from
 from heedful.data.documents.markup import Token
 from heedful.data.documents.passages import Mark, Passage, Placed, Role, with_pairs
+from heedful.data.xml import decoded_text, encoded_text
 
 CHOICE = re.compile(r"<w(?:14)?:(?:checkbox|comboBox|date|dropDownList|picture)\b")  # controls without free text
-LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);|_x000[aAdD]_)+)")  # in the cells of a sheet
+# In the cells of a sheet; `_x005F_x000D_` is no escape of a line end, but its text.
+LINE_END = re.compile(r"((?:\r\n?|\n|&#(?:1[03]|x0*[aAdD]);|(?<!_x005[Ff])_x000[aAdD]_)+)")
 CDATA = ("<![CDATA[", "]]>")
 
 
@@ -38,7 +40,7 @@ class RunNames:
     dropped: frozenset[str] = frozenset()
     signs: Mapping[str, str] = field(default_factory=dict)  # elements that stand for a character
     of_old_words: re.Pattern[str] = re.compile(r"(?!)")
-    lines: bool = False  # whether texts have line ends, and words may be outside of runs
+    lines: bool = False  # of workbooks: texts have line ends and escapes, and words may be outside of runs
 
 
 WORD = RunNames(
@@ -147,9 +149,13 @@ def _bare(tokens: Sequence[Token], first: int) -> Iterator[str | Passage]:
     yield "".join(token.raw for token in tokens[: first + 1])
     for token in tokens[first + 1 : last]:
         for number, piece in enumerate(LINE_END.split(token.raw) if token.kind == "text" else [token.raw]):
-            words = None if number % 2 else _words([Token(token.kind, piece)])
-            yield from passages_from([Inline(piece, words)], blanks=False)
+            words = None if number % 2 else decoded_text(_words([Token(token.kind, piece)]))
+            yield from passages_from([Inline(piece, words)], write=_bare_written, blanks=False)
     yield "".join(token.raw for token in tokens[last:])
+
+
+def _bare_written(placed: Placed) -> str:
+    return escaped([encoded_text(part) if isinstance(part, str) else part for part in placed])
 
 
 def _words(tokens: Sequence[Token]) -> str:
@@ -210,7 +216,8 @@ def _written(names: RunNames, base: str, placed: Placed) -> str:
     made, formats = list[str](), [base]
     for part in placed:
         if isinstance(part, str):
-            made.append(f"<{names.run}>{formats[-1]}{begin}{escape(part)}</{names.text}></{names.run}>")
+            text = escape(encoded_text(part) if names.lines else part)
+            made.append(f"<{names.run}>{formats[-1]}{begin}{text}</{names.text}></{names.run}>")
         elif not isinstance(part, Format):
             made.append(part.raw)
         elif part.role == "opens":
@@ -316,12 +323,13 @@ def _run_pieces(run: Sequence[Token], names: RunNames) -> Iterator[ParagraphItem
         elif token.name == names.text:
             inside = run[number + 1 : end - 1]
             lines = LINE_END.split(inside[0].raw) if names.lines and [each.kind for each in inside] == ["text"] else []
+            decoded = decoded_text if names.lines else str
             if len(lines) < 2:
-                yield ParagraphItem(raw, _words(inside), shown)
+                yield ParagraphItem(raw, decoded(_words(inside)), shown)
             begin = f'{run[0].raw}{format_}<{names.text} xml:space="preserve">'
             for n, line in enumerate(lines if len(lines) > 1 else []):
                 own = f"{begin}{line}</{names.text}>{run[last].raw}" if line else ""
-                yield _kept(own, name="break") if n % 2 else ParagraphItem(own, unescape(line), shown)
+                yield _kept(own, name="break") if n % 2 else ParagraphItem(own, decoded(unescape(line)), shown)
         elif token.name in names.signs:
             yield ParagraphItem(raw, names.signs[token.name], shown)
         elif token.name not in names.dropped and token.kind != "text":

@@ -29,6 +29,11 @@ from heedful.data.text.rows import TABLES, TEXT_TABLES, Row, read_rows, rows_by_
 from heedful.data.text.table_rows import LOOKED_INTO, columns_by_language
 from heedful.errors import InputError, MissingError, counted, pip_install
 
+# What is part of a text as it was read, by what it is called.
+LEARNT = {
+    "line breaks": re.compile("[\n\v\f\x1c-\x1e\x85\u2028\u2029]"),
+    '\\" for a quote': re.compile(r'\\"'),
+}
 NO_COLUMNS = Columns(0, 1, SOURCE, TARGET, False)
 
 
@@ -427,9 +432,12 @@ def _told(files: Sequence[object], pairs: Pairs, taken: Columns) -> str:
     layout = lines if len(files) == 2 else taken.layout
     layout += f", {counted(len(taken.fuzzy), 'fuzzy row')} left out" if taken.fuzzy else ""
     told = f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{counted(len(pairs), 'pair')}"
-    both = zip(pairs.source, pairs.target, strict=True)
-    broken = sum("\n" in one or "\n" in other for one, other in both)
-    return f"{told}, {broken:,} with line breaks, which the model learns too" if broken else told
+    learnt = ""
+    for name, signs in LEARNT.items():
+        both = zip(pairs.source, pairs.target, strict=True)
+        count = sum(signs.search(one) is not None or signs.search(other) is not None for one, other in both)
+        learnt += f", {count:,} with {name}" if count else ""
+    return f"{told}{learnt}, which the model learns too" if learnt else told
 
 
 def _read_table(path: Path, wanted: WantedColumns) -> tuple[Pairs, Columns]:

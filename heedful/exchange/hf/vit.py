@@ -95,4 +95,12 @@ def config_to_hf(config: ViTConfig, *, labels: Sequence[str]) -> dict[str, Any]:
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "ViT")
 
 
-FAMILY = Family("ViT", ViTConfig, always("AutoModelForImageClassification"), config_from_hf, config_to_hf, rules)
+FAMILY = Family(
+    "ViT",
+    ViTConfig,
+    always("AutoModelForImageClassification"),
+    config_from_hf,
+    config_to_hf,
+    rules,
+    suits=lambda config: not config.stages,
+)

@@ -10,6 +10,7 @@ CLASSIFY_IMAGES = Task(
     headline=("accuracy",),
     recipe=Lazy("heedful.tasks.classify_images.recipe:ClassifyImagesRecipe"),
     job=Lazy("heedful.tasks.classify_images.train:ClassifyImagesJob"),
+    batch=Lazy("heedful.tasks.shared.shapes:of_pictures"),
     served=Lazy("heedful.tasks.classify_images.use:ImageClassifier"),
     asks={"classify": Lazy("heedful.tasks.classify_images.use:ASK")},
     facts=Lazy("heedful.tasks.classify_images.use:image_classifier_facts"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 
 from heedful.data.images.files import read_image
 from heedful.errors import InputError
@@ -33,8 +34,8 @@ def look_at_picture(
 ) -> PictureLook:
     """Classifies a picture and records the attention. `layers` selects by name, such as "stack.blocks.3.*". The maps
     are those of the head's input: the first token, or, in a model without one, the mean over all patches; or those of
-    one `patch`, in a model with windows zero outside of its own. The rollout is over all layers, whichever are
-    selected. Raises InputError for a patch that does not exist."""
+    one `patch`, in a model with windows zero outside of its own, and in a later stage of the one that it is merged
+    into. The rollout is over all layers, whichever are selected. Raises InputError for a patch that does not exist."""
     prepared, model = classifier.spec.preparation, classifier.model
     picture = prepared.fitted(read_image(file, channels=prepared.channels), where=str(file))
     assert model.head is not None
@@ -42,20 +43,42 @@ def look_at_picture(
     with torch.inference_mode(), record(model) as recording, record(model, layers) as chosen:
         logits = model(pixels.to(model.head.weight.device))
     rows, columns = picture.shape[1] // model.patches.patch, picture.shape[2] // model.patches.patch
-    every = {name: _of_picture(model, name, recording.weights(name), (rows, columns)) for name in recording.names}
+    grids = [(rows >> stage, columns >> stage) for stage in range(1 + len(model.stages))]
+    stages = {name: _stage(name) for name in recording.names}
+    every = {name: _of_picture(model, name, recording.weights(name), grids[stages[name]]) for name in stages}
     if patch is not None and not 0 <= patch < rows * columns:
         raise InputError(f"{rows} x {columns} patches, no patch {patch}", fix="they are counted from 0, row by row")
-    asks = slice(None) if model.cls is None else slice(1)  # what the head reads
-    if patch is not None:
-        asks = slice(patch - rows * columns, patch - rows * columns + 1 or None)  # the last tokens are the patches
 
-    def over(weights: torch.Tensor) -> torch.Tensor:
-        return weights[..., asks, -rows * columns :].mean(-2).unflatten(-1, (rows, columns))
+    def over(weights: torch.Tensor, stage: int, keys: int) -> torch.Tensor:
+        """The weights of what is asked for, at this stage, over the grid of the stage `keys`."""
+        (h, w), grid = grids[stage], grids[keys]
+        asks = slice(None) if model.cls is None else slice(1)  # what the head reads
+        if patch is not None:
+            asked = (patch // columns >> stage) * w + (patch % columns >> stage)
+            asks = slice(asked - h * w, asked - h * w + 1 or None)  # the last tokens are the patches
+        return weights[..., asks, -grid[0] * grid[1] :].mean(-2).unflatten(-1, grid)
 
-    maps = Maps(picture, {name: over(every[name]) for name in chosen.names}, over(rollout([*every.values()])))
+    together = rollout([weights for name, weights in every.items() if stages[name] == 0])
+    for stage in range(1, len(grids)):
+        inside = rollout([weights for name, weights in every.items() if stages[name] == stage])
+        together = inside @ _merged(grids[stage - 1]) @ together
+    shown = {name: over(every[name], stages[name], stages[name]) for name in chosen.names}
+    maps = Maps(picture, shown, over(together, len(model.stages), 0))
     chances = logits.float().softmax(1)[0].tolist()
     labels = sorted(zip(classifier.spec.labels, chances, strict=True), key=lambda item: -item[1])
     return PictureLook(str(file), labels, maps)
+
+
+def _stage(name: str) -> int:
+    """Of which stage a layer is, by its name."""
+    part, _, rest = name.partition(".")
+    return int(rest.partition(".")[0]) + 1 if part == "stages" else 0
+
+
+def _merged(grid: tuple[int, int]) -> torch.Tensor:
+    """The share (Q, P) of each patch of a grid in each of the merged ones."""
+    P = grid[0] * grid[1]
+    return F.avg_pool2d(torch.eye(P).view(P, 1, *grid), 2).flatten(1).mT
 
 
 def _of_picture(model: ViT, name: str, weights: torch.Tensor, grid: tuple[int, int]) -> torch.Tensor:

@@ -17,6 +17,7 @@ DENOISE = replace(
     suited=None,
     tuned=None,
     job=Lazy("heedful.tasks.denoise.train:DenoiseJob"),
+    batch=Lazy("heedful.tasks.shared.shapes:of_passages"),
     evaluate=Lazy("heedful.tasks.denoise.use:score_denoiser"),
     commands=None,
     languages=None,

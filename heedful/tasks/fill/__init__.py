@@ -11,6 +11,7 @@ FILL = Task(
     headline=("perplexity", "accuracy"),
     recipe=Lazy("heedful.tasks.fill.recipe:FillRecipe"),
     job=Lazy("heedful.tasks.fill.train:FillJob"),
+    batch=Lazy("heedful.tasks.shared.shapes:of_text"),
     served=Lazy("heedful.tasks.fill.use:Filler"),
     asks={"fill": Lazy("heedful.tasks.fill.use:ASK")},
     facts=Lazy("heedful.tasks.shared.served:body_facts"),

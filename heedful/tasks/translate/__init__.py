@@ -19,6 +19,7 @@ TRANSLATE = Task(
     headline=("bleu",),
     recipe=Lazy("heedful.tasks.translate.recipe:TranslateRecipe"),
     job=Lazy("heedful.tasks.translate.train:TranslateJob"),
+    batch=Lazy("heedful.tasks.shared.shapes:of_pairs"),
     train_options={
         "source": TrainOption("data.source", "language, column or key to translate from"),
         "target": TrainOption("data.target", "language, column or key to translate to"),

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from heedful.data.documents.protected import PLACEHOLDER
 from heedful.data.lines import COMBINING
+from heedful.data.protected import PLACEHOLDER
 from heedful.data.text.headers import meaning
 
 Tokens = Callable[[Sequence[str]], Sequence[Sequence[int]]]

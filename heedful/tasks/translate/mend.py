@@ -8,9 +8,9 @@ that must say them. What is still wrong has a warning.
 
 from collections.abc import Callable, Sequence
 
-from heedful.data.documents.numbers import changed_numbers, forms_of_number, marked_numbers
-from heedful.data.documents.protected import lost_placeholders, protected_in
 from heedful.data.lines import quoted
+from heedful.data.numbers import changed_numbers, forms_of_number, marked_numbers
+from heedful.data.protected import lost_placeholders, protected_in
 from heedful.tasks.translate.documents.placeholders import unmasked_translation, with_placeholders
 from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.searching import Asking, Number, Translation, search_texts

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from heedful.core.seeds import hashed
 from heedful.data.documents.plain import lines_of
-from heedful.data.documents.protected import ESCAPES, without
 from heedful.data.documents.sentences import halves, middle_of, sentences_in, trimmed
 from heedful.data.documents.words import Span
+from heedful.data.protected import ESCAPES, without
 from heedful.errors import InputError, counted
 from heedful.tasks.shared.lengths import KEPT
 from heedful.tasks.translate.languages import languages_of

@@ -41,7 +41,7 @@ class Splitting:
     def lines(self, documents: Iterable[str]) -> Iterator[list[str]]:
         """The words of each line that has any."""
         for text in documents:
-            yield from (words for line in text.splitlines() if (words := self(line)))
+            yield from (words for line in text.split("\n") if (words := self(line)))
 
 
 def count_words(documents: Iterable[str], splitting: Splitting, *, least: int) -> dict[str, int]:

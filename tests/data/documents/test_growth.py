@@ -9,11 +9,11 @@ import pytest
 from documents import NOTES, OPEN, PO, SHARED, SHEET, SLIDE, W, field, opened, presentation, run, word, workbook, xliff
 from growth import growing
 from heedful.data.documents.passages import Mark, Passage, refuse_large, with_pairs
-from heedful.data.documents.protected import lost, lost_placeholders, masked, without
 from heedful.data.documents.read import READERS
 from heedful.data.documents.sentences import gap_between, halves, sentences_in
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import words_in
+from heedful.data.protected import lost, lost_placeholders, masked, without
 from heedful.errors import InputError
 
 Tally = Callable[[str, int], None]

@@ -12,7 +12,7 @@ import pytest
 from openpyxl.comments import Comment
 from openpyxl.worksheet.table import Table
 
-from documents import CELL, DOCUMENTS, NOTES, OPEN, SHARED, SHEET, opened, presentation, shouted, workbook
+from documents import ANY, CELL, DOCUMENTS, NOTES, OPEN, SHARED, SHEET, opened, presentation, shouted, workbook
 from heedful.data.documents.passages import Document
 from heedful.data.documents.read import READERS
 
@@ -209,3 +209,18 @@ def test_elements_deep_inside_each_other_are_read(read: Read) -> None:
             made.read("content.xml").decode()
             == OPEN[:begin] + re.sub(">(ba|de|gi)<", lambda found: found[0].upper(), deep) + OPEN[end:]
         )
+
+
+def test_escapes_of_a_workbook_are_the_characters_that_they_stand_for(read: Read) -> None:
+    """`_xHHHH_` in texts and in runs; what only looks like one is written so again."""
+    cells = "<si><t>ba_x0007_ _x00e9_</t></si><si><r><t>gi _x005F_x0041_</t></r></si><si><t>ko_x005F_x000D_</t></si>"
+    data = workbook(f'{ANY}<sst xmlns="x">{cells}</sst>')
+    document = read("a.xlsx", data)
+    assert texts(document)[1:] == ["ba\x07 é", "gi _x0041_", "ko_x000D_"]
+    with zipfile.ZipFile(io.BytesIO(document.written([each.text + "!"] for each in document.passages))) as made:
+        shared = made.read("xl/sharedStrings.xml").decode()
+    assert "<t>ba_x0007_ é!</t>" in shared
+    assert "gi _x005F_x0041_!</t>" in shared
+    assert "<t>ko_x005F_x000D_!</t>" in shared
+    again = document.written([HOSTILE + " _x0041_ \x0b"] for _ in document.passages)
+    assert [each.text for each in read("a.xlsx", again).passages] == [HOSTILE + " _x0041_ \x0b"] * 4

@@ -53,6 +53,45 @@ def test_a_quoted_cell_holds_commas_quotes_and_line_ends(tmp_path: Path) -> None
     assert pairs == {("a, b", 'say "c"'), ("two\nlines", "d"), ("e", "f")}
 
 
+LINE_ENDS = ["\u2028", "\u2029", "\x85", "\v", "\f", "\x1c", "\x1e"]  # of Python's splitlines
+
+
+@pytest.mark.parametrize("sign", LINE_ENDS)
+@pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "en"])
+def test_a_sign_that_is_no_line_end_shifts_no_pair_and_is_told(tmp_path: Path, kind: str, sign: str) -> None:
+    rows = [(f"one{sign if n == 1 else ' '}{n}", f"eins {n}") for n in range(4)]
+    made = {
+        "p.tsv": lines(*("\t".join(row) for row in rows)),
+        "p.csv": lines(*(f'"{one}","{other}"' for one, other in rows)),
+        "p.jsonl": lines(*(json.dumps({"en": one, "de": other}, ensure_ascii=False) for one, other in rows)),
+        "p.en": lines(*(one for one, _ in rows)),
+        "p.de": lines(*(other for _, other in rows)),
+    }
+    folder = write(tmp_path, made)
+    paths = [folder / "p.en", folder / "p.de"] if kind == "en" else [folder / f"p.{kind}"]
+    read = read_whole(paths)
+    assert [*zip(read.train.source, read.train.target, strict=True)] == rows
+    assert read.told[0].endswith("4 pairs, 1 with line breaks, which the model learns too")
+
+
+@pytest.mark.parametrize("row", ['"say \\"a\\", b",c', '"\\"a\\"",c', '"a",c\n"5\\"",d', '"a \\", b","c"', "a,b\\, c"])
+def test_a_row_that_an_escaped_quote_or_comma_tears_is_an_error(tmp_path: Path, row: str) -> None:
+    path = write(tmp_path, {"p.csv": f"en,de\nx,y\n{row}\n"}) / "p.csv"
+    with pytest.raises(InputError) as told:
+        read_whole(path)
+    assert told.value.where.startswith(f"{path}:")
+    assert '"' in told.value.fix or "each line needs" in told.value.fix
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.tsv"])
+def test_escaped_quotes_that_stay_are_told(tmp_path: Path, name: str) -> None:
+    rows = [('say \\"a\\"', "b"), ("c", 'd \\"'), ("e", "f")]
+    between = "," if name == "p.csv" else "\t"
+    read = read_whole(write(tmp_path, {name: lines(*(between.join(row) for row in rows))}) / name)
+    assert [*zip(read.train.source, read.train.target, strict=True)] == rows
+    assert read.told[0].endswith('3 pairs, 2 with \\" for a quote, which the model learns too')
+
+
 def test_pairs_with_an_empty_side_are_dropped_and_counted(tmp_path: Path) -> None:
     train = {"train.tsv": tsv(0, 30) + "\n\t\nleft\t \n\tright\n", "valid.tsv": tsv(30, 35)}
     corpus = read_parallel(write(tmp_path, train))

@@ -112,14 +112,16 @@ def test_quotes_of_sentences_stay(tmp_path: Path, lines: list[str]) -> None:
 
 def test_cells_of_a_workbook_are_what_a_person_sees(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
-    for row in (("en", "de"), ("ba_x000D_\nde", "ab_x0009_ed"), ("#NAME?", "ig"), ("ko", "ok")):
+    escapes = ("a_x005F_x0041_ _xD83D__xDE00_", "_x2028_ _x41_ _xZZZZ_")
+    for row in (("en", "de"), ("ba_x000D_\nde", "ab_x0009_ed_x0007_"), ("#NAME?", "ig"), ("ko", "ok"), escapes):
         book.active.append(row)
     book.active["A3"].data_type = "e"
     book.create_sheet("more").append(("lu", "ul"))
     book.create_sheet("empty")
     book.save(tmp_path / "a.xlsx")
     pairs, taken = rows_of(tmp_path / "a.xlsx", (tmp_path / "a.xlsx").read_bytes())
-    assert pairs == [("ba\r\nde", "ab\ted"), ("", "ig"), ("ko", "ok")]
+    decoded = ("a_x0041_ \U0001f600", "\u2028 _x41_ _xZZZZ_")
+    assert pairs == [("ba\r\nde", "ab\ted\x07"), ("", "ig"), ("ko", "ok"), decoded]
     assert taken.layout == "a sheet 'Sheet' (1 other sheet not read), columns 'en' and 'de' of its header"
 
 

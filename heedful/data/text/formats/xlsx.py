@@ -17,12 +17,11 @@ from heedful.data.lines import DAMAGED, NOT_READ, archive_in, most_unpacked, pac
 from heedful.data.text.columns import Columns, Rows
 from heedful.data.text.headers import is_header
 from heedful.data.text.table_rows import table_rows
-from heedful.data.xml import elements_of, name_of
+from heedful.data.xml import decoded_text, elements_of, name_of
 from heedful.errors import InputError, counted
 
 WORKBOOK = "xl/workbook.xml"
 MOST_COLUMNS = 1024
-CONTROL = re.compile("_x(00[01][0-9A-Fa-f])_")  # how the format writes control characters
 FIX = "save it again as .xlsx, or as .csv"
 
 Cells = dict[int, str]  # the texts of a row that are not empty, by the numbers of their columns, from 0
@@ -171,7 +170,7 @@ class _Workbook:
         self.characters -= len(stored)
         if self.characters < 0:
             raise InputError("much more text in its cells than there are bytes", where=self.where, fix=FIX)
-        return CONTROL.sub(lambda found: chr(int(found[1], 16)), stored)
+        return decoded_text(stored)
 
     def _number(self, stored: str, style: int) -> str:
         """Returns a number, or a date if its style is that of one; "" for a date that is out of range."""

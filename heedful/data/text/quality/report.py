@@ -135,15 +135,22 @@ def faults_of(
         yield from _odd_faults((one, other), kind)
     if ratio := kind.usual.too_far(one, other):
         yield "length_ratio", f"{ratio:.1f} times the usual"
-    for name, read in (("numbers", texts.numbers), ("placeholders", texts.placeholders)):
-        if (left := read(one)) != (right := read(other)):
-            first, second = Counter(left), Counter(right)
-            told = [f"{mark}{item}" for mark, more in (("-", first - second), ("+", second - first)) for item in more]
-            yield name, " ".join(told)
+    source, target = (code or "" for code in kind.codes)
+    yield from _unlike(
+        "numbers", texts.lost_numbers(one, other, (source, target)), texts.lost_numbers(other, one, (target, source))
+    )
+    left, right = Counter(texts.placeholders(one)), Counter(texts.placeholders(other))
+    yield from _unlike("placeholders", left - right, right - left)
     if known and (both[0] in known or both[1] in known):
         yield "overlap_test", ""
     elif known and (near.near(one) or near.near(other)):
         yield "near_overlap_test", ""
+
+
+def _unlike(fault: str, lost: Iterable[str], added: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The fault of a pair one side of which has what the other has not."""
+    if items := [*(f"-{item}" for item in lost), *(f"+{item}" for item in added)]:
+        yield fault, " ".join(items)
 
 
 def _odd_faults(pair: tuple[str, str], kind: "Kind") -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from heedful.data.lines import composed, is_composed
+from heedful.data.numbers import changed_numbers
 
 ENTITY = re.compile(r"&(?:[A-Za-z][A-Za-z0-9]*|#\d+|#[xX][0-9A-Fa-f]+);")  # &amp;
 # Program text and addresses inside a sentence, which a translation has to keep.
@@ -20,7 +21,6 @@ PLACEHOLDER = re.compile(
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 )
 IN_PLACEHOLDERS = ("{", "%", "<", "&", "://", "www.", "@")  # each has one of these
-NUMBER = re.compile(r"\d+(?:[.,'’\u00a0\u202f ]\d{3})*(?:[.,]\d+)?")  # noqa: RUF001  # as several countries write it
 CUT = re.compile(r"\S@@(?!\S)|(?<!\S)▁\w")  # as subword-nmt and SentencePiece leave words
 TOKENISED = re.compile(r"\w [.,](?!\S)|&(?:apos|quot);")  # as Moses' tokenizer leaves punctuation
 NO_LETTERS = re.compile(r"[\W_]+")
@@ -66,11 +66,10 @@ def has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
-def numbers(text: str) -> list[str]:
-    """The numbers of two digits and more, without what separates thousands and decimals, sorted."""
-    found = (re.sub(r"\D", "", number) for number in NUMBER.findall(text))
-    digits = ("".join(str(unicodedata.digit(character)) for character in number) for number in found)
-    return sorted(number for number in digits if len(number) > 1)
+def lost_numbers(source: str, target: str, languages: tuple[str, str]) -> list[str]:
+    """The numbers of two digits and more whose value the target does not have: of one digit, most are written in
+    words."""
+    return [number for number in changed_numbers(source, target, languages) if len(re.findall(r"\d", number)) > 1]
 
 
 def placeholders(text: str) -> list[str]:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from heedful.data.documents.passages import Mark, Role, with_pairs
-from heedful.data.documents.protected import lost_placeholders, masked, unmasked, without
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import words_in
+from heedful.data.protected import lost_placeholders, masked, unmasked, without
 from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.searching import Translation
 

@@ -5,19 +5,22 @@ not known, 1.234 may be more than a thousand or little more than one.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from heedful.data.documents.protected import NUMBER, PLACEHOLDER
+from heedful.data.protected import NUMBER, PLACEHOLDER
 
 TIME = re.compile(r"(\d{1,2})(?:\s?h\s?|:)(\d{2})")
+DIGIT = re.compile(r"\d")
 GROUPED = re.compile(r"[1-9]\d{0,2}(?:[.,]\d{3})+")
 SPACES = re.compile(r"[\s'\u2019]")  # also separate thousands, in any language
 MARKS = ("37", "46", "82", "59", "64", "73", "28", "91")  # stand for numbers
 IN_WORDS = 10_000  # numbers up to this may be written in words
 MARK = re.compile(r"[.,]")
+ARABIC = str.maketrans("\u066b\u066c", ".,")  # what separates decimals and thousands there
 
 
 class Symbols(NamedTuple):
@@ -51,15 +54,26 @@ def numbers_in(text: str, language: str = "") -> list[Number]:
     """The numbers outside of placeholders, in their order. 2:30 is 2.30, or 14.30; those of a date or a version count
     one by one."""
     found = list[Number]()
-    for match in NUMBER.finditer(PLACEHOLDER.sub(" ", text)):
+    if DIGIT.search(text) is None:
+        return found
+    text = PLACEHOLDER.sub(" ", text)
+    for match in NUMBER.finditer(_in_ascii_digits(text)):
+        written = text[match.start() : match.end()]
         if time := TIME.fullmatch(match[0]):
             hour = int(time[1])
-            found.append(Number(match[0], frozenset(Decimal(f"{(hour + late) % 24}.{time[2]}") for late in (0, 12))))
+            found.append(Number(written, frozenset(Decimal(f"{(hour + late) % 24}.{time[2]}") for late in (0, 12))))
         elif values := _values(SPACES.sub("", match[0]), symbols_of(language)):
-            found.append(Number(match[0], values))
+            found.append(Number(written, values))
         else:
             found += [Number(part, frozenset([Decimal(part)])) for part in re.findall(r"\d+", match[0])]
     return found
+
+
+def _in_ascii_digits(text: str) -> str:
+    """The text with its digits as 0 to 9, and what separates them in Arabic as a point and a comma."""
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(character, character)) for character in text.translate(ARABIC))
 
 
 def _values(digits: str, symbols: Symbols | None) -> frozenset[Decimal]:
