@@ -90,9 +90,9 @@ def augmented(sound: Float[Tensor, "_"], *key: object, most: int, speeds: float 
     quieter, and a little later, where `most` samples leave room; drawn from this key alone."""
     draw = random_stream("sound", *key)
     length = min(most, round(len(sound) * (1 + draw.uniform(-speeds, speeds))))
-    places = torch.arange(length) * ((len(sound) - 1) / max(1, length - 1))
-    left = places.long().clamp(max=max(0, len(sound) - 2))
-    share = places - left
+    points = torch.arange(length) * ((len(sound) - 1) / max(1, length - 1))
+    left = points.long().clamp(max=max(0, len(sound) - 2))
+    share = points - left
     right = (left + 1).clamp(max=len(sound) - 1)
     moved = (sound[left] * (1 - share) + sound[right] * share) * 10 ** draw.uniform(-0.5, 0.3)
     later = draw.randrange(1 + min(most - length, RATE // 4))

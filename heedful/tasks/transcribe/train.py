@@ -28,7 +28,7 @@ from heedful.training.loss import Loss
 
 SHOWN = 4  # utterances in a sample
 LONGEST_WINDOW = 30  # seconds of a new model's window, at most
-ROOM = 2  # times the tokens of the longest training text: no search goes on for longer
+ROOM = 2  # times the tokens of the longest training text, at which a search ends
 
 
 class TranscribeTask:
