@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Tagger,
         TextClassifier,
         TextEncoder,
+        Transcriber,
         Translator,
         WordVectors,
     )
@@ -55,6 +56,7 @@ __all__ = [
     "Tagger",
     "TextClassifier",
     "TextEncoder",
+    "Transcriber",
     "Translator",
     "WordVectors",
     "load",

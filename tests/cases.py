@@ -1,5 +1,6 @@
 """A tiny training of every task, on generated data, and the calls that are made to its model."""
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from heedful.data.images.labelled import LabelledImages, Part
 from heedful.data.images.masks import SHAPES, MaskedImages, MaskedPart
 from heedful.data.made import shapes
 from heedful.data.parts import Parts
+from heedful.data.sound.utterances import read_utterances
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.documents import Documents
 from heedful.data.text.judgements import Judgement
@@ -38,6 +40,7 @@ from heedful.tasks.shared.embed import TextEncoder
 from heedful.verbs.train import train
 from made import backwards
 from saved import save_run
+from sounds import texts, utterances
 
 WORDS = ["ba", "de", "gi", "ko"]
 TEXTS = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in WORDS]
@@ -107,6 +110,21 @@ def labelled(answer: str) -> Any:
         "choice": [Example(text, "which", choices=(text[:2], "no"), choice=0) for text in TEXTS],
     }[answer]
     return Labelled(made, made[:6], {"test": made[6:12]}, "made", answer=answer)
+
+
+SOUND_FOLDER = tempfile.TemporaryDirectory()
+
+
+def spoken() -> Any:
+    folder, said = Path(SOUND_FOLDER.name), texts(12)
+    for name, part in (("train", said[:8]), ("valid", said[8:10]), ("test", said[10:])):
+        utterances(folder, part, name=f"{name}.csv")
+    return read_utterances(folder)
+
+
+SPOKEN = spoken()
+SOUNDS = [str(row.file) for row in SPOKEN.tests["test"]]
+HEARD = {"d_model": 16, "n_heads": 2, "encoder_layers": 1, "mels": 20, "dropout": 0.0}
 
 
 def searched(model: Any, files: list[str]) -> Any:
@@ -294,6 +312,22 @@ CASES = {
         Parts(SWINGS, SWINGS[:3], {"test": SWINGS[:3]}, "made"),
         acted,
         {"context": 4},
+    ),
+    "transcribe": Case(
+        "transcribe",
+        "speech-nano",
+        HEARD | {"decoder_layers": 1, "context_length": 24},
+        SPOKEN,
+        lambda model, files: [model.transcribe(SOUNDS), model.texts([])],
+        more={"sound": {"batch": 3}},
+    ),
+    "ctc": Case(
+        "transcribe",
+        "ctc-nano",
+        HEARD,
+        SPOKEN,
+        lambda model, files: model.transcribe(SOUNDS),
+        more={"sound": {"batch": 3}},
     ),
     "vectors": Case(
         "vectors",

@@ -313,7 +313,8 @@ def _join(attention: Attention, weights: str) -> None:
                 part.weight.data = weight
             if joined.bias is not None:
                 for part, bias in zip(maps, joined.bias.split(sizes), strict=True):
-                    part.bias.data = bias
+                    if part.bias is not None:
+                        part.bias.data = bias
     joint = _Joint(_swapped(joined, weights, fixed=True, tied=False), sizes)
     for name, part in zip(("query", "key", "value"), maps, strict=True):
         setattr(attention, name, JointPart(joint, name, part if whole else None))
@@ -324,7 +325,9 @@ def _side_by_side(maps: Sequence[nn.Linear]) -> nn.Linear:
     joint = nn.Linear(maps[0].in_features, sum(part.out_features for part in maps), device="meta")
     del joint.weight, joint.bias
     weight = torch.cat([part.weight.data.to_dense().t() for part in maps], dim=1).t()
-    bias = None if maps[0].bias is None else torch.cat([part.bias.data for part in maps])
+    biased = any(part.bias is not None for part in maps)  # of Whisper the key alone is not
+    zeros = (part.weight.new_zeros(part.out_features) if part.bias is None else part.bias.data for part in maps)
+    bias = torch.cat([*zeros]) if biased else None
     joint.weight, joint.bias = weight, bias  # type: ignore[assignment]
     return joint
 

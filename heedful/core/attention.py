@@ -156,6 +156,7 @@ class AttentionConfig:
     scale: float | None = None  # None: 1 / sqrt(head_dim)
     bias: bool = True  # in the four projections
     out_bias: bool | None = None  # in the last of them; None: as in the others
+    key_bias: bool | None = None  # in that of keys, where softmax takes it away again; None: as in the others
     norm: Norm | None = None  # of each head's queries and keys, before rotation; None: none (Henry et al. 2020)
     norm_eps: float = 1e-6  # of that norm
     softcap: float | None = None  # what bounds the scaled products; None: nothing
@@ -239,7 +240,8 @@ class Attention(nn.Module):
         inner = config.n_heads * head_dim
         self.head_dim = head_dim
         self.query = nn.Linear(d_model, inner, bias=config.bias)
-        self.key = nn.Linear(d_model, kv_heads * head_dim, bias=config.bias)
+        key_bias = config.bias if config.key_bias is None else config.key_bias
+        self.key = nn.Linear(d_model, kv_heads * head_dim, bias=key_bias)
         self.value = nn.Linear(d_model, kv_heads * head_dim, bias=config.bias)
         self.out = nn.Linear(inner, d_model, bias=config.bias if config.out_bias is None else config.out_bias)
         self.gate = nn.Linear(d_model, inner) if config.gate else None

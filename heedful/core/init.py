@@ -70,7 +70,7 @@ def _each(
     model: nn.Module, linear: Callable[[torch.Tensor], object], embedding: Callable[[torch.Tensor], object]
 ) -> None:
     for module in model.modules():
-        if isinstance(module, nn.Linear | nn.Conv2d):
+        if isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
             linear(module.weight)
             if module.bias is not None:
                 module.bias.zero_()

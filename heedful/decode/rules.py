@@ -35,6 +35,17 @@ class Forbid:
 
 
 @dataclass(frozen=True)
+class ForbidAt:
+    """Forbids these tokens at this position alone."""
+
+    place: int
+    tokens: tuple[int, ...]
+
+    def __call__(self, history: Int[Tensor, "R t"], scores: Float[Tensor, "R V"]) -> Float[Tensor, "R V"]:
+        return Forbid(self.tokens)(history, scores) if history.shape[1] == self.place else scores
+
+
+@dataclass(frozen=True)
 class Certain:
     """Forces this token at this position, at no cost, as if the model were sure of it. Must be the first of the
     rules."""

@@ -36,6 +36,7 @@ from heedful.exchange.hf import (
     t5,
     token_classifier,
     vit,
+    whisper,
     xlm_roberta,
 )
 from heedful.exchange.hf.family import Family
@@ -72,6 +73,7 @@ FAMILIES: dict[str, Family[Any]] = {
     "segformer": segformer.FAMILY,
     "detr": detr.FAMILY,
     "decision_transformer": decision_transformer.FAMILY,
+    "whisper": whisper.FAMILY,
 }
 # The families of models with one task's head, by the model_type.
 HEADS: dict[str, tuple[Family[Any], ...]] = {

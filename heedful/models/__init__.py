@@ -21,12 +21,14 @@ from heedful.models.named import PRESETS, preset
 from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from heedful.models.speech import CTC, CTCConfig, SpeechToText, SpeechToTextConfig
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.models.vectors import Vectors, VectorsConfig
 from heedful.models.vit import ViT, ViTConfig
 
 __all__ = [
     "CLIP",
+    "CTC",
     "DETR",
     "KINDS",
     "LM",
@@ -35,6 +37,7 @@ __all__ = [
     "ActorCritic",
     "ActorCriticConfig",
     "CLIPConfig",
+    "CTCConfig",
     "Classifier",
     "ClassifierConfig",
     "DETRConfig",
@@ -52,6 +55,8 @@ __all__ = [
     "RNNConfig",
     "Seq2Seq",
     "Seq2SeqConfig",
+    "SpeechToText",
+    "SpeechToTextConfig",
     "TokenClassifier",
     "TokenClassifierConfig",
     "TranslationModel",
@@ -87,6 +92,8 @@ KINDS: dict[str, tuple[type, Any]] = {
     "evoformer": (EvoformerConfig, Evoformer),
     "actor_critic": (ActorCriticConfig, ActorCritic),
     "vectors": (VectorsConfig, Vectors),
+    "speech_to_text": (SpeechToTextConfig, SpeechToText),
+    "ctc": (CTCConfig, CTC),
 }
 
 

@@ -19,6 +19,7 @@ from heedful.models.presets import (
     lm_config,
     translator_config,
 )
+from heedful.models.speech_presets import SPEECH, SpeechSize, speech_config
 from heedful.models.vectors import VECTORS, VectorsSize, vectors_config
 from heedful.models.vision_presets import (
     DETECTORS,
@@ -46,6 +47,7 @@ ALL: tuple[Mapping[str, Any], ...] = (
     DETECTORS,
     VECTORS,
     DECISIONS,
+    SPEECH,
 )
 PRESETS: Mapping[str, Any] = MappingProxyType({name: row for rows in ALL for name, row in rows.items()})
 NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -86,6 +88,8 @@ def preset(
             return segformer_config(row, n_classes=n_classes)
         case DetrSize():
             return detr_config(row, n_classes=n_classes)
+        case SpeechSize():
+            return speech_config(row, vocab_size=vocab_size)
         case VectorsSize():
             return vectors_config(row, vocab_size=vocab_size or VOCABULARY)
         case DecisionSize():

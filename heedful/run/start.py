@@ -20,7 +20,19 @@ from heedful.store.tensors import Tensors
 
 # The keys of task.json about tokens around texts, languages, conversations and the family of the model: a run that
 # starts from this one keeps them.
-AROUND = ("before", "after", "begin", "end", "forbidden", "languages", "family", "chat", "tags", "tagged")
+AROUND = (
+    "before",
+    "after",
+    "begin",
+    "end",
+    "forbidden",
+    "forbidden_first",
+    "languages",
+    "family",
+    "chat",
+    "tags",
+    "tagged",
+)
 
 
 class Start(NamedTuple):

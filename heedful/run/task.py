@@ -92,7 +92,7 @@ class Ask(NamedTuple):
     # Whether requests with these options may be answered as one list of inputs: not where the options have an entry for
     # each input, or an answer depends on the position of its input.
     gathers: Callable[[Any], bool] = lambda options: True
-    reads: str = "texts"  # what an input is: "texts", or "pictures", given by the names of their files
+    reads: str = "texts"  # what an input is: "texts", or "pictures" or "sounds", given by the names of their files
     makes: bool = False  # whether an input may be "": then a new picture is made
     local: bool = False  # options name files or folders of this machine: not offered over HTTP
 

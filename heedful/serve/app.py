@@ -15,7 +15,19 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from heedful.errors import HeedError, InputError
-from heedful.serve import catalogue, chats, deepl, inside, libretranslate, openai, own, own_documents, pages, runs
+from heedful.serve import (
+    catalogue,
+    chats,
+    deepl,
+    inside,
+    libretranslate,
+    openai,
+    own,
+    own_documents,
+    pages,
+    runs,
+    transcriptions,
+)
 from heedful.serve.documents import Documents
 from heedful.serve.engine import Engine
 from heedful.serve.gate import LOOPBACK, Gate, Handler, Rules
@@ -44,6 +56,7 @@ ROUTES: tuple[Callable[[Serving], APIRouter], ...] = (
     lambda serving: own.routes(serving.models, serving.meters),
     lambda serving: chats.routes(serving.models),
     lambda serving: openai.routes(serving.models),
+    lambda serving: transcriptions.routes(serving.models),
     lambda serving: own_documents.routes(serving.models, serving.documents),
     lambda serving: libretranslate.routes(serving.models, serving.documents, keyed=serving.keyed),
     lambda serving: deepl.routes(serving.models, serving.documents),

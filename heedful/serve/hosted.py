@@ -91,8 +91,13 @@ class Hosted(Protocol):
 Models = Mapping[str, Hosted]  # by their names
 
 
+def reads_of(model: Hosted) -> str:
+    """What the model reads: "texts", "pictures" or "sounds"."""
+    return next((kind for part in model.row.asks.values() if (kind := part().reads) != "texts"), "texts")
+
+
 def reads_pictures(model: Hosted) -> bool:
-    return any(part().reads == "pictures" for part in model.row.asks.values())
+    return reads_of(model) == "pictures"
 
 
 def record_of(prompt: str, pieces: Sequence[StreamedPiece]) -> Record:

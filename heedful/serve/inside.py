@@ -10,13 +10,13 @@ from pydantic import BaseModel, Field, create_model
 from heedful.core.config import from_json
 from heedful.run.task import Looked, NamedWeights
 from heedful.serve.bodies import MULTIPART, media_type
-from heedful.serve.hosted import Hosted, Models, reads_pictures
+from heedful.serve.hosted import Hosted, Models, reads_of
 from heedful.serve.own import (
     Name,
     Sent,
     given_json,
     in_json,
-    kept_pictures,
+    kept_files,
     model_for,
     openapi_body,
     refuse_long,
@@ -81,14 +81,14 @@ async def _asked(
     """The requested model, and the result of `work`, which is run in the model's thread on the input and options."""
     sent: Sent = []
     if media_type(request.headers) == MULTIPART:
-        given, sent = await sent_files(request, shape, "picture")
+        given, sent = await sent_files(request, shape, "file")
     else:
         given = await given_json(request, shape)
     if given["stream"]:
         refuse_stream(LOOK)
     model = model_for(models, "look", able, given["model"])
-    if (pictures := reads_pictures(model)) != bool(sent):
-        raise Refused(415, f"{model.name} reads {'pictures' if pictures else 'texts'}", "send one of those")
+    if ((reads := reads_of(model)) != "texts") != bool(sent):
+        raise Refused(415, f"{model.name} reads {reads}", "send one of those")
     chosen = {key: value for key, value in settings_of(given).items() if key not in OWN}
     refuse_long([*chosen.items(), ("text", None if sent else _text(given))])
     options = from_json(model.row.inside.options(), chosen, where=LOOK, largest=None)
@@ -97,7 +97,7 @@ async def _asked(
         return model, await model.alone(lambda: work(model, text, given, options), size=len(text) ** 2 // SQUARED)
     if len(sent) > 1:
         raise Refused(400, f"{len(sent)} pictures", "look into one at a time")
-    async with kept_pictures(sent) as names:
+    async with kept_files(sent, reads) as names:
         (file,) = names
         return model, await model.alone(lambda: work(model, file, given, options), size=OF_A_PICTURE)
 

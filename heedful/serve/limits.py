@@ -14,6 +14,7 @@ from heedful.data.images.files import ImageFile, image_header
 from heedful.decode.settings import Sampling
 from heedful.run.task import Ask
 
+SOUND_BYTES = 1000  # of a file of sound, which take as long to read as a letter, about
 PIXELS = 512  # of a picture, which take about as long as a letter
 
 
@@ -98,8 +99,10 @@ def parts_in_order(model: nn.Module) -> Iterator[nn.Module]:
 
 def reading_size(question: Ask, inputs: Sequence[str]) -> int:
     """About how long a model takes to read the inputs, in letters."""
-    if question.reads != "pictures":
+    if question.reads == "texts":
         return sum(map(len, inputs))
+    if question.reads == "sounds":
+        return sum(Path(name).stat().st_size for name in inputs) // SOUND_BYTES
     headers = [image_header(ImageFile(Path(name))) for name in inputs if name]
     return sum(rows * columns for _, rows, columns in headers) // PIXELS
 

@@ -26,7 +26,7 @@ from heedful.serve.hosted import TOGETHER, Hosted, Models, StreamedPiece, TextSi
 from heedful.serve.languages import pair_of, translated, unique
 from heedful.serve.openai_answers import CompletionChoice, CompletionResponse, ScoredTokens, of_prompt, streamed
 from heedful.serve.openai_requests import MOST_TEXTS, ChatRequest, CompletionRequest, EmbeddingRequest
-from heedful.serve.public import GENERATE, TRANSLATE, body_shown, door, read_body
+from heedful.serve.public import GENERATE, TRANSCRIBE, TRANSLATE, body_shown, door, read_body
 from heedful.serve.refusals import Refused
 from heedful.verbs.use import embedder_in
 
@@ -114,7 +114,7 @@ def routes(models: Models) -> APIRouter:
 
 def _answers(hosted: Hosted) -> bool:
     row = hosted.row
-    return GENERATE in row.asks or TRANSLATE in row.asks or row.embedder is not None
+    return any(verb in row.asks for verb in (GENERATE, TRANSLATE, TRANSCRIBE)) or row.embedder is not None
 
 
 def _hosted(models: Models, name: str) -> Hosted:

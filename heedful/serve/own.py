@@ -44,7 +44,7 @@ LARGE = 2000  # letters of texts, and
 FEW = 16  # vectors, from which on an answer takes a while to be encoded
 LOOKING = ("align", "steps")  # verbs that compute it, or the chances of all words at each step
 MOST_PIXELS = 1 << 24
-MOST_PICTURES = 16
+MOST_FILES = 16
 STRICT = ConfigDict(extra="forbid", strict=True)
 Text = Annotated[str, Field(max_length=MOST_LETTERS)]
 Name = Annotated[str, Field(max_length=200)]
@@ -190,12 +190,12 @@ def _bounds(key: str) -> tuple[float | int, float | int]:
 def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) -> None:
     shape = request_model(verb, [question.options for question in asks.values()])
     able = list(asks)
-    pictures = [name for name in able if asks[name].reads == "pictures"]
+    by_file = [name for name in able if asks[name].reads != "texts"]
     texts = [name for name in able if asks[name].reads == "texts" or asks[name].makes]
 
     async def answer(request: Request) -> Response:
         if media_type(request.headers) == MULTIPART:
-            return await _answer_pictures(request, shape, verb, pictures, models)
+            return await _answer_files(request, shape, verb, by_file, models)
         given = await given_json(request, shape)
         model = model_for(models, verb, able, given["model"])
         question = asks[model.name]
@@ -204,8 +204,10 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
             refuse_long([*((f"text {number}", text) for number, text in enumerate(inputs, 1)), *settings.items()])
             if (letters := sum(map(len, inputs))) > LOOKED_AT_ONCE:
                 raise Refused(413, f"{letters:,} characters, at most {LOOKED_AT_ONCE:,} at once", "send fewer texts")
-        if question.reads == "pictures" and not (question.makes and not any(inputs)):
-            raise Refused(415, f"{model.name} reads pictures", "send them as multipart/form-data, in the field file")
+        if question.reads != "texts" and not (question.makes and not any(inputs)):
+            raise Refused(
+                415, f"{model.name} reads {question.reads}", "send them as multipart/form-data, in the field file"
+            )
         _refuse_too_much(verb, inputs, settings, question)
         if given["stream"]:
             return await _stream(model, verb, inputs, settings, question)
@@ -218,7 +220,7 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         answer,
         methods=["POST"],
         name=verb,
-        openapi_extra=openapi_body(shape, texts=bool(texts), files=MOST_PICTURES if pictures else 0),
+        openapi_extra=openapi_body(shape, texts=bool(texts), files=MOST_FILES if by_file else 0),
     )
 
 
@@ -381,18 +383,19 @@ def _event(piece: StreamedPiece) -> str:
     return f"data: {json.dumps(said, ensure_ascii=False)}\n\n"
 
 
-async def _answer_pictures(
+async def _answer_files(
     request: Request, shape: type[BaseModel], verb: str, able: Sequence[str], models: Models
 ) -> Response:
     if not able:
         raise Refused(415, f"no model reads pictures for {verb}", "send JSON")
-    given, sent = await sent_files(request, shape, "picture")
+    reads = models[able[0]].row.asks[verb]().reads
+    given, sent = await sent_files(request, shape, reads.removesuffix("s"))
     if given["stream"]:
         refuse_stream(verb)
     model = model_for(models, verb, able, given["model"])
     settings = settings_of(given)
     _refuse_too_much(verb, [name for name, _ in sent], settings, model.row.asks[verb]())
-    async with kept_pictures(sent) as names:
+    async with kept_files(sent, reads) as names:
         found = await model.ask(verb, [*names], settings)
     told = [[{**each, "input": names[each["input"]]} for each in own] for own in found]
     return await _answers(model, told, several=False)
@@ -402,7 +405,7 @@ Sent = list[FormFile]
 
 
 async def sent_files(
-    request: Request, shape: type[BaseModel], what: str, *, most: int = MOST_PICTURES
+    request: Request, shape: type[BaseModel], what: str, *, most: int = MOST_FILES
 ) -> tuple[dict[str, Any], Sent]:
     """The files of the field `file`, and the other fields, from `json`; `what` is sent in them. Raises Refused."""
     form = await form_of(request, files=most)
@@ -417,17 +420,17 @@ async def sent_files(
 
 
 @asynccontextmanager
-async def kept_pictures(sent: Sent) -> AsyncIterator[dict[str, str]]:
-    """Saves pictures in a temporary folder for as long as the block lasts; yields the names that they were sent with,
-    by their files. Errors use these names. Raises Refused."""
+async def kept_files(sent: Sent, reads: str) -> AsyncIterator[dict[str, str]]:
+    """Saves pictures or sounds (`reads`) in a temporary folder for as long as the block lasts; yields the names that
+    they were sent with, by their files. Errors use these names. Raises Refused."""
     try:
         folder = tempfile.TemporaryDirectory(prefix="heed-")
     except OSError as error:
-        raise _no_room(error) from None
+        raise _no_room(error, reads) from None
     with folder as above:
         paths = [Path(above) / str(i) / _safe(name) for i, (name, _) in enumerate(sent)]
         names = {str(path): name[:200] for path, (name, _) in zip(paths, sent, strict=True)}
-        keeping = asyncio.ensure_future(asyncio.to_thread(_keep, paths, sent))
+        keeping = asyncio.ensure_future(asyncio.to_thread(_keep, paths, sent, reads))
         try:
             await asyncio.shield(keeping)
             yield names
@@ -438,25 +441,25 @@ async def kept_pictures(sent: Sent) -> AsyncIterator[dict[str, str]]:
 
 
 def _safe(name: str) -> str:
-    return UNSAFE.sub("_", name)[-80:].lstrip(".") or "picture"
+    return UNSAFE.sub("_", name)[-80:].lstrip(".") or "file"
 
 
-def _keep(paths: Sequence[Path], sent: Sent) -> None:
+def _keep(paths: Sequence[Path], sent: Sent, reads: str) -> None:
     try:
         for path, (_, content) in zip(paths, sent, strict=True):
             files.make_folder(path.parent)
             files.write_bytes(path, content)
     except StorageError as error:
-        raise _no_room(error) from None
-    for path in paths:
+        raise _no_room(error, reads) from None
+    for path in paths if reads == "pictures" else ():
         _, rows, columns = image_header(ImageFile(path))
         if rows * columns > MOST_PIXELS:
             raise Refused(413, f"{columns:,} x {rows:,} pixels, at most {MOST_PIXELS:,} are read", "make it smaller")
 
 
-def _no_room(error: Exception) -> Refused:
-    log.error("pictures cannot be kept: %s", error)
-    return Refused(503, "there is no room to keep pictures", "ask again later", {"Retry-After": "60"})
+def _no_room(error: Exception, reads: str) -> Refused:
+    log.error("%s cannot be kept: %s", reads, error)
+    return Refused(503, f"there is no room to keep {reads}", "ask again later", {"Retry-After": "60"})
 
 
 def _renamed(error: Refused, names: Mapping[str, str]) -> Refused:

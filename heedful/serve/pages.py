@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from heedful.data.documents.read import READERS
 from heedful.look import page as look_page
-from heedful.serve.hosted import Hosted, Models, reads_pictures
+from heedful.serve.hosted import Hosted, Models, reads_of, reads_pictures
 from heedful.serve.public import TRANSLATE, path_of
 from heedful.serve.refusals import Refused
 
@@ -30,6 +30,11 @@ class ServedPage:
     fits: Callable[[Hosted], bool] | None = None
 
 
+def _looked_into(model: Hosted) -> bool:
+    """Whether the page shows its attention: that to a sound is drawn by `heed look` alone."""
+    return model.row.inside.look is not None and reads_of(model) != "sounds"
+
+
 def _asked(verb: str) -> Callable[[Hosted], bool]:
     return lambda model: verb in model.row.asks
 
@@ -40,7 +45,7 @@ VIEWS = (
     ServedPage("write", "Write", lambda model: bool(model.row.streams) and not model.row.converses),
     ServedPage("chat", "Chat", lambda model: bool(model.row.converses)),
     ServedPage("pictures", "Pictures", reads_pictures),
-    ServedPage("look", "Look inside", lambda model: model.row.inside.look is not None),
+    ServedPage("look", "Look inside", _looked_into),
     ServedPage("runs", "Runs"),
 )
 DOCS, MISSING = ServedPage("docs", "For programs"), ServedPage("missing", "Not here")

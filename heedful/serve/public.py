@@ -21,6 +21,7 @@ from heedful.serve.bodies import Form, FormFile, form_of, is_form, json_of
 from heedful.serve.refusals import Refused, as_refused, fault_by_its_type, refusal, said_of
 
 GENERATE, TRANSLATE, FRAGMENT, PASSAGE = "generate", "translate", "fragment", "passage"  # verbs
+TRANSCRIBE = "transcribe"
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Body = TypeVar("Body", bound="RequestBody")
@@ -143,12 +144,12 @@ def _by_name(form: Form) -> dict[str, list[str]]:
     return found
 
 
-async def read_upload(request: Request, kind: type[Body]) -> tuple[Body, FormFile]:
-    """The fields of a form with one file, in the field `file`, and that file. Raises Refused."""
+async def read_upload(request: Request, kind: type[Body], what: str = "document") -> tuple[Body, FormFile]:
+    """The fields of a form with one file (`what`), in the field `file`, and that file. Raises Refused."""
     form = await form_of(request, files=1)
     file = next((value for key, value in form if key == "file" and isinstance(value, FormFile)), None)
     if file is None:
-        raise Refused(400, "file: the document is missing: send it here, in multipart/form-data", param="file")
+        raise Refused(400, f"file: the {what} is missing: send it here, in multipart/form-data", param="file")
     return _of_form(kind, _by_name(form)), file
 
 

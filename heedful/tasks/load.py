@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from heedful.tasks.segment.use import Segmenter
     from heedful.tasks.shared.embed import TextEncoder
     from heedful.tasks.tag.use import Tagger
+    from heedful.tasks.transcribe.use import Transcriber
     from heedful.tasks.translate.use import Translator
     from heedful.tasks.vectors.use import WordVectors
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         | Tagger
         | TextClassifier
         | TextEncoder
+        | Transcriber
         | Translator
         | WordVectors
     )

@@ -27,6 +27,7 @@ class Sections(TypedDict, total=False):
     train: Section | Mapping[str, object]
     decode: Section | Mapping[str, object]
     images: Section | Mapping[str, object]
+    sound: Section | Mapping[str, object]
     classify: Section | Mapping[str, object]
     answer: Section | Mapping[str, object]
     reward: Section | Mapping[str, object]

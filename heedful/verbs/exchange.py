@@ -25,6 +25,7 @@ from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
 from heedful.exchange.hub import read_chat, refuse_harmful_chat, search_said, write_chat
 from heedful.models import kind_of_config, make_model, outline
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.models.speech import SpeechToTextConfig
 from heedful.run.card import CARD, card_with
 from heedful.run.folder import filled_then_renamed, load_weights, need_empty, parameters, read_adapters
 from heedful.run.task import Hub, HubFiles, Served
@@ -198,6 +199,8 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[F
         sees, reads_text = (name in names for name in ("preprocessor_config.json", "tokenizer.json"))
         reads = "AutoProcessor" if sees and reads_text else "AutoImageProcessor" if sees else "AutoTokenizer"
         reads = reads if sees or reads_text else ""  # numbers alone
+        if isinstance(config, SpeechToTextConfig):
+            reads = "AutoFeatureExtractor"  # and AutoTokenizer: their processor takes no tokenizer but Whisper's
         if (run / CARD).is_file():
             reader = f'reader = transformers.{reads}.from_pretrained(".")\n' if reads else ""
             use = USE.format(model=family.loads(config), reader=reader)
@@ -315,5 +318,5 @@ def _log_probabilities(path: Path, model: Any) -> tuple[Tensor, Tensor]:
 
 def _vocab_size(config: object) -> int | None:
     """The vocabulary size; None for a model that reads no text."""
-    embed = config.target if isinstance(config, Seq2SeqConfig) else getattr(config, "embed", None)
+    embed = config.target if isinstance(config, Seq2SeqConfig | SpeechToTextConfig) else getattr(config, "embed", None)
     return None if embed is None else embed.vocab_size

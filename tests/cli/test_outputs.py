@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from cases import LINES, PIXELS
+from cases import LINES, PIXELS, SOUNDS
 from commands import heed
 from heedful import cli
 from heedful.data.images.files import to_image
@@ -33,6 +33,7 @@ FILES = {
     "vectors": (["{vectors}", "plane"], ".svg"),
     "detect": (["{detect}", "0.png"], ".png"),
     "paint": (["{paint}", "0.png"], ".png"),
+    "transcribe": (["{transcribe}", SOUNDS[0]], ".srt"),
     "rank": (["{chat}", "--prompts", "prompts.txt", "--who", "a", "--tokens", "3"], ".jsonl"),
 }
 MAKE_FOLDERS = {"back-translate", "paint"}  # for their files
@@ -72,7 +73,16 @@ def place(run_of: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.Mon
     Path("rules.py").write_text("def value(prompt, answer):\n    return float(len(answer))\n")
     for name in ("a.txt", "b.txt", "file"):
         Path(name).write_text("ba de gi\n")
-    for name in ("hub", "folder.svg", "folder.html", "folder.tsv", "folder.txt", "folder.png", "folder.jsonl"):
+    for name in (
+        "hub",
+        "folder.svg",
+        "folder.html",
+        "folder.tsv",
+        "folder.txt",
+        "folder.png",
+        "folder.srt",
+        "folder.jsonl",
+    ):
         Path(name).mkdir()
     Path("hub/config.json").write_text(json.dumps({"model_type": "gpt2"}))
     return tmp_path

@@ -28,7 +28,7 @@ def folder(task: str) -> str:
 
 # Every task has a folder of its own below `tasks`, and all of them may use the same.
 TASK = "errors core core.seeds core.arguments models decode look data data.text data.documents data.images data.made "
-TASK += "metrics store training apply run exchange tasks.shared"
+TASK += "data.sound metrics store training apply run exchange tasks.shared"
 
 HOUSE = {
     # the ground, on which all stand
@@ -46,6 +46,7 @@ HOUSE = {
     "data.documents": Room("errors data data.text", never="torch.nn"),
     "data.made": Room("errors", never="torch.nn"),
     "data.images": Room("errors core.seeds data data.made", never="torch.nn"),
+    "data.sound": Room("errors core.seeds data data.images", never="torch.nn"),
     "metrics": Room("errors data data.text data.images", never="torch.nn"),
     # floor 3
     "store": Room("errors"),
@@ -66,7 +67,8 @@ HOUSE = {
     # the doors: `import heedful` hands verbs to Python, and the command line calls them
     "__init__": Room("core.arguments run tasks verbs"),
     "serve": Room(
-        "errors core core.seeds look decode data.images data.text data.documents run store tasks tasks.shared verbs"
+        "errors core core.seeds look decode data.images data.sound data.text data.documents run store tasks "
+        "tasks.shared verbs"
     ),
     "lab": Room("errors core models decode look figures data.text data.made training run tasks.generate"),
     "cli": Room("errors data data.text lab look run serve store tasks tasks.shared verbs"),
@@ -79,8 +81,9 @@ HOMONYMS = {
     "heedful/run/recipe.py": {"answer", "classify"},  # sections of recipes before tasks had their own
     "heedful/tasks/classify/train.py": {"answer"},  # a key of data.json
     "heedful/tasks/classify_images/__init__.py": {"classify"},  # a verb
-    "heedful/serve/public.py": {"generate", "translate"},  # verbs
+    "heedful/serve/public.py": {"generate", "transcribe", "translate"},  # verbs
     "heedful/serve/pages.py": {"chat"},  # a view
+    "heedful/serve/transcriptions.py": {"segment"},  # of a transcript
     "heedful/tasks/generate/hub.py": {"chat"},  # a key of task.json
     "heedful/verbs/ranking.py": {"chat", "generate"},  # verbs
     "heedful/run/start.py": {"chat"},  # a key of task.json

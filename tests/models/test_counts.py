@@ -30,6 +30,7 @@ from heedful.models.presets import (
     translator_config,
 )
 from heedful.models.resnet import ResNetConfig
+from heedful.models.speech_presets import SPEECH, SpeechSize, speech_config
 from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.models.vectors import VECTORS, VectorsConfig, vectors_config
 from heedful.models.vision_presets import (
@@ -69,6 +70,8 @@ def config_of_preset(name: str) -> Any:
         return decision_config(DECISIONS[name])
     if name in SEGMENTERS:
         return segformer_config(SEGMENTERS[name])
+    if name in SPEECH:
+        return speech_config(SPEECH[name])
     return detr_config(DETECTORS[name])
 
 
@@ -146,6 +149,10 @@ SMALLEST: list[Any] = [
         )
     ),
     detr_config(DetrSize(backbone=RESNET, d_model=C, n_heads=H, d_ff=5, encoder_layers=1, decoder_layers=1)),
+    *(
+        speech_config(SpeechSize(style=style, d_model=C, n_heads=H, encoder_layers=1, decoder_layers=1, mels=4))  # type: ignore[arg-type]
+        for style in ("decoder", "ctc")
+    ),
     ActorCriticConfig(lm=lm_config(LANGUAGE)),
     DecisionTransformerConfig(d_model=C, d_state=3, n_actions=4, longest=5, stack=lm_config(LANGUAGE).stack),
     EvoformerConfig(d_msa=C, d_pair=C, n_heads=H, head_dim=2, d_outer=2, d_product=3, n_layers=1, n_kinds=5),

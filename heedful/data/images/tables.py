@@ -53,8 +53,8 @@ class Finder:
     """Finds the files that a table in `folder` names: relative to it, in a folder or zip file there, or by an absolute
     path. Other names are searched in all folders there, and in those inside zip files."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, *, noun: str = "picture") -> None:
+        self.folder, self.noun = folder, noun
         inside = entries(folder)
         packed = [file for path in inside if kind_of(path) == ".zip" for file in members(path)]
         self.zipped = {file.member: file for file in packed}
@@ -73,9 +73,9 @@ class Finder:
         found += self.inside.get(name, [])
         if len(found) > 1:
             fix = "write the name of the folder before it"
-            raise InputError(f"there are {len(found)} pictures called {name!r}", where=where, fix=fix)
+            raise InputError(f"there are {len(found)} {self.noun}s called {name!r}", where=where, fix=fix)
         if not found and (other := name.strip().replace("\\", "/")) != name:  # names written by hand, or by Windows
             return self(other, where=where)
         if not found:
-            raise MissingError(f"there is no picture {name!r}", where=where, fix=f"names count from {self.folder}")
+            raise MissingError(f"there is no {self.noun} {name!r}", where=where, fix=f"names count from {self.folder}")
         return found[0]

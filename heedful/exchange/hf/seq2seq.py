@@ -68,13 +68,14 @@ def stack_keys(*, activation: str, d_model: int, n_heads: int, d_ff: int, n_laye
     }
 
 
-def block_rules(norm: Literal["out_norm", "in_norm"] = "out_norm") -> Iterator[Rule]:
-    """The tensors of both stacks, which are post-norm, or pre-norm with "in_norm" and end in a norm."""
-    for stack, block in (("encoder", _BLOCK), ("decoder", _BLOCK | _CROSS)):
+def block_rules(norm: Literal["out_norm", "in_norm"] = "out_norm", *, encoder: str = "encoder") -> Iterator[Rule]:
+    """The tensors of both stacks, which are post-norm, or pre-norm with "in_norm" and end in a norm. `encoder`: the
+    name of its stack here."""
+    for stack, ours, block in (("encoder", encoder, _BLOCK), ("decoder", "decoder", _BLOCK | _CROSS)):
         named = {theirs: ours.replace("{norm}", norm) for theirs, ours in block.items()}
-        yield from modules(inside(f"model.{stack}.layers.{{i}}", f"{stack}.blocks.{{i}}", named))
-    if norm == "in_norm":
-        yield from modules({f"model.{stack}.layer_norm": f"{stack}.norm" for stack in ("encoder", "decoder")})
+        yield from modules(inside(f"model.{stack}.layers.{{i}}", f"{ours}.blocks.{{i}}", named))
+        if norm == "in_norm":
+            yield from modules({f"model.{stack}.layer_norm": f"{ours}.norm"})
 
 
 def family(

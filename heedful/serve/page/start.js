@@ -2,12 +2,13 @@
 import { told } from "./answers.js";
 import { ask, button, byId, language, latest, linkTo, make, models, number, score, scoreName, trouble } from "./common.js";
 
+const reads = (model, kind) => Object.values(model.verbs).some((verb) => verb.reads === kind);
 const VIEWS = {
   translate: (model) => "align" in model.verbs && model.languages,
   write: (model) => model.streams && !model.converses,
   chat: (model) => model.converses,
-  pictures: (model) => Object.values(model.verbs).some(({ reads }) => reads === "pictures"),
-  look: (model) => model.looks,
+  pictures: (model) => reads(model, "pictures"),
+  look: (model) => model.looks && !reads(model, "sounds"),
 };
 const MOST = 8; // directions that are named
 const NAMES = { translate: "Translate", write: "Write", chat: "Chat", pictures: "Pictures", look: "Look inside" };

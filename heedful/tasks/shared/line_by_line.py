@@ -103,10 +103,11 @@ def answers_to_pictures(
     *,
     as_json: bool,
     together: int = TOGETHER,
+    noun: str = "picture",
 ) -> Iterator[tuple[str, T]]:
-    """The picture files of the command line or of standard input, each with its answer; `answers` answers a list of
-    them. A picture that cannot be read gets a warning at once. Raises InputError at the end if there were such
-    pictures; for a single picture, its own InputError or MissingError."""
+    """The files of pictures (or of another `noun`) of the command line or of standard input, each with its answer;
+    `answers` answers a list of them. One that cannot be read gets a warning at once. Raises InputError at the end if
+    there were such; for a single file, its own InputError or MissingError."""
     if inputs and len(inputs) == 1:
         yield from zip(inputs, answers([*inputs]), strict=True)
         return
@@ -122,7 +123,7 @@ def answers_to_pictures(
                 else:
                     yield file, found
     if refused:
-        what = f"{refused:,} of {number:,} pictures have no answer"
+        what = f"{refused:,} of {number:,} {noun}s have no answer"
         raise InputError(what, fix="see the warnings: copy these again, or take them out")
 
 

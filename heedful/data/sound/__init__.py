@@ -1,0 +1,1 @@
+"""Sound: files, features, windows between pauses, and tables of utterances."""

@@ -1,0 +1,120 @@
+"""Speech to text: features of sound through two convolutions and an encoder stack, which a decoder looks at (Radford et
+al. 2023, Whisper, figure 1), or whose every position says a letter or nothing (Graves et al. 2006, CTC).
+
+B batch, M features (mel bands) a frame, F frames, S = ceil(F / 2) positions, T target tokens, V vocabulary, C model
+width.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from heedful.core.block import Context, Memory, Stack, StackConfig
+from heedful.core.dropout import Dropout
+from heedful.core.embed import Embed, EmbedConfig, Table, fairseq_sinusoidal, positions_of
+from heedful.core.init import xavier
+from heedful.core.mask import EVERYONE, Mask
+from heedful.errors import InputError
+from heedful.models.seq2seq import Seq2SeqState
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoundEncoderConfig:
+    mels: int = 80
+    context_length: int = 1500  # positions: half as many as frames
+    stack: StackConfig
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechToTextConfig:
+    d_model: int
+    encoder: SoundEncoderConfig
+    target: EmbedConfig
+    decoder: StackConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class CTCConfig:
+    d_model: int
+    encoder: SoundEncoderConfig
+    vocab_size: int  # token 0 is the blank
+
+
+class SoundEncoder(nn.Module):
+    """Two convolutions, of which the second halves the frames, positions, which begin as sines, and a stack."""
+
+    def __init__(self, d_model: int, config: SoundEncoderConfig) -> None:
+        super().__init__()
+        self.frames = nn.Conv1d(config.mels, d_model, 3, padding=1)
+        self.pairs = nn.Conv1d(d_model, d_model, 3, stride=2, padding=1)
+        self.position_embeddings = Table(config.context_length, d_model)
+        self.dropout = Dropout(config.dropout)
+        self.stack = Stack(d_model, config.stack)
+
+    def forward(self, sound: Float[Tensor, "B M F"]) -> Float[Tensor, "B S C"]:
+        """Raises InputError for more frames than there are positions for."""
+        x = F.gelu(self.pairs(F.gelu(self.frames(sound)))).mT
+        table = self.position_embeddings.weight
+        if x.shape[1] > len(table):
+            raise InputError(f"{sound.shape[2]} frames, but the model has {len(table)} positions", fix="cut the sound")
+        return self.stack(self.dropout(x + table[: x.shape[1]]), Context(mask=EVERYONE))
+
+    @torch.no_grad()
+    def begin_as_sines(self) -> None:
+        """Sines, then cosines, whose wavelengths go up to 2 pi times 10000 (Radford et al. 2023; their code)."""
+        table = self.position_embeddings.weight
+        positions = torch.arange(len(table), device=table.device) - 2  # fairseq begins to count at 2
+        table.copy_(fairseq_sinusoidal(positions, table.shape[1]))
+
+
+class SpeechToText(nn.Module):
+    def __init__(self, config: SpeechToTextConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = SoundEncoder(config.d_model, config.encoder)
+        self.target = Embed(config.d_model, config.target)
+        self.decoder = Stack(config.d_model, config.decoder)
+        self.head = nn.Linear(config.d_model, config.target.vocab_size, bias=False)
+        xavier(self)
+        self.encoder.begin_as_sines()
+        self.head.weight = self.target.tokens.weight
+
+    def forward(self, sound: Float[Tensor, "B M F"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
+        """The logits of the token that follows each target token. Padding may stand behind a target."""
+        return self.head(self.hidden(sound, target))
+
+    def hidden(self, sound: Float[Tensor, "B M F"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
+        """The hidden states that `head` turns into logits."""
+        positions = positions_of(target, None)
+        memory = Memory(self.encoder(sound), EVERYONE)
+        context = Context(mask=Mask(causal=True), memory=memory, positions=positions)
+        return self.decoder(self.target(target, positions), context)
+
+    def start(self, sound: Float[Tensor, "B M F"], size: int | None = None) -> Seq2SeqState:
+        """Encodes once, and projects the memory once for every block; `size` as in Seq2Seq."""
+        return Seq2SeqState(self.decoder.start(Memory(self.encoder(sound), EVERYONE), size), EVERYONE, 0)
+
+    def step(self, tokens: Int[Tensor, "B"], state: Seq2SeqState) -> tuple[Float[Tensor, "B V"], Seq2SeqState]:
+        """The logits of what follows `tokens`, the newest of each row."""
+        position = torch.full((1, 1), state.position, device=tokens.device)
+        context = Context(mask=EVERYONE, memory=Memory(None, state.memory_mask), positions=position)
+        x, caches = self.decoder.step(self.target(tokens[:, None], position), context, state.caches)
+        return self.head(x[:, 0]), replace(state, caches=caches, position=state.position + 1)
+
+
+class CTC(nn.Module):
+    def __init__(self, config: CTCConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = SoundEncoder(config.d_model, config.encoder)
+        self.head = nn.Linear(config.d_model, config.vocab_size)
+        xavier(self)
+        self.encoder.begin_as_sines()
+
+    def forward(self, sound: Float[Tensor, "B M F"]) -> Float[Tensor, "B S V"]:
+        """The logits of what each position says: token 0 is nothing."""
+        return self.head(self.encoder(sound))

@@ -1,0 +1,46 @@
+"""The loss of a model that turns speech into text, per token of the text, its end included.
+
+B windows, M mel bands, F frames.
+"""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from heedful.data.batches import pad
+from heedful.data.tokenizer import Ids, Tokenizer
+from heedful.models import CTC, SpeechToText
+from heedful.training.loss import Loss, head_cross_entropy
+
+BLANK = 0  # of CTC
+
+
+def speech_loss(
+    model: SpeechToText | CTC,
+    sound: Float[Tensor, "B M F"],
+    targets: Sequence[Ids],
+    tokenizer: Tokenizer,
+    *,
+    begin: Sequence[int] = (),
+) -> Loss:
+    """Cross-entropy of the targets behind `begin`, or what CTC gives to all ways of saying them."""
+    device = model.head.weight.device
+    sound = sound.to(device)
+    if isinstance(model, CTC):
+        logs = model(sound).float().log_softmax(-1).transpose(0, 1)
+        lengths = torch.tensor([len(ids) for ids in targets])
+        tokens = torch.tensor([token for ids in targets for token in ids])
+        heard = torch.full_like(lengths, len(logs))
+        total = F.ctc_loss(logs, tokens.to(device), heard, lengths, BLANK, "sum", zero_infinity=True)
+        return Loss(total, int((lengths + 1).sum()))
+    rows = [[*begin, *ids] for ids in targets]
+    read, _ = (part.to(device) for part in pad(rows, before=[tokenizer.bos], after=(), filler=tokenizer.pad))
+    following, real = (part.to(device) for part in pad(rows, after=[tokenizer.eos], filler=tokenizer.pad))
+    counted = real > 0
+    counted[:, : len(begin)] = False
+    hidden = model.hidden(sound, read)
+    total = head_cross_entropy(model.head, hidden[counted], following[counted])
+    return Loss(total, int(counted.sum()))
