@@ -66,6 +66,7 @@ MODEL = {
     "d_head": "width of the head, where the stages' maps come together",
     "d_hidden": "width of the recurrent state",
     "d_model": "width of the model: numbers in the vector of a token or a patch",
+    "d_state": "numbers of an observation; taken from the data",
     "d_readout": "width of the layer before the output",
     "RNNSize.attention": "Look back at the source before each word; false: all that is known of it is one vector, the "
     "encoder's last state, and d_align is not used.",
@@ -89,6 +90,8 @@ MODEL = {
     "input_loss": "weight of the loss of predicting the source too",
     "kind": "two 3 x 3 convolutions in a block, or 1 x 1, 3 x 3, 1 x 1",
     "kv_heads": "heads of keys and values, which queries share in groups; null: n_heads",
+    "longest": "steps of an episode at most; taken from the data",
+    "n_actions": "actions to choose from, or numbers of one; taken from the data",
     "n_classes": "classes; taken from the data",
     "n_heads": "attention heads",
     "n_layers": "blocks",

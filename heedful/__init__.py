@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from heedful.tasks.load import (
         Answerer,
         ChatModel,
+        Decider,
         Detector,
         Filler,
         ImageClassifier,
@@ -41,6 +42,7 @@ __version__ = metadata.version("heedful")
 __all__ = [
     "Answerer",
     "ChatModel",
+    "Decider",
     "Detector",
     "Filler",
     "ImageClassifier",

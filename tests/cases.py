@@ -8,6 +8,8 @@ from unittest import mock
 
 import torch
 
+from heedful.data.episodes.environments import random_episodes
+from heedful.data.episodes.episode import episode
 from heedful.data.images.boxes import BoxedImages, BoxedPart, Thing
 from heedful.data.images.captions import Captioned, CaptionedImages
 from heedful.data.images.labelled import LabelledImages, Part
@@ -54,6 +56,7 @@ TALKS = Parts(
 TREES = [*parse_trees([f"( (S (NP (DT a) (NN {a})) (VP (VBZ {b}))) )" for a in WORDS for b in WORDS], "made")]
 TINY = {"d_model": 16, "n_heads": 2, "n_layers": 1, "context_length": 24, "dropout": 0.0}
 BOTH = {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
+STACK_OF_STEPS = {"d_model": 16, "n_heads": 2, "n_layers": 1, "dropout": 0.0}
 STACK = {"d_model": 16, "n_heads": 2, "d_ff": 32, "n_layers": 1, "dropout": 0.0}
 SCENES = shapes.scenes("train", 6)
 PIXELS = torch.stack([torch.from_numpy(one.pixels).permute(2, 0, 1) for one in SCENES])
@@ -164,6 +167,21 @@ def matched(model: Any, files: list[str]) -> Any:
     return [model.match(files, ["a", "b again"]), model.embed_texts(["a"]), model.embed_images(files)]
 
 
+WALKS = random_episodes("bandit-walk", range(48))
+SWINGS = [
+    episode([[n / 9, t, -t] for t in range(7)], [[n / 20 - t / 9] for t in range(7)], [n / 9] * 7, where="made")
+    for n in range(12)
+]
+BEGUN_WALK = '{"observations": [0, 1], "actions": [1], "rewards": [1.0]}'
+BEGUN_SWING = '{"observations": [[0, 1, -1]]}'
+
+
+def acted(model: Any, files: list[str]) -> Any:
+    if model.model.config.continuous:
+        return [model.act([BEGUN_SWING, '{"observations": [[0, 1, 1], [1, 1, 1]], "actions": [[1]], "rewards": [2]}'])]
+    return [model.act([BEGUN_WALK, "bandit-walk"]), model.act(BEGUN_WALK, asked=1.0)]
+
+
 def named(model: Any, files: list[str]) -> Any:
     return model.classify(TEXTS[:5], choices=[["ba", "no"]] * 5 if model.spec.answer == "choice" else ())
 
@@ -260,6 +278,22 @@ CASES = {
         matched,
         CHARS,
         {"images": {"size": 32, "batch": 3}},
+    ),
+    "choices": Case(
+        "decide",
+        "decision-nano",
+        STACK_OF_STEPS,
+        Parts(WALKS, WALKS[:6], {"test": WALKS[:6]}, "made"),
+        acted,
+        {"context": 4},
+    ),
+    "swings": Case(
+        "decide",
+        "decision-nano",
+        STACK_OF_STEPS,
+        Parts(SWINGS, SWINGS[:3], {"test": SWINGS[:3]}, "made"),
+        acted,
+        {"context": 4},
     ),
     "vectors": Case(
         "vectors",

@@ -25,7 +25,8 @@ def evaluate(
     """Score a model on data by the measures of the field.
 
     Translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text or a painter's pictures by their
-    likelihood, answers by accuracy, trees by EVALB's brackets, boxes by mAP, masks by mean IoU.
+    likelihood, answers by accuracy, trees by EVALB's brackets, boxes by mAP, masks by mean IoU, decisions by the
+    return of episodes that are played.
 
     A language model answers a .jsonl file whose first line has an "input": {"input": ..., "answer": ...}, perhaps
     with "choices": [...]. All other data is plain text to it.

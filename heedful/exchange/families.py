@@ -7,6 +7,7 @@ from heedful.exchange.hf import (
     bart,
     bert,
     clip,
+    decision_transformer,
     detr,
     distilbert,
     gemma,
@@ -70,6 +71,7 @@ FAMILIES: dict[str, Family[Any]] = {
     "clip": clip.FAMILY,
     "segformer": segformer.FAMILY,
     "detr": detr.FAMILY,
+    "decision_transformer": decision_transformer.FAMILY,
 }
 # The families of models with one task's head, by the model_type.
 HEADS: dict[str, tuple[Family[Any], ...]] = {

@@ -72,7 +72,7 @@ def decision(config: DecisionTransformerConfig, title: str, sizes: Sizes) -> Arc
     tokens = (
         named("Return to go", "embed", sizes.of("returns"), f"1 → {C}"),
         named("State", "embed", sizes.of("states"), f"{config.d_state} → {C}"),
-        named("Action", "embed", sizes.of("actions"), f"{config.n_actions} x {C}"),
+        named("Action", "embed", sizes.of("actions"), f"{config.n_actions} → {C}"),
     )
     size = sizes.of("steps")
     parts = (
@@ -81,7 +81,7 @@ def decision(config: DecisionTransformerConfig, title: str, sizes: Sizes) -> Arc
         Box(label="LayerNorm", kind="norm", parameters=sizes.of("norm")),
         *stack(config.stack, C, sizes, "stack", causal=True),
         head("Linear", C, config.n_actions, sizes.of("head"), "of the state's token"),
-        softmax(""),
+        *(() if config.continuous else (softmax(""),)),
     )
     column = Column(title="Decision Transformer", reads="three tokens a step", parts=parts, gives="the next action")
     return Architecture(title=title, parameters=sizes.total, columns=(column,))

@@ -95,4 +95,6 @@ PARAMETERS: dict[str, int] = {
     "clip-l14": 427_616_513,
     "vectors-100": 7_400_000,
     "vectors-300": 22_200_000,
+    "decision-nano": 166_342,
+    "decision-small": 727_558,
 }

@@ -7,6 +7,7 @@ from typing import Any
 from heedful.core.config import from_json, to_json, unknown_key
 from heedful.errors import InputError
 from heedful.models.counts import VOCABULARY
+from heedful.models.decision import DECISIONS, DecisionSize, decision_config
 from heedful.models.presets import (
     ENCODERS,
     LANGUAGE_MODELS,
@@ -44,6 +45,7 @@ ALL: tuple[Mapping[str, Any], ...] = (
     SEGMENTERS,
     DETECTORS,
     VECTORS,
+    DECISIONS,
 )
 PRESETS: Mapping[str, Any] = MappingProxyType({name: row for rows in ALL for name, row in rows.items()})
 NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -66,7 +68,9 @@ def preset(
     row = PRESETS[name]
     row = from_json(type(row), to_json(row) | dict(changes), where=f"preset {name}")
     of_pictures = isinstance(row, ViTSize | SegformerSize | DetrSize)
-    unused, value = ("vocab_size", vocab_size) if of_pictures else ("n_classes", n_classes)
+    unused, value = ("n_classes", n_classes)
+    if of_pictures or (isinstance(row, DecisionSize) and value is None):
+        unused, value = ("vocab_size", vocab_size)
     if value is not None:
         raise InputError(f"{unused}={value} is not used by {name}", where="preset", fix=f"leave out {unused}")
     match row:
@@ -84,6 +88,8 @@ def preset(
             return detr_config(row, n_classes=n_classes)
         case VectorsSize():
             return vectors_config(row, vocab_size=vocab_size or VOCABULARY)
+        case DecisionSize():
+            return decision_config(row)
         case _:
             size = vocab_size or VOCABULARY
             return translator_config(row, source_vocab=size, target_vocab=size, joint=True)

@@ -21,6 +21,7 @@ ROWS: tuple[Lazy[Task], ...] = (
     Lazy("heedful.tasks.segment:SEGMENT"),
     Lazy("heedful.tasks.match:MATCH"),
     Lazy("heedful.tasks.paint:PAINT"),
+    Lazy("heedful.tasks.decide:DECIDE"),
     Lazy("heedful.tasks.vectors:VECTORS"),
     Lazy("heedful.tasks.encode:ENCODE"),
     Lazy("heedful.tasks.reward:REWARD"),

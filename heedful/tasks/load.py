@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from heedful.tasks.chat.use import ChatModel
     from heedful.tasks.classify.use import TextClassifier
     from heedful.tasks.classify_images.use import ImageClassifier
+    from heedful.tasks.decide.use import Decider
     from heedful.tasks.detect.use import Detector
     from heedful.tasks.fill.use import Filler
     from heedful.tasks.generate.use import LanguageModel
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     Loaded: TypeAlias = (
         Answerer
         | ChatModel
+        | Decider
         | Detector
         | Filler
         | ImageClassifier

@@ -25,9 +25,10 @@ def evaluate(
 
 def scored(served: Served, options: object) -> Iterator[Scored]:
     """The same for a loaded model. Warns if the run was trained on the file, or on the files of the folder."""
-    path = Path(getattr(options, "data", None) or "")
+    data: str | None = getattr(options, "data", None)
+    path = Path(data or "")
     run: Path | None = getattr(served, "run", None)
-    learnt = learnt_from(run, scored_whole(path))
+    learnt = learnt_from(run, scored_whole(path)) if data else []  # "" would be the current folder
     for found in _evaluator(row_of_model(served))(served, options):
         if learnt and Path(found.name).name == path.name:
             notes = dict.fromkeys((*found.notes, warning(path, run)))  # a translator tells it too

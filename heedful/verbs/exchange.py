@@ -42,8 +42,7 @@ USE = """
 import transformers
 
 model = transformers.{model}.from_pretrained(".")  # this folder
-reader = transformers.{reads}.from_pretrained(".")
-```
+{reader}```
 """
 
 
@@ -176,12 +175,15 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[F
         _verify(growing, family, theirs, own)
         names = {path.name for path in growing.iterdir()}
         sees, reads_text = (name in names for name in ("preprocessor_config.json", "tokenizer.json"))
-        reads = "AutoTokenizer" if not sees else "AutoProcessor" if reads_text else "AutoImageProcessor"
+        reads = "AutoProcessor" if sees and reads_text else "AutoImageProcessor" if sees else "AutoTokenizer"
+        reads = reads if sees or reads_text else ""  # numbers alone
         if (run / CARD).is_file():
-            use = USE.format(model=family.loads(config), reads=reads)
+            reader = f'reader = transformers.{reads}.from_pretrained(".")\n' if reads else ""
+            use = USE.format(model=family.loads(config), reader=reader)
             files.write_bytes(growing / CARD, card_with(run, use, written.notes))
             names.add(CARD)
-    loads = f"transformers.{family.loads(config)}.from_pretrained({str(out)!r}), and {reads} likewise"
+    loads = f"transformers.{family.loads(config)}.from_pretrained({str(out)!r})"
+    loads += f", and {reads} likewise" if reads else ""
     return Exported(family.name, "hf", str(out), tuple(sorted(names)), loads, notes=tuple(written.notes))
 
 

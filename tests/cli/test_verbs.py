@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cases import CASES, PIXELS
+from cases import BEGUN_SWING, BEGUN_WALK, CASES, PIXELS
 from commands import heed, standard_input
 from heedful import cli
 from heedful.data.images.files import to_image
@@ -35,6 +35,7 @@ MORE = {
     "segment": ["--overlay"],
     "match": ["--template", "a {}"],
     "paint": ["--samples", "2"],
+    "act": ["--asked", "1", "--weights", "int8"],
     "embed": ["--pool", "mean"],
     "look": ["--out", "x.svg"],
 }
@@ -51,6 +52,7 @@ READS_LINES = {
     "segment",
     "match",
     "embed",
+    "act",
 }
 
 
@@ -69,6 +71,8 @@ def inputs_of(verb: str, run: Path, pictures: list[str]) -> list[str]:
     )
     if reads_pictures:
         return pictures
+    if CASES[run.name].task == "decide":
+        return [BEGUN_SWING, '{"observations": [[1, 2, 3]]}'] if run.name == "swings" else [BEGUN_WALK, "bandit-walk"]
     if verb == "align" or (verb == "score" and CASES[run.name].task in ("translate", "denoise")):
         return ["ba de gi\tGI DE BA", "ko\tKO"]
     return ["ba <mask> gi", "<mask> ko"] if verb == "fill" else ["ba de gi", "ko"]

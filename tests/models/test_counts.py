@@ -12,7 +12,7 @@ from heedful.models import KINDS, kind_of_config, make_model
 from heedful.models.actor_critic import ActorCriticConfig
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.counts import PARAMETERS, VOCABULARY
-from heedful.models.decision import DecisionTransformerConfig
+from heedful.models.decision import DECISIONS, DecisionTransformerConfig, decision_config
 from heedful.models.evoformer import EvoformerConfig
 from heedful.models.presets import (
     ENCODERS,
@@ -65,6 +65,8 @@ def config_of_preset(name: str) -> Any:
         return clip_config(PAIRS[name])
     if name in VECTORS:
         return vectors_config(VECTORS[name], vocab_size=VOCABULARY)
+    if name in DECISIONS:
+        return decision_config(DECISIONS[name])
     if name in SEGMENTERS:
         return segformer_config(SEGMENTERS[name])
     return detr_config(DETECTORS[name])

@@ -69,20 +69,20 @@ def test_saved_and_made_again(model: DecisionTransformer) -> None:
 
 
 def test_against_hugging_face(model: DecisionTransformer) -> None:
-    """Whose actions are vectors: a map of one-hot ones, with a bias, is a table."""
+    """Whose actions are vectors: here one-hot ones."""
     sizes = {"hidden_size": C, "n_layer": 2, "n_head": 2, "n_inner": 32, "max_ep_len": 9, "n_positions": 64}
     theirs = DecisionTransformerModel(
         TheirConfig(state_dim=S, act_dim=A, action_tanh=False, activation_function="relu", **sizes)
     ).eval()
     make_loud(theirs)
     pairs = [(model.returns, theirs.embed_return), (model.states, theirs.embed_state), (model.norm, theirs.embed_ln)]
+    pairs += [(model.actions, theirs.embed_action)]
     pairs += [(model.head, theirs.predict_action[0]), (model.stack.norm, theirs.encoder.ln_f)]
     with torch.no_grad():
         for own, their in pairs:
             own.load_state_dict(their.state_dict())
         theirs.encoder.wpe.weight.zero_()  # the first row of it is added to all, which their paper has not
         model.steps.weight.copy_(theirs.embed_timestep.weight)
-        model.actions.weight.copy_(theirs.embed_action.weight.T + theirs.embed_action.bias)
         for block, layer in zip(model.stack.blocks, theirs.encoder.h, strict=True):
             block.self_residual.in_norm.load_state_dict(layer.ln_1.state_dict())
             block.mlp_residual.in_norm.load_state_dict(layer.ln_2.state_dict())

@@ -24,7 +24,7 @@ from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
 from heedful.tasks.shared.asked import refuse_nothing, refuse_unknown_labels
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions
-from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
+from heedful.tasks.shared.served import TextlessModel, opened, picture_facts, refuse_nan_answers, spec_of
 
 READ = 128  # pictures in a batch
 TOP = 5  # the k of top-k accuracy, `top5`
@@ -46,7 +46,7 @@ def targets_of(labels: Sequence[str], known: Sequence[str]) -> Int[Tensor, "B"]:
     return torch.tensor([numbers[label] for label in labels])
 
 
-class ImageClassifier(PictureModel[ViT]):
+class ImageClassifier(TextlessModel[ViT]):
     """A trained image classifier."""
 
     task: ClassVar = "classify-images"

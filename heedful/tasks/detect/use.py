@@ -25,7 +25,7 @@ from heedful.tasks.shared.asked import refuse_nothing, refuse_unknown_labels
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.pictures import prepared
-from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
+from heedful.tasks.shared.served import TextlessModel, opened, picture_facts, refuse_nan_answers, spec_of
 from heedful.training.detection import Target, corners, set_loss
 
 READ = 32  # pictures in a batch
@@ -58,7 +58,7 @@ def check_labels(part: BoxedPart, known: Sequence[str]) -> None:
         refuse_unknown_labels((thing.label for thing in things), known, name)
 
 
-class Detector(PictureModel[DETR]):
+class Detector(TextlessModel[DETR]):
     """A trained detector."""
 
     task: ClassVar = "detect"

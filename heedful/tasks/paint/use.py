@@ -35,7 +35,7 @@ from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.one_or_many import listed
 from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.pictures import prepared
-from heedful.tasks.shared.served import PictureModel, opened, size_in_words, spec_of
+from heedful.tasks.shared.served import TextlessModel, opened, size_in_words, spec_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class PaintSpec:
         return TextBatch(tokens, following, torch.ones_like(tokens))
 
 
-class Painter(PictureModel[LM]):
+class Painter(TextlessModel[LM]):
     """A trained language model of pixels."""
 
     task: ClassVar = "paint"

@@ -26,7 +26,7 @@ from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.pictures import prepared
-from heedful.tasks.shared.served import PictureModel, opened, picture_facts, refuse_nan_answers, spec_of
+from heedful.tasks.shared.served import TextlessModel, opened, picture_facts, refuse_nan_answers, spec_of
 from heedful.training.loss import Loss
 
 READ = 16  # pictures in a batch
@@ -61,7 +61,7 @@ def upsampled(logits: Float[Tensor, "B K h w"], size: tuple[int, int]) -> Float[
     return F.interpolate(logits.float(), size=size, mode="bilinear")
 
 
-class Segmenter(PictureModel[Pyramid]):
+class Segmenter(TextlessModel[Pyramid]):
     """A trained segmenter."""
 
     task: ClassVar = "segment"

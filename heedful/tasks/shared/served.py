@@ -26,7 +26,7 @@ from heedful.tasks.shared.pieces import readable_pieces
 Spec = TypeVar("Spec")
 M = TypeVar("M", bound=nn.Module)
 T = TypeVar("T", bound="TextModel[Any]")
-P = TypeVar("P", bound="PictureModel[Any]")
+P = TypeVar("P", bound="TextlessModel[Any]")
 S = TypeVar("S", bound=Served)
 
 
@@ -95,7 +95,7 @@ class TextModel(Opened, Generic[M]):
         return cls(for_inference(model.to(known_device(device))), tokenizer, about)
 
 
-class PictureModel(Opened, Generic[M]):
+class TextlessModel(Opened, Generic[M]):
     """A finished model that reads no text. `about` is the content of task.json."""
 
     model: M

@@ -1,0 +1,1 @@
+"""Episodes of decisions, from files and from environments."""
