@@ -60,7 +60,7 @@ def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
 
 def reading(recipe: Recipe) -> str:
     """A note to print before the data are read; "" where reading is quick."""
-    size = data_size(recipe)
+    size = 0 if is_prepared(recipe.data.path) else data_size(recipe)
     apart = ", which are not part of the budget" if recipe.train.minutes is not None else ""
     return f"reading {size / 1e6:,.0f} MB of data: the first step may be minutes away{apart}" if size >= LARGE else ""
 
