@@ -27,7 +27,8 @@ from heedful.data.made.phrasebook import phrasebook
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, Seq2SeqSize, translator_config
-from heedful.run.folder import parameters, tokenizer_files, write_model
+from heedful.run.folder import parameters, write_model
+from heedful.run.tokenizers import tokenizer_files
 from heedful.tasks.load import load_model
 from heedful.verbs.exchange import export_model
 

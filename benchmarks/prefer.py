@@ -28,8 +28,8 @@ import heedful
 from benchmarks.sums import right, write_sums
 from heedful.data.text.judgements import Judgement, order_by
 from heedful.look.draw import panels, to_bytes
-from heedful.run.folder import read_tokenizers
 from heedful.run.recipe import Recipe
+from heedful.run.tokenizers import read_tokenizers
 from heedful.store.checkpoint import load_newest
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.prefer.rollouts import ROWS, make_answers

@@ -6,7 +6,8 @@ from typing import Any
 from torch import nn
 
 from heedful.data.tokenizer import Tokenizer
-from heedful.run.folder import parameters, tokenizer_files, write_model
+from heedful.run.folder import parameters, write_model
+from heedful.run.tokenizers import tokenizer_files
 
 
 def save_run(folder: Path, model: nn.Module, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> Path:

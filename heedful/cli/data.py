@@ -1,4 +1,4 @@
-"""Finds faults in data before anything is trained on it: `heed data check`."""
+"""Finds faults in data before anything is trained on it, and prepares large data: `heed data check` and `prepare`."""
 
 import json
 from collections.abc import Iterable
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from heedful.errors import InputError, counted
+from heedful.tasks import DEFAULT
 from heedful.tasks.shared.options import Json
 from heedful.tasks.shared.terminal import PICTURES, printable, say
 
@@ -18,27 +19,43 @@ LONGEST = 60  # characters of an example's side
 
 
 def data(
-    what: Annotated[str, typer.Argument(metavar="check", help="check: look at every pair, and report.")],
+    what: Annotated[
+        Literal["check", "prepare"],
+        typer.Argument(help="check: look at every pair, and report. prepare: make token ids of it, for heed train."),
+    ],
     paths: Annotated[list[str], typer.Argument(help="As for heed train --data: files, folders, patterns of names.")],
     source: Annotated[str | None, typer.Option(help="Language, column or key of the sources.")] = None,
     target: Annotated[str | None, typer.Option(help="Language, column or key of the targets.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A .tsv file for what is left; what is left out goes beside it, with reasons.")
+        Path | None,
+        typer.Option(
+            help="check: a .tsv file for what is left; what is left out goes beside it, and why. prepare: a folder."
+        ),
     ] = None,
     keep: Annotated[list[str], typer.Option(help="Keep pairs with this fault; repeatable.")] = [],  # noqa: B006
     drop: Annotated[list[str], typer.Option(help="Leave out pairs with this fault; repeatable.")] = [],  # noqa: B006
     picture: Annotated[Path | None, typer.Option(help="A .png or .svg of the lengths and of the faults.")] = None,
+    valid: Annotated[list[str], typer.Option(help="prepare: a file to validate on; of two languages two.")] = [],  # noqa: B006
+    test: Annotated[list[str], typer.Option(help="prepare: a file to test on; of two languages two.")] = [],  # noqa: B006
+    task: Annotated[str, typer.Option(help="prepare: what will be trained.")] = DEFAULT,
+    start: Annotated[
+        Path | None, typer.Option("--from", help="prepare: the run that the training will start from.")
+    ] = None,
+    settings: Annotated[list[str], typer.Option("--set", help="prepare: any key of the recipe, key=value.")] = [],  # noqa: B006
     as_json: Json = False,
 ) -> None:
-    """Check pairs of texts: duplicates, wrong languages, lost placeholders, overlap with tests.
+    """Check pairs of texts: duplicates, wrong languages, lost placeholders, overlap with tests. Or prepare them.
 
     Example: heed data check memory.tmx --out clean.tsv
     """
+    if what == "prepare":
+        options: dict[str, object] = {"source": source, "target": target}
+        options |= {"valid": tuple(valid) or None, "test": tuple(test) or None}
+        _prepare(paths, out, task, options, start, settings, as_json=as_json)
+        return
     from heedful.store import files
     from heedful.verbs.data import TAG, check_data, write_cleaned
 
-    if what != "check":
-        raise InputError(f"{what!r} is nothing that is done with data", fix="heed data check PATH")
     kind = kind_of_picture(picture)
     if picture:
         files.need_output(picture)
@@ -62,6 +79,39 @@ def data(
             say(f"{out}: its column {TAG!r} has the tag of each pair: heed train translate --set data.tag={TAG}")
     if picture:
         say(str(picture))
+
+
+def _prepare(
+    paths: list[str],
+    out: Path | None,
+    task: str,
+    options: dict[str, object],
+    start: Path | None,
+    settings: list[str],
+    *,
+    as_json: bool,
+) -> None:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from heedful.verbs.data import prepare_data
+
+    if out is None:
+        raise InputError("no folder was given", where="heed data prepare", fix="--out DATA")
+    given = {"data.path": tuple(paths) if len(paths) > 1 else paths[0], "start_from": start and str(start)}
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        line = progress.add_task("", total=1.0)
+
+        def shown(what: str, share: float) -> None:
+            progress.update(line, description=what, completed=share)
+
+        manifest = prepare_data(task, out, given, options, settings=settings, shown=shown)
+    if as_json:
+        print(json.dumps(manifest, ensure_ascii=False))
+        return
+    print("\n".join(map(printable, [*manifest["taken"], *manifest["notes"]])))
+    say(f"{out}: {counted(manifest['counts']['pairs'], 'pair')}, ready for heed train {task} --data {out}")
 
 
 def shown(numbers: range) -> Iterable[int]:

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heedful.core.seeds import shuffled
+from heedful.data.stored import sizes
 from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.errors import InputError
 
@@ -81,6 +82,10 @@ class LazyBatches(Sequence[PairBatch]):
         """`chunks` has, for each batch, the indices of the pairs in each of its rows."""
         self.chunks, self.make = chunks, make
 
+    def ordered(self, order: Sequence[int]) -> "LazyBatches":
+        """The batches of these numbers, in this order."""
+        return LazyBatches([self.chunks[i] for i in order], self.make)
+
     def __len__(self) -> int:
         return len(self.chunks)
 
@@ -117,21 +122,21 @@ def pack_texts(texts: Sequence[Text], order: Sequence[int], *, row: int, rows: i
     return (_text_batch([[texts[index] for index in own] for own in chunk], row) for chunk in chunks)
 
 
-def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, ends: Ends = OUR_ENDS) -> list[PairBatch]:
+def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, ends: Ends = OUR_ENDS) -> LazyBatches:
     """Makes batches of one pair a row and similar lengths, of at most `tokens` on either side, padding included.
 
     Batches are in the order of their lengths within each window of the order: the caller shuffles them. Raises
     InputError for a pair that is longer than `tokens`.
     """
     _check_lengths(pairs, order, tokens, "a batch")
-    lengths = [_length(pair) for pair in pairs]
-    batches = []
+    chunks: list[list[list[int]]] = []
     for start in range(0, len(order), SORT_WINDOW):
         window = order[start : start + SORT_WINDOW]
-        by_size = sorted(window, key=lambda index: (len(pairs[index][1]), len(pairs[index][0])))
-        groups = grouped(by_size, lengths, tokens)
-        batches += [_batch([[pairs[index]] for index in group], ends) for group in groups]
-    return batches
+        both = sizes(pairs, window)
+        by_size = sorted(range(len(window)), key=lambda place: both[place][::-1])
+        groups = grouped(by_size, [*map(max, both)], tokens)
+        chunks += [[[window[place]] for place in group] for group in groups]
+    return LazyBatches(chunks, lambda chunk: _batch([[pairs[index] for index in row] for row in chunk], ends))
 
 
 def pad(
@@ -157,15 +162,13 @@ def of_like_length(lengths: Sequence[int], tokens: int) -> list[list[int]]:
     return grouped(sorted(range(len(lengths)), key=lengths.__getitem__), lengths, tokens)
 
 
-def _length(pair: Pair) -> int:
-    return max(len(pair[0]), len(pair[1])) + 1
-
-
 def _check_lengths(pairs: Sequence[Pair], order: Sequence[int], limit: int, holder: str, noun: str = "pair") -> None:
-    for index in order:
-        if _length(pairs[index]) > limit:
-            what = f"{noun} {index} has {_length(pairs[index])} tokens with EOS, but {holder} holds {limit}"
-            raise InputError(what, fix=f"leave such {noun}s out, or allow more tokens")
+    for start in range(0, len(order), SORT_WINDOW):
+        window = order[start : start + SORT_WINDOW]
+        for index, length in zip(window, map(max, sizes(pairs, window)), strict=True):
+            if length > limit:
+                what = f"{noun} {index} has {length} tokens with EOS, but {holder} holds {limit}"
+                raise InputError(what, fix=f"leave such {noun}s out, or allow more tokens")
 
 
 def grouped(order: Sequence[int], lengths: Sequence[int], tokens: int) -> list[list[int]]:
@@ -190,12 +193,12 @@ def shuffled_groups(lengths: Sequence[int], tokens: int, seed: int, epoch: int) 
 
 def _fill(pairs: Sequence[Pair], window: Sequence[int], row: int) -> list[list[int]]:
     """Returns the indices of each row. Rows are in the order of the pairs that opened them, so lengths are mixed."""
-    sizes = [(len(pairs[index][0]) + 1, len(pairs[index][1]) + 1) for index in window]
-    shortest = [min(lengths) for lengths in zip(*sizes, strict=True)]
+    both = sizes(pairs, window)
+    shortest = [min(lengths) for lengths in zip(*both, strict=True)]
     filled: list[tuple[int, list[int]]] = []
     unfilled: list[list] = []  # [source room, target room, indices] of rows with room for another pair
-    for place in sorted(range(len(window)), key=lambda place: -max(sizes[place])):
-        source, target = sizes[place]
+    for place in sorted(range(len(window)), key=lambda place: -max(both[place])):
+        source, target = both[place]
         least, best = row, None
         for candidate in unfilled:
             room, other = candidate[0] - source, candidate[1] - target

@@ -160,7 +160,7 @@ def decoded_line(data: bytes, where: str, number: int | None) -> str:
 def read_bytes(path: Path) -> bytes:
     """Reads a file, or a member of a zip file, and unpacks gzip. Raises MissingError, or InputError: also for a device
     or a pipe, and for what unpacks to more than `most_unpacked`."""
-    with _opened(path) as (file, most):
+    with opened(path) as (file, most):
         if most is None:
             return file.read()
         data = read_in_parts(file.read, most + 1)
@@ -184,7 +184,7 @@ def read_beginning(path: Path, most: int) -> bytes:
     """Reads the first `most` bytes of a file, or of a member of a zip file, unpacked if it is gzipped; b"" if it cannot
     be unpacked. Raises MissingError or InputError as `read_bytes`."""
     try:
-        with _opened(path) as (file, _):
+        with opened(path) as (file, _):
             return file.read(most)
     except InputError as error:
         if error.what in (NOT_GZIP, CUT_GZIP):
@@ -193,7 +193,7 @@ def read_beginning(path: Path, most: int) -> bytes:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes] | gzip.GzipFile, int | None]]:
+def opened(path: Path) -> Iterator[tuple[IO[bytes] | gzip.GzipFile, int | None]]:
     """Opens a file, or a member of a zip file, unpacked if it is gzipped, and yields it with the most bytes that it may
     unpack to; None if it is not packed."""
     archive = None if os.path.exists(path) else archive_of(path)
@@ -336,7 +336,7 @@ def names_in(folder: Path) -> list[str]:
         return []
 
 
-def tsv_cells(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+def tsv_cells(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """Yields the number and the cells of each line; a blank line has no cells."""
     return ((number, line.split("\t") if line.strip() else []) for number, line in enumerate(lines, 1))
 
@@ -346,7 +346,7 @@ def tsv_row(*cells: str) -> str:
     return "\t".join(" ".join(cell.split("\t")).replace("\r", " ").replace("\n", " ") for cell in cells)
 
 
-def csv_cells(path: Path, lines: list[str], separator: str = ",") -> Iterator[tuple[int, list[str]]]:
+def csv_cells(path: Path, lines: Iterable[str], separator: str = ",") -> Iterator[tuple[int, list[str]]]:
     """Yields the number of the line where each record begins, and its cells. Raises InputError."""
     reader = csv.reader((line + "\n" for line in lines), strict=True, delimiter=separator)
     while True:

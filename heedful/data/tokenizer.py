@@ -153,10 +153,10 @@ class Tokenizer:
         """The sha256 of `json()`, in hexadecimal."""
         return sha256(self.json().encode()).hexdigest()
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode(self, texts: Sequence[str], words: dict[str, list[int]] | None = None) -> list[list[int]]:
         """Returns the ids of each text, without BOS and EOS; an empty list for an empty text. Never contains a control
-        id, unless control tokens are `spelled`."""
-        return self._ids(texts, lambda text: self._space + sanitise(text) if text else "")
+        id, unless control tokens are `spelled`. `words` keeps the ids of words from one call for the next."""
+        return self._ids(texts, lambda text: self._space + sanitise(text) if text else "", words)
 
     def composed(self, text: str) -> str:
         """Returns a text as it is encoded, and as a model that learnt such texts writes it: composed, if the
@@ -361,10 +361,12 @@ class Tokenizer:
         if ids != list(range(len(ids))) or not alike or _settings(inner) != _settings(blank):
             raise StorageError("a tokenizer of another make", where=str(path), fix=FIX)
 
-    def _ids(self, texts: Sequence[str], read: Callable[[str], str]) -> list[list[int]]:
+    def _ids(
+        self, texts: Sequence[str], read: Callable[[str], str], words: dict[str, list[int]] | None = None
+    ) -> list[list[int]]:
         """Returns the ids of each text, after `read` is applied to it."""
-        if self.ours and len(texts) > MANY:
-            known: dict[str, list[int]] = {}
+        if self.ours and (len(texts) > MANY or words is not None):
+            known: dict[str, list[int]] = {} if words is None else words
             parts = ([*map(read, texts[at : at + MANY])] for at in range(0, len(texts), MANY))
             return [ids for part in parts for ids in self._by_words(part, known)]
         texts = [*map(read, texts)]

@@ -17,7 +17,8 @@ from heedful.errors import InputError, StorageError
 from heedful.exchange import ct2
 from heedful.models import config_of
 from heedful.run.card import CARD, card_with
-from heedful.run.folder import NUMBERS, SPECIAL_TOKENS, filled_then_renamed, tokenizer_files
+from heedful.run.folder import filled_then_renamed
+from heedful.run.tokenizers import NUMBERS, SPECIAL_TOKENS, tokenizer_files
 from heedful.store import files
 from heedful.store.model import CONFIG, MODEL
 

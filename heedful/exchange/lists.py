@@ -14,7 +14,7 @@ from heedful.data.vocabulary import byte_merges, with_controls, word_pieces
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange.hf.folder import CONFIG, read_object
 from heedful.exchange.trial import refuse_harmful, with_charsmap
-from heedful.run.folder import NUMBERS, read_piece_ids
+from heedful.run.tokenizers import NUMBERS, read_piece_ids
 from heedful.store import files
 
 TOKENIZER_CONFIG, SPECIAL_MAP, ADDED = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"

@@ -1,6 +1,6 @@
 """What a training needs before its first step: a folder that it can use, a job, and the newest checkpoint."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +12,16 @@ from heedful.data.parts import Parts
 from heedful.errors import InputError, MissingError, NonFiniteError, counted
 from heedful.run.card import environment
 from heedful.run.events import Note
-from heedful.run.folder import need_no_other
 from heedful.run.job import Job
-from heedful.run.learnt import write_learnt
+from heedful.run.learnt import LEARNT, write_learnt
 from heedful.run.log import check_tensorboard
+from heedful.run.prepared import PREPARED, begun_in, is_prepared, need_same_inputs
 from heedful.run.recipe import AUTO, Recipe, to_yaml
 from heedful.run.resume import changed_since, same_recipe
 from heedful.run.sizing import sized_job, with_begun_preset
 from heedful.run.state import precision_of
 from heedful.run.task import Task
+from heedful.run.tokenizers import need_no_other
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, load_newest
 from heedful.training.precision import Precision
@@ -53,19 +54,41 @@ def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
     if begun:
         same_recipe(recipe, out)
     else:
-        need_no_other(out)
+        need_no_other(out, besides=[PREPARED] if begun_in(out / PREPARED) else [])
     return recipe, begun
 
 
 def reading(recipe: Recipe) -> str:
     """A note to print before the data are read; "" where reading is quick."""
-    given: str | tuple[str, ...] = recipe.data.path
-    size = 0
-    for path in [given] if isinstance(given, str) else given:
-        with suppress(OSError, ValueError):  # a pattern, or no file
-            size += Path(path).stat().st_size
+    size = 0 if is_prepared(recipe.data.path) else data_size(recipe)
     apart = ", which are not part of the budget" if recipe.train.minutes is not None else ""
     return f"reading {size / 1e6:,.0f} MB of data: the first step may be minutes away{apart}" if size >= LARGE else ""
+
+
+def data_size(recipe: Recipe) -> int:
+    """The bytes of the recipe's files, as far as these are plainly named."""
+    given: str | tuple[str, ...] = recipe.data.path
+    size = 0
+    for path in map(Path, [given] if isinstance(given, str) else given):
+        with suppress(OSError, ValueError):  # a pattern, or no file
+            size += sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
+    return size
+
+
+def prepare(task: Task, recipe: Recipe, out: Path, *, begun: bool) -> Iterator[Note]:
+    """Prepares the data of a training into its folder, where they are large and the task can. A run that was `begun`
+    without that continues without it. Raises InputError, MissingError or StorageError."""
+    folder = out / PREPARED
+    if is_prepared(folder):
+        need_same_inputs(folder)
+        return
+    given = recipe.data.path
+    if task.prepares is None or begun or data_size(recipe) < LARGE or is_prepared(given):
+        return
+    preparation = task.prepares()(recipe)
+    if not preparation.refused:
+        yield Note(preparation.told(folder))
+        preparation.into(folder)
 
 
 def as_notes(lines: Iterable[str], corpus: Parts[Any], *, begun: bool) -> list[Note]:
@@ -138,6 +161,9 @@ def _write_first_files(out: Path, job: Job[Any, Any, Any], machine: dict[str, ob
     files.write_text(out / "recipe.yaml", to_yaml(job.recipe))
     files.write_json(out / "environment.json", machine)
     files.write_json(out / "data.json", facts)
-    write_learnt(out, job.trained_on())
+    if job.learnt_before:
+        files.write_bytes(out / LEARNT, job.learnt_before)
+    else:
+        write_learnt(out, job.trained_on())
     for name, data in job.tokenizers().items():
         files.write_bytes(out / name, data)

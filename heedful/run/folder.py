@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +10,22 @@ import torch
 from torch import Tensor, nn
 
 from heedful.apply.lora import LoRAConfig
-from heedful.core.config import LARGEST, from_json, to_json
+from heedful.core.config import from_json, to_json
 from heedful.core.init import uninitialised
-from heedful.data.tokenizer import SpecialTokens, Tokenizer
+from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_from, config_of, model_from, outline
 from heedful.run.task import Saved
+from heedful.run.tokenizers import read_tokenizers
 from heedful.store import files
-from heedful.store.files import json_bytes, read_json
-from heedful.store.lock import NAME, held_alone
+from heedful.store.files import read_json
+from heedful.store.lock import held_alone
 from heedful.store.migrations import FORMAT, in_todays_format, named_before
 from heedful.store.model import CONFIG, read_config, read_model, read_small, save_model
 from heedful.store.tensors import read_tensors, save_tensors
 
-SPECIAL_TOKENS = "special_tokens.json"  # of a vocabulary that was not trained here
 ADAPTERS = "adapters.safetensors"  # low-rank adapters, where they were trained
 METRICS = "metrics.jsonl"  # the losses and scores of the training, a line for each time
-NUMBERS = "vocab.json"  # the ids of the pieces, where they are not those of tokenizer.json
 ONE_RUN = "config.json and the weights must come from one run"
 
 
@@ -74,42 +72,6 @@ def _says_no_other(older: Any, value: Any) -> bool:
     if isinstance(older, dict) and isinstance(value, dict):
         return all(key in value and _says_no_other(item, value[key]) for key, item in older.items())
     return bool(older == value)
-
-
-def tokenizer_files(source: Tokenizer, target: Tokenizer) -> dict[str, bytes]:
-    """The files of a run's tokenizers: their contents by their names."""
-    made = {}
-    if not source.ours:
-        made[SPECIAL_TOKENS] = json_bytes(asdict(source.special), where=SPECIAL_TOKENS)
-    if source.numbers is not None:
-        made[NUMBERS] = json_bytes(source.numbers, where=NUMBERS)
-    sides = {"": source} if source is target else {".source": source, ".target": target}
-    return made | {f"tokenizer{side}.json": tokenizer.json().encode() for side, tokenizer in sides.items()}
-
-
-def read_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer] | None:
-    """The source's and the target's tokenizer of a run (one object if they are the same); None if it has none yet."""
-    joint, sides = folder / "tokenizer.json", [folder / f"tokenizer.{side}.json" for side in ("source", "target")]
-    if not joint.is_file() and not all(side.is_file() for side in sides):
-        return None
-    special = numbers = None
-    if (folder / SPECIAL_TOKENS).is_file():
-        special = from_json(SpecialTokens, read_json(folder / SPECIAL_TOKENS), where=str(folder / SPECIAL_TOKENS))
-    if (folder / NUMBERS).is_file():
-        numbers = read_piece_ids(folder / NUMBERS)
-    if joint.is_file():
-        tokenizer = Tokenizer.load(joint, special, numbers)
-        return tokenizer, tokenizer
-    source, target = (Tokenizer.load(side, special, numbers) for side in sides)
-    return source, target
-
-
-def read_piece_ids(path: Path) -> dict[str, int]:
-    """The ids of the pieces, in ascending order. Raises MissingError or StorageError."""
-    found = read_json(path)
-    if not isinstance(found, dict) or not all(type(one) is int and 0 <= one <= LARGEST for one in found.values()):
-        raise StorageError("does not number its pieces", where=str(path), fix="get the whole folder from its source")
-    return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def read_run(folder: Path) -> tuple[Any, Tokenizer, Tokenizer, dict[str, Any]]:
@@ -167,13 +129,6 @@ def need_empty(out: Path) -> None:
     if there == Path.cwd():
         raise InputError("is the current folder, which cannot be replaced", where=str(out), fix="name one in it")
     files.need_access(there.parent)  # where it will be renamed
-
-
-def need_no_other(out: Path) -> None:
-    """Raises InputError where `out` holds something else than a run, so that none can begin there."""
-    there = out.resolve()  # also x/.. where x does not exist
-    if any(path.name != NAME and not path.name.startswith(files.TEMPORARY) for path in files.children(there)):
-        raise InputError("the folder is not empty and holds no run", where=str(out), fix="choose another --out")
 
 
 @contextmanager

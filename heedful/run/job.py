@@ -17,9 +17,10 @@ from heedful.data.parts import Parts, spread
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, counted
 from heedful.run.card import CardText, Scores, data_facts, fingerprint, model_card
-from heedful.run.folder import parameters, read_tokenizers, tokenizer_files, write_adapters, write_model
+from heedful.run.folder import parameters, write_adapters, write_model
 from heedful.run.recipe import Recipe
 from heedful.run.start import copy_weights
+from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.training.loop import Trainable
 
 R = TypeVar("R", bound=Recipe)
@@ -60,8 +61,10 @@ class Job(ABC, Generic[R, C, M]):
     tokenizer: Tokenizer | None = None  # of both sides, where there are two
     counted: str = ""  # what its loss is a mean over, where the task's row says something else
     halves: bool = True  # whether two halves of a batch may be computed separately: its loss is a sum over rows
+    turns: int = 1  # that the loop counts as epochs, for each epoch
     share: float = 1.0  # of the validation data that is measured on, and at the end scored on where there is no test
     fewest_steps: int = 0  # the fewest steps of a training without a budget
+    learnt_before: bytes = b""  # the fingerprints of prepared training data, whose texts are not at hand
     saved: str = ""  # the name of the submodule that is saved; "": the whole model
     # The panels of the plot, by their headings: keys of metrics.jsonl. Empty: losses and scores.
     panels: Mapping[str, Sequence[str]] = MappingProxyType({})

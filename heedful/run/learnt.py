@@ -5,9 +5,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from heedful.data.parts import part_of
 from heedful.errors import StorageError
-from heedful.run.resume import plain_recipe
+from heedful.run.recipe import plain_recipe
 from heedful.store import files
 
 LEARNT = "learnt.hashes"  # in a run's folder: sorted fingerprints of the examples that it was trained on
@@ -29,9 +31,19 @@ def has_held_out(run: Path | None, fingerprint: str) -> bool:
 
 
 def write_learnt(run: Path, examples: Iterable[str]) -> None:
-    """Saves the fingerprints of the examples, but no text; of very many examples the smallest fingerprints. Raises
-    StorageError."""
-    files.write_bytes(run / LEARNT, b"".join(sorted({*map(_fingerprint, examples)})[:MOST]))
+    """Saves the fingerprints of the examples, but no text. Raises StorageError."""
+    files.write_bytes(run / LEARNT, fingerprints_of(examples))
+
+
+def fingerprints_of(examples: Iterable[str]) -> bytes:
+    """The sorted fingerprints of the examples; of very many examples the smallest ones."""
+    return b"".join(sorted({*map(_fingerprint, examples)})[:MOST])
+
+
+def together(some: bytes, others: bytes) -> bytes:
+    """The fingerprints of more examples, from those of two parts of them."""
+    both = np.union1d(*(np.frombuffer(part, ">u8") for part in (some, others)))
+    return both[:MOST].astype(">u8").tobytes()
 
 
 def known_examples(run: Path | None, examples: Iterable[str]) -> tuple[int, int]:

@@ -7,6 +7,7 @@ the sections and keys that it reads; any other key is an error that names the ne
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import yaml
@@ -23,7 +24,8 @@ from pydantic_core import PydanticCustomError
 from yaml.constructor import ConstructorError
 
 from heedful.core.config import from_json, to_json, unknown_key
-from heedful.errors import InputError
+from heedful.errors import InputError, MissingError
+from heedful.store import files
 
 R = TypeVar("R", bound="Recipe")
 Row = TypeVar("Row")
@@ -228,13 +230,14 @@ def validated(kind: type[R], data: object, *, where: str, preset_given: str = ""
         said = "input should be a section of keys" if first["type"] == "model_type" else first["msg"].lower()
         place = place_in(kind, first["loc"]) or "the recipe"
         raise InputError(f"{place} = {first['input']!r}: {said}", where=where) from None
-    presets = kind.PRESETS()
     if recipe.preset == AUTO and kind.SIZES:
         if recipe.train.minutes is None or recipe.start_from:
             what = "preset = auto is for a new model and a budget of minutes"
             raise InputError(what, where=where, fix="name a preset, or --set train.minutes=10")
-    elif recipe.preset not in presets:
-        raise unknown_key(recipe.preset, list(presets), where=preset_given or f"{where}: preset")
+    elif recipe.preset != kind.model_fields["preset"].default:  # for the usual one, no models are imported
+        presets = kind.PRESETS()
+        if recipe.preset not in presets:
+            raise unknown_key(recipe.preset, list(presets), where=preset_given or f"{where}: preset")
     return recipe
 
 
@@ -356,3 +359,19 @@ _Loader.yaml_implicit_resolvers = {
 for _name, (_pattern, _first) in _PLAIN.items():
     for _kind in (_Loader, _Dumper):
         _kind.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", _pattern, list(_first))
+
+
+def recipe_text(out: Path) -> str:
+    """The text of recipe.yaml of the run in `out`. Raises MissingError or StorageError."""
+    path = out / "recipe.yaml"
+    if not path.is_file():
+        raise MissingError("there is no run to continue", where=str(out), fix="check --out")
+    return files.read_bytes(path, limit=LARGEST).decode(errors="replace")
+
+
+def plain_recipe(out: Path) -> dict[str, Any]:
+    """The content of recipe.yaml of the run in `out`, unchecked; {} where there is none."""
+    if not (out / "recipe.yaml").is_file():
+        return {}
+    said = read_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
+    return said if isinstance(said, dict) else {}

@@ -10,16 +10,8 @@ from heedful.apply.lora import UP, merged
 from heedful.core.config import from_json
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import model_from
-from heedful.run.folder import (
-    METRICS,
-    load_weights,
-    parameters,
-    read_adapters,
-    read_tokenizers,
-    tokenizer_files,
-    write_adapters,
-    write_model,
-)
+from heedful.run.folder import METRICS, load_weights, parameters, read_adapters, write_adapters, write_model
+from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, load_newest
 from heedful.store.lock import run_lock

@@ -7,7 +7,6 @@ measurements so far. Random numbers need no state: they come from counters (`tra
 import json
 import math
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,11 +16,11 @@ import torch
 from torch import Tensor
 
 from heedful.core.config import from_json, to_json
-from heedful.errors import InputError, MissingError, StorageError
+from heedful.errors import InputError, StorageError
 from heedful.models import kind_of_config
 from heedful.run.folder import METRICS, load_weights, parameters
 from heedful.run.job import Job
-from heedful.run.recipe import LARGEST, R, Recipe, read_yaml, to_yaml, validated
+from heedful.run.recipe import R, Recipe, read_yaml, recipe_text, to_yaml, validated
 from heedful.store import files
 from heedful.store.checkpoint import Checkpoint, save_checkpoint
 from heedful.store.migrations import FORMAT, migrated, renamed
@@ -97,22 +96,6 @@ class Progress:
     def saves(self, step: int, every: int | None) -> bool:
         """Whether to save after this step: every `every` steps, or whenever a measurement is due."""
         return step % every == 0 if every is not None else self.due_step == step
-
-
-def recipe_text(out: Path) -> str:
-    """The text of recipe.yaml of the run in `out`. Raises MissingError or StorageError."""
-    path = out / "recipe.yaml"
-    if not path.is_file():
-        raise MissingError("there is no run to continue", where=str(out), fix="check --out")
-    return files.read_bytes(path, limit=LARGEST).decode(errors="replace")
-
-
-def plain_recipe(out: Path) -> dict[str, Any]:
-    """The content of recipe.yaml of the run in `out`, unchecked; {} where there is none."""
-    if not (out / "recipe.yaml").is_file():
-        return {}
-    said = read_yaml(recipe_text(out), where=str(out / "recipe.yaml"))
-    return said if isinstance(said, dict) else {}
 
 
 def begun_recipe(kind: type[R], out: Path) -> R:
@@ -329,10 +312,6 @@ def check_space(out: Path, state: TrainState, keep: int) -> None:
     learning = sum(master.numel() for master in state.optimizer.masters) * 4
     held = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     needed = needed_space(weights, learning, keep, held)
-    with files.storage_errors(out):
-        free = shutil.disk_usage(out).free
-    if free < needed:
-        what = f"{needed / 1e6:,.0f} MB will be needed here, {free / 1e6:,.0f} MB are free"
-        raise StorageError(what, where=str(out), fix="free some, choose another --out, or --set train.keep=1")
+    files.need_space(out, needed, fix="free some, choose another --out, or --set train.keep=1")
     if not os.access(out, os.W_OK):
         raise StorageError("this folder cannot be written to", where=str(out), fix="choose another --out")

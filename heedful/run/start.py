@@ -11,8 +11,9 @@ from torch import nn
 from heedful.data.parts import some_of
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, counted
-from heedful.run.folder import load_weights, parameters, read_tokenizers, task_name
+from heedful.run.folder import load_weights, parameters, task_name
 from heedful.run.recipe import Recipe
+from heedful.run.tokenizers import read_tokenizers
 from heedful.store import files
 from heedful.store.migrations import FORMAT, in_todays_format
 from heedful.store.model import read_model

@@ -54,6 +54,16 @@ class Saved(NamedTuple):
     parameters: int
 
 
+class Preparation(Protocol):
+    """What can be made of large data. `refused`: why it cannot, or ""; `told`: what it takes, in a line; `into` fills a
+    folder, and shows what is done and how much of it."""
+
+    @property
+    def refused(self) -> str: ...
+    def told(self, out: Path) -> str: ...
+    def into(self, out: Path, shown: Callable[[str, float], object] = ...) -> None: ...
+
+
 @dataclass(frozen=True)
 class Law:
     """Two ways of computing something that must give the same result."""
@@ -242,6 +252,8 @@ class Task:
     tuned: "Lazy[Callable[[Any], tuple[dict[str, Any], str]]] | None" = None
     # Settings for a training of a new model whose size is not given, by its recipe and the data if they are in memory.
     suited: "Lazy[Callable[[Any, Any], tuple[dict[str, Any], str]]] | None" = None
+    # What can be made of a recipe's data where they are too many for the memory.
+    prepares: Lazy[Callable[[Any], Preparation]] | None = None
     headline: tuple[str, ...] = ()  # the scores that `heed info` prints
     # Use. A module's COMMANDS are functions with the annotations of the command line.
     asks: Mapping[str, Lazy[Ask]] = field(default_factory=dict)  # by their verbs

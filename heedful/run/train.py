@@ -20,7 +20,7 @@ from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, RankError, counted
 from heedful.look.draw import curves, panels, to_bytes
 from heedful.run.averaging import planned_steps
-from heedful.run.begin import Begun, as_notes, begin, checked, make_job, reading
+from heedful.run.begin import Begun, as_notes, begin, checked, make_job, prepare, reading
 from heedful.run.device import best_device
 from heedful.run.events import Checkpointed, Event, Finished, Note, Trained
 from heedful.run.folder import METRICS
@@ -39,6 +39,7 @@ from heedful.run.measuring import (
     too_little,
 )
 from heedful.run.plan import too_large
+from heedful.run.prepared import PREPARED, is_prepared
 from heedful.run.recipe import Recipe, TrainSection
 from heedful.run.resume import Progress, best_row, check_space, forget_after, keep_recipe, restore, save_state
 from heedful.run.state import new_state
@@ -85,10 +86,14 @@ def train(
             recipe, begun = checked(recipe, out, resume=resume)
             yield from told
             if corpus is None:
-                if line := reading(recipe):
+                for note in prepare(task, recipe, out, begun=begun):
+                    yield note
+                    told.append(note)
+                with_data = begun or is_prepared(out / PREPARED)
+                if not with_data and (line := reading(recipe)):
                     yield Note(line)
                 if task.job is not None:
-                    corpus, lines = task.job().first_look(recipe, out if begun else None)
+                    corpus, lines = task.job().first_look(recipe, out if with_data else None)
                     first = [] if corpus is None else as_notes(lines, corpus, begun=begun)
                     yield from first
                     told += first
@@ -197,12 +202,12 @@ class _Run:
         """For a training that is continued: a note if its budget is used up; otherwise its recipe is saved."""
         if self.state.step == 0:
             return
-        budget, batches = self._budget(), len(self.task.batches(self.state.epoch, self.state.model))
-        limits = {key: value for key, value in asdict(budget).items() if value is not None}
+        batches = len(self.task.batches(self.state.epoch, self.state.model))
+        limits = {key: value for key, value in asdict(self._budget()).items() if value is not None}
         reached = [
             f"train.{key}={value}"
             for key, value in limits.items()
-            if Budget(**{key: value}).progress(self.state, batches, self.plan.accumulate) >= 1
+            if self._in_turns(Budget(**{key: value})).progress(self.state, batches, self.plan.accumulate) >= 1
         ]
         if reached:
             what = f"{' and '.join(reached)} is reached"
@@ -216,7 +221,7 @@ class _Run:
         steps = fit(
             self.task,
             state,
-            self._budget(),
+            self._in_turns(self._budget()),
             accumulate=plan.accumulate,
             ranks=self.ranks,
             tolerant=plan.non_finite != "stop",
@@ -266,13 +271,19 @@ class _Run:
     def _budget(self) -> Budget:
         return budget_of(self.plan, self.job.fewest_steps / self._steps_an_epoch())
 
+    def _in_turns(self, budget: Budget) -> Budget:
+        """The same for the loop, which counts turns."""
+        return budget if budget.epochs is None else replace(budget, epochs=budget.epochs * self.job.turns)
+
     def _steps_an_epoch(self) -> int:
-        return steps_in(len(self.task.batches(self.state.epoch, self.state.model)), self.plan.accumulate)
+        """About, where an epoch has several turns."""
+        batches = len(self.task.batches(self.state.epoch, self.state.model))
+        return steps_in(batches, self.plan.accumulate) * self.job.turns
 
     def _judged(self, finished: Finished, best: Mapping[str, Any]) -> Finished:
         """With what the model is good for, and what may come next. `best`: the model's row of metrics.jsonl."""
         state, job, run = self.state, self.job, shlex.quote(str(self.out))
-        epochs = state.epoch + state.batch / len(self.task.batches(state.epoch, state.model))
+        epochs = (state.epoch + state.batch / len(self.task.batches(state.epoch, state.model))) / job.turns
         loss, started = best["valid_loss"], bool(self.recipe.start_from)
         short = too_little(state.step, epochs, loss, job.chance(), started=started)
         falling = still_falling(files.read_json_lines(self.out / METRICS))
@@ -392,7 +403,7 @@ class _Run:
         means = self.progress.means()
         row = {
             "step": step.step,
-            "epoch": step.epoch,
+            "epoch": step.epoch // self.job.turns,
             "train_loss": means.pop("train_loss"),
             "lr": step.lr * self.plan.lr,
             "norm": step.norm,

@@ -19,6 +19,7 @@ import json
 import math
 import os
 import re
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -177,6 +178,32 @@ def append_line(path: Path, line: str) -> None:
             with suppress(OSError):
                 disk.truncate(descriptor, whole)
             raise
+
+
+def append_bytes(path: Path, *chunks: Bytes) -> None:
+    """Add the chunks to `path` and flush it to the disk. What a crash leaves half added, the caller cuts off."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    with storage_errors(path, sum(map(len, chunks))), _opened(path, flags) as descriptor:
+        for chunk in chunks:
+            _write_all(descriptor, chunk)
+        disk.fsync(descriptor)
+
+
+def cut_off(path: Path, size: int) -> None:
+    """Cut `path` down to so many bytes. Raises StorageError where it has fewer."""
+    with storage_errors(path), _opened(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW) as descriptor:
+        if (there := os.fstat(descriptor).st_size) < size:
+            raise StorageError(f"{there:,} of {size:,} bytes are there", where=str(path), fix="remove the folder")
+        disk.truncate(descriptor, size)
+
+
+def need_space(folder: Path, size: int, *, fix: str) -> None:
+    """Raises StorageError where so many bytes are not free on the disk of a folder."""
+    with storage_errors(folder):
+        free = shutil.disk_usage(folder).free
+    if free < size:
+        what = f"{size / 1e6:,.0f} MB will be needed here, {free / 1e6:,.0f} MB are free"
+        raise StorageError(what, where=str(folder), fix=fix)
 
 
 def make_folder(path: Path) -> None:

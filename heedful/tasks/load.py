@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from heedful.errors import InputError, StorageError
 from heedful.run.folder import task_name
-from heedful.run.resume import plain_recipe
+from heedful.run.recipe import plain_recipe
 from heedful.run.task import Served, Task
 from heedful.tasks import TASKS
 from heedful.tasks.shared.served import load_by

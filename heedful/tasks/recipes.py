@@ -7,8 +7,7 @@ from typing import TypedDict, Unpack
 
 from heedful.core.config import unknown_key
 from heedful.errors import InputError, MissingError
-from heedful.run.recipe import LARGEST, Recipe, Section, read_yaml, validated
-from heedful.run.resume import recipe_text
+from heedful.run.recipe import LARGEST, Recipe, Section, read_yaml, recipe_text, validated
 from heedful.store import files
 from heedful.tasks import DEFAULT, TASKS, trained
 
@@ -90,3 +89,12 @@ def read_recipe(name: str) -> Recipe:
         return from_yaml(files.read_bytes(path, limit=LARGEST).decode("utf-8-sig"), where=name)
     except UnicodeDecodeError:
         raise InputError("not UTF-8", where=name, fix="save the file again, as UTF-8") from None
+
+
+def by_key(options: Mapping[str, object], task: str) -> dict[str, object]:
+    """The task's own options, by the keys of its recipe. Raises InputError for an option that it does not have."""
+    known = TASKS[task].train_options
+    for name, value in options.items():
+        if value is not None and name not in known:
+            raise InputError(f"--{name} is not used by {task}", where="heed train", fix="leave it out")
+    return {option.key: options[name] for name, option in known.items() if options.get(name) is not None}

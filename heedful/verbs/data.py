@@ -1,6 +1,6 @@
-"""Finds faults in pairs of texts before a training."""
+"""Finds faults in pairs of texts before a training, and prepares them where they are too many for the memory."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,12 @@ from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.report import QualityExample, Report, examine, leaving
 from heedful.data.text.reading import Read, read_whole
 from heedful.errors import InputError
+from heedful.run.prepared import read_manifest
+from heedful.run.recipe import Recipe, override
 from heedful.store import files
+from heedful.tasks import TASKS
+from heedful.tasks.recipes import by_key, read_recipe
+from heedful.tasks.shared.prepare import Shown, no_news
 
 LEFT_OUT = ".left-out.tsv"
 TAG = "kind"  # the column of the tags
@@ -71,6 +76,29 @@ def check_data(
             QualityExample(read.train.line_of(place), one, other) for place, one, other in read.train.empty[:5]
         ]
     return Checked(read, report, report.left_out(leaving(keep, drop)))
+
+
+def prepare_data(
+    recipe: Recipe | str,
+    out: Path,
+    given: Mapping[str, object],
+    options: Mapping[str, object],
+    *,
+    settings: Sequence[str] = (),
+    shown: Shown = no_news,
+) -> dict[str, Any]:
+    """Prepares the data of a recipe into the folder `out`, and returns the manifest. The arguments are those of
+    `heedful.verbs.train.planned`. Raises InputError, MissingError or StorageError."""
+    named = read_recipe(recipe) if isinstance(recipe, str) else recipe
+    row = TASKS[named.task]
+    if row.prepares is None:
+        able = ", ".join(name for name, task in TASKS.items() if task.prepares)
+        what = f"data for {named.task} cannot be prepared"
+        raise InputError(what, where="heed data prepare", fix=f"give them to heed train; --task is one of {able}")
+    files.need_access(out)
+    asked = {key: value for key, value in given.items() if value is not None} | by_key(options, named.task)
+    row.prepares()(override(override(named, asked), settings)).into(out, shown)
+    return read_manifest(out)
 
 
 def beside(out: Path) -> Path:

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 from heedful.data.parts import Parts
 from heedful.data.tables import FILE_COLUMNS
 from heedful.errors import InputError
-from heedful.run.folder import need_no_other
+from heedful.run.tokenizers import need_no_other
 from heedful.store import files
 from heedful.store.checkpoint import steps_of
 

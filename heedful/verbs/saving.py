@@ -8,16 +8,9 @@ from torch import nn
 from heedful.errors import InputError, NonFiniteError
 from heedful.exchange.hub import chat_files
 from heedful.models import class_of_config
-from heedful.run.folder import (
-    filled_then_renamed,
-    need_empty,
-    parameters,
-    read_saved,
-    read_tokenizers,
-    tokenizer_files,
-    write_model,
-)
+from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_saved, write_model
 from heedful.run.learnt import LEARNT
+from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.store import files
 from heedful.store.memory import memory_limit
 

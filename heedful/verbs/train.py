@@ -17,7 +17,7 @@ from heedful.run.resume import flat
 from heedful.run.train import train as run_training
 from heedful.store import files
 from heedful.tasks import DEFAULT, TASKS
-from heedful.tasks.recipes import read_recipe, saved_recipe
+from heedful.tasks.recipes import by_key, read_recipe, saved_recipe
 from heedful.tasks.shared.progress import ProgressLine
 
 # The rates for tuning an imported model, which has none of its own (Devlin et al. 2019, appendix A.3).
@@ -50,7 +50,7 @@ def planned(
     given = {key: str(value) if isinstance(value, Path) else value for key, value in given.items() if value is not None}
     named, data = _named(recipe, out, resume=resume and "data.path" not in given)
     chosen_device(device)  # raises for a missing device before data are read
-    given = given | data | _by_key(options or {}, named.task)
+    given = given | data | by_key(options or {}, named.task)
     keys = {setting.partition("=")[0] for setting in settings}
     said = named.given | keys
     timed = [setting for setting in settings if setting.partition("=")[0] == "train.minutes"]
@@ -84,15 +84,6 @@ def _named(recipe: Recipe | str, out: Path, *, resume: bool) -> tuple[Recipe, di
         if named.task == saved.task and not named.data.path:
             return named, {"data.path": saved.data.path}
     return named, {}
-
-
-def _by_key(options: Mapping[str, object], task: str) -> dict[str, object]:
-    """The task's own options, by the keys of its recipe. Raises InputError for an option that it does not have."""
-    known = TASKS[task].train_options
-    for name, value in options.items():
-        if value is not None and name not in known:
-            raise InputError(f"--{name} is not used by {task}", where="heed train", fix="leave it out")
-    return {option.key: options[name] for name, option in known.items() if options.get(name) is not None}
 
 
 def _sized(recipe: Recipe, out: Path, device: str, corpus: Any) -> tuple[Recipe, list[str]]:

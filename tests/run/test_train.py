@@ -60,7 +60,7 @@ def test_what_becomes_what_is_said_before_time_is_spent_on_it(tmp_path, corpus, 
         told.append("learns a vocabulary")
         return train_tokenizer(*words, **more)
 
-    monkeypatch.setattr("heedful.tasks.translate.train.train_tokenizer", learns)
+    monkeypatch.setattr("heedful.tasks.translate.training.tokenizers.train_tokenizer", learns)
     pairs = "".join(f"{a}\t{b}\n" for a, b in zip(corpus.train.source, corpus.train.target, strict=True))
     (tmp_path / "pairs.tsv").write_text("English\tFrench\n" + pairs)
     recipe = override(made_recipe(steps=1), [f"data.path={tmp_path / 'pairs.tsv'}"])

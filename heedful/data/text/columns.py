@@ -12,10 +12,12 @@ Rows = Iterator[tuple[int, tuple[str, ...]]]  # the number of the line or unit, 
 
 
 class WantedColumns(NamedTuple):
-    """The two languages, columns or keys that are asked for; None: to be inferred."""
+    """The two languages, columns or keys that are asked for; None: to be inferred. `most`: of each file of training
+    pairs only the first so many are read."""
 
     source: str | None = None
     target: str | None = None
+    most: int | None = None
 
     @property
     def names(self) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from heedful.data.lines import composed
 from heedful.data.parts import Parts, hold_out, stems
+from heedful.data.stored import Prepared
 from heedful.data.text.directions import ARROW, Direction, in_words
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import Origin, Pairs, joined
@@ -32,6 +33,7 @@ class Corpus(Parts[Pairs]):
     directions: tuple[Direction, ...] = field(default=(), kw_only=True)  # if there are several
     # How often an epoch repeats the pairs of an origin, if not once.
     weights: Mapping[Origin, float] = field(default_factory=dict, kw_only=True)
+    prepared: Prepared | None = field(default=None, kw_only=True)  # all training pairs, of which `train` is a sample
 
     @property
     def held_out(self) -> str:
@@ -57,7 +59,21 @@ def read_parallel(
     test if there is none either. A hash of the lower-cased source decides: all translations of one sentence stay on one
     side, and every machine chooses the same. Raises InputError or MissingError.
     """
-    read = read_whole(path, source=source, target=target, tag=tag)
+    return _corpus(read_all_parts(path, source=source, target=target, tag=tag, valid=valid, test=test))
+
+
+def read_all_parts(
+    path: str | Path | Sequence[str | Path],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    tag: str = "",
+    valid: Sequence[str] = (),
+    test: Sequence[str] = (),
+    most: int | None = None,
+) -> Read:
+    """The same before anything is held out; `most` as of `read_whole`."""
+    read = read_whole(path, source=source, target=target, tag=tag, most=most)
     apart = list[Path]()
     if read.directions and (valid or test):
         fix = "give a folder, in which files are called train, valid and test"
@@ -73,7 +89,7 @@ def read_parallel(
             raise InputError("two tests of one name", where=", ".join(test), fix="rename one")
         read = replace(read, tests=named, told=[*read.told, *(line for own in tests for line in own.told)])
         apart += [file for own in tests for file in own.files]
-    return _corpus(replace(read, files=[*read.files, *apart], apart=[*read.apart, *apart]))
+    return replace(read, files=[*read.files, *apart], apart=[*read.apart, *apart])
 
 
 def _read_apart(paths: Sequence[str], like: Read, source: str | None, target: str | None, tag: str) -> Read:
@@ -127,9 +143,9 @@ def _corpus(read: Read) -> Corpus:
     if read.directions:
         train, turned = _without_turned(train, [valid, *tests.values()])
         lines += [f"{train.name}: {counted(turned, 'pair')} left out, held out the other way round"] if turned else []
-    known = set(map(_alike, train.source))
+    known = set(map(alike, train.source))
     for part in (valid, *tests.values()):
-        if seen := sum(_alike(text) in known for text in part.source):
+        if seen := sum(alike(text) in known for text in part.source):
             lines.append(f"{part.name}: {seen:,} of {len(part):,} sources are in the training text too")
     told = [_with_weight(line, read.weights) for line in read.told]
     more = (f"and {len(told) - MOST_TOLD:,} more files",) if len(told) > MOST_TOLD else ()
@@ -244,12 +260,12 @@ def without_held(corpus: Corpus, like: Corpus) -> Corpus:
 def _not_held(pairs: Pairs, corpus: Corpus) -> list[int]:
     """Returns the indices of the pairs of which no side is held out in a corpus. Raises InputError if there is none."""
     held = [corpus.valid, *corpus.tests.values()]
-    sources = {_alike(text) for part in held for text in part.source}
-    targets = {_alike(text) for part in held for own in part.references for text in own}
+    sources = {alike(text) for part in held for text in part.source}
+    targets = {alike(text) for part in held for own in part.references for text in own}
     if corpus.directions:  # a held-out side may be the source or the target here
         sources = targets = sources | targets
     both = enumerate(zip(pairs.source, pairs.references, strict=True))
-    kept = [i for i, (one, others) in both if _alike(one) not in sources and targets.isdisjoint(map(_alike, others))]
+    kept = [i for i, (one, others) in both if alike(one) not in sources and targets.isdisjoint(map(alike, others))]
     if not kept:
         raise InputError("every pair is held out already", where=pairs.name, fix="give other pairs")
     return kept
@@ -274,34 +290,42 @@ def by_direction(tests: Mapping[str, Pairs]) -> Iterator[tuple[str, Pairs]]:
 
 def _without_turned(train: Pairs, held: Sequence[Pairs]) -> tuple[Pairs, int]:
     """Returns the pairs without those that are held out the other way round, and the number that was removed."""
-    known = {(_alike(two), _alike(one)) for part in held for one, two in zip(part.source, part.target, strict=True)}
+    known = {(alike(two), alike(one)) for part in held for one, two in zip(part.source, part.target, strict=True)}
     both = enumerate(zip(train.source, train.target, strict=True))
-    kept = [i for i, (one, two) in both if (_alike(one), _alike(two)) not in known]
+    kept = [i for i, (one, two) in both if (alike(one), alike(two)) not in known]
     return (train.rows(kept), len(train) - len(kept)) if len(kept) < len(train) else (train, 0)
 
 
-def _key(text: str) -> str:
+def held_key(text: str) -> str:
     """What a text is held out by. Not composed: a run that is continued holds out the same as when it was begun."""
     return text.strip().lower()
 
 
-def _alike(text: str) -> str:
+def alike(text: str) -> str:
     """What two texts have in common that are the same to a model, but for capitals."""
-    return composed(_key(text))
+    return composed(held_key(text))
+
+
+def held_room(pairs: int) -> int:
+    """How many of so many pairs are held out, for each part."""
+    return min(HELD_MOST, max(1, round(HELD_SHARE * pairs)))
+
+
+def refuse_too_few(sources: int, parts: int, *, where: str) -> None:
+    """Raises InputError where so many different sources are too few to hold out these parts."""
+    if sources <= parts:
+        what = f"{counted(sources, 'different source sentence')}, expected at least {parts + 1}, as some are held out"
+        raise InputError(what, where=where, fix="give more pairs, or a validation file of their own")
 
 
 def _hold_out(pairs: Pairs, count: int) -> list[Pairs]:
     """Returns `count` held-out parts and the rest. All pairs with one source stay together; with several directions,
     all pairs that share a text."""
     groups: dict[str, list[int]] = {}
-    for i, key in enumerate(_connected(pairs) if pairs.directions else map(_key, pairs.source)):
+    for i, key in enumerate(_connected(pairs) if pairs.directions else map(held_key, pairs.source)):
         groups.setdefault(key, []).append(i)
-    if len(groups) <= count:
-        what = f"{counted(len(groups), 'different source sentence')}, expected at least"
-        fix = "give more pairs, or a validation file of their own"
-        raise InputError(f"{what} {count + 1}, as some are held out", where=pairs.name, fix=fix)
-    room = min(HELD_MOST, max(1, round(HELD_SHARE * len(pairs))))
-    held = hold_out({key: len(rows) for key, rows in groups.items()}, room, parts=count)
+    refuse_too_few(len(groups), count, where=pairs.name)
+    held = hold_out({key: len(rows) for key, rows in groups.items()}, held_room(len(pairs)), parts=count)
     rest = [key for key in groups if not any(key in own for own in held)]
     return [pairs.rows(sorted(i for key in keys for i in groups[key])) for keys in (*held, rest)]
 
@@ -317,7 +341,7 @@ def _connected(pairs: Pairs) -> list[str]:
             text = other
         return text
 
-    for one, other in zip(map(_key, pairs.source), map(_key, pairs.target), strict=True):
+    for one, other in zip(map(held_key, pairs.source), map(held_key, pairs.target), strict=True):
         first, second = sorted((root(one), root(other)))
         above[second] = first
-    return [root(_key(text)) for text in pairs.source]
+    return [root(held_key(text)) for text in pairs.source]

@@ -4,27 +4,30 @@ from pathlib import Path
 
 from heedful.data.lines import json_items, json_lines, read_lines, sanitise
 from heedful.data.parts import Notes, Parts, entries, kind_of, learnt_too, sorted_in, stems
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError, MissingError, are, counted
 
 MARKED_UP = (".csv", ".tsv", ".html", ".htm", ".xml")  # files with more than running text
-SHARE = 10  # without validation data, the last of SHARE parts is held out
+# Without validation data, the last of SHARE parts is held out, of much text at most so many characters.
+SHARE, HELD_MOST = 10, 1 << 21
+TENTH = "the last tenth"
 
 
 Documents = Parts[list[str]]  # for a language model
 
 
-def read_documents(path: str | Path) -> Documents:
+def read_documents(path: str | Path, *, most: int | None = HELD_MOST) -> Documents:
     """Reads a .txt file as one document, a .jsonl file as one a line (its "text"), a .json file as a list of such
     objects; each may be .gz; a folder may hold several .txt and .jsonl files.
 
     In a folder, files named train*, valid* (val, dev) and test* are the parts. Without validation data, the last tenth
-    of the documents is held out, or of the text if there are fewer than 20. Raises InputError or MissingError.
+    of the documents is held out, or of the text if there are fewer than 20; of much text the last `most` characters
+    (None: a tenth). Raises InputError or MissingError.
     """
     path = Path(path)
     if not path.is_dir():
         documents = _read(path)
-        train, valid = _held_out(documents)
-        notes: Notes = (f"{path}: the last tenth is held out for validation", *learnt_too(train, {"valid": valid}, str))
+        train, valid, note = _held_out(documents, most, path)
+        notes: Notes = (note, *learnt_too(train, {"valid": valid}, str))
         if kind_of(path) in MARKED_UP:
             words = 'for its words alone give .jsonl, {"text": "..."} on each line'
             notes = (f"{path}: learnt as it stands, with all that separates or marks its words; {words}", *notes)
@@ -35,8 +38,8 @@ def read_documents(path: str | Path) -> Documents:
         raise InputError("no text to train on", where=str(path), fix="add train.txt")
     notes = ()
     if not valid:
-        train, valid = _held_out(train)
-        notes = (f"{path}: the last tenth is held out for validation",)
+        train, valid, note = _held_out(train, most, path)
+        notes = (note,)
     notes += learnt_too(train, {"valid": valid, **tests}, str)
     return Documents(train, valid, stems(tests), str(path), tuple(files), notes)
 
@@ -76,12 +79,22 @@ def _text_of(row: object, where: str) -> str:
     return sanitise(row["text"])
 
 
-def _held_out(documents: list[str]) -> tuple[list[str], list[str]]:
+def _held_out(documents: list[str], most: int | None, path: Path) -> tuple[list[str], list[str], str]:
+    """What is left, what is held out, and a note on it."""
+    what, verb = TENTH, "is"
     if len(documents) >= 2 * SHARE:
-        kept = len(documents) - len(documents) // SHARE
-        return documents[:kept], documents[kept:]
+        kept = first = len(documents) - len(documents) // SHARE
+        size = sum(map(len, documents[kept:]))
+        while most is not None and size > most and kept < len(documents) - 1:
+            size -= len(documents[kept])
+            kept += 1
+        if kept > first:
+            what, verb = f"the last {counted(len(documents) - kept, 'document')}", are(len(documents) - kept)
+        return documents[:kept], documents[kept:], f"{path}: {what} {verb} held out for validation"
     whole = "\n".join(documents)
-    cut = len(whole) - max(1, len(whole) // SHARE)
-    if cut < 1:
+    held = max(1, len(whole) // SHARE)
+    if most is not None and held > most:
+        held, what, verb = most, f"the last {most:,} characters", "are"
+    if held >= len(whole):
         raise InputError("too little text to hold any out", fix="give more text")
-    return [whole[:cut]], [whole[cut:]]
+    return [whole[:-held]], [whole[-held:]], f"{path}: {what} {verb} held out for validation"

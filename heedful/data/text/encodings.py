@@ -2,8 +2,10 @@
 result names that encoding."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+from heedful.data.large import large_lines
 from heedful.data.lines import MARKS, read_beginning, read_bytes, read_lines, text_lines
 from heedful.data.text.quality.languages import SURE, identifier
 from heedful.errors import InputError
@@ -37,9 +39,11 @@ _BROKEN = re.compile(
 )
 
 
-def read_encoded_lines(path: Path) -> tuple[list[str], str]:
+def read_encoded_lines(path: Path) -> tuple[Sequence[str], str]:
     """Reads the lines of a file, and returns its encoding too ("" for UTF-8). Raises MissingError, or InputError, with
     a command for conversion if the encoding is uncertain."""
+    if (large := large_lines(path)) is not None:
+        return large, ""
     mark = next((name for mark, name in MARKS if read_beginning(path, 4).startswith(mark)), "")
     try:
         return read_lines(path), mark

@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from heedful.data.lines import listed
-from heedful.data.text.columns import SOURCE, TARGET
+from heedful.data.text.columns import SOURCE, TARGET, Columns, Rows
 from heedful.data.text.headers import SIDES, column_of, filled, meaning
-from heedful.data.text.rows import TABLES
+from heedful.data.text.pairs import side_rows
+from heedful.data.text.rows import TABLES, read_rows
 from heedful.errors import InputError, MissingError
 
 VALID = ("valid", "val", "dev", "validation")
@@ -19,6 +21,19 @@ PART = re.compile(r"(?:^|[^a-z]|news)(?:(?P<valid>validation|valid|val|dev)|(?P<
 
 Files = tuple[Path, ...]  # a table, or a source file and a target file
 Groups = dict[str, dict[str, Path]]  # files by the parts of their names before and after the last dot
+
+
+class Learnt(NamedTuple):
+    """A file of training pairs, or two files of sides, and what is read there."""
+
+    files: Files
+    taken: Columns
+
+    def rows(self) -> Rows:
+        """Yields the rows, one after the other. Raises InputError or MissingError."""
+        if len(self.files) == 2:
+            return side_rows(*self.files)
+        return read_rows(self.files[0], self.taken.source, self.taken.target)[0]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ side are removed.
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -200,19 +201,32 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
     )
 
 
-def read_pairs(source_file: str | Path, target_file: str | Path) -> Pairs:
-    """Reads two files whose lines i translate each other. Raises InputError if their numbers of lines differ, or if a
-    file is of a format whose lines are not sentences."""
-    (source, one), (target, other) = (read_encoded_lines(Path(file)) for file in (source_file, target_file))
-    for file, lines in ((source_file, source), (target_file, target)):
+def read_pairs(source_file: str | Path, target_file: str | Path, most: int | None = None) -> Pairs:
+    """Reads two files whose lines i translate each other, at most `most` of them. Raises InputError if their numbers of
+    lines differ, or if a file is of a format whose lines are not sentences."""
+    (source, one), (target, other) = _sides(source_file, target_file)
+    pairs = pairs_of(str(source_file), islice(enumerate(zip(source, target, strict=True), 1), most))
+    told = [f"{name} in {own}" for name, own in (("source", one), ("target", other)) if own]
+    return replace(pairs, encoded=", ".join(told)) if told else pairs
+
+
+def side_rows(source_file: Path, target_file: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yields the numbers of the lines of two such files, and their texts. Raises InputError as `read_pairs`."""
+    (source, _), (target, _) = _sides(source_file, target_file)
+    return enumerate(zip(source, target, strict=True), 1)
+
+
+def _sides(source_file: str | Path, target_file: str | Path) -> list[tuple[Sequence[str], str]]:
+    """The lines and the encoding of each file."""
+    sides = [read_encoded_lines(Path(file)) for file in (source_file, target_file)]
+    for file, (lines, _) in zip((source_file, target_file), sides, strict=True):
         refuse_other_formats(Path(file), lines, columns=True)
-    if len(source) != len(target):
-        (n, short), (m, long) = sorted([(len(source), str(source_file)), (len(target), str(target_file))])
+    counts = (len(lines) for lines, _ in sides)
+    (n, short), (m, long) = sorted(zip(counts, map(str, (source_file, target_file)), strict=True))
+    if n != m:
         raise InputError(
             f"the last line, but {long} has {m:,} lines, expected as many",
             where=f"{short}:{n}",
             fix="line i of both files must be the same sentence; where one is missing, leave its line empty",
         )
-    pairs = pairs_of(str(source_file), enumerate(zip(source, target, strict=True), 1))
-    told = [f"{name} in {own}" for name, own in (("source", one), ("target", other)) if own]
-    return replace(pairs, encoded=", ".join(told)) if told else pairs
+    return sides

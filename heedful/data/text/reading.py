@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from glob import glob
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import format_of, refuse_other_formats
 from heedful.data.text.formats.saved import read_split, splits_of
 from heedful.data.text.headers import SIDES, column_of, meaning
-from heedful.data.text.layouts import VALID, Files, Layout, beside, chosen, exact_part, language_of, layout_of
+from heedful.data.text.layouts import VALID, Files, Layout, Learnt, beside, chosen, exact_part, language_of, layout_of
 from heedful.data.text.object_rows import object_rows
 from heedful.data.text.pairs import Origin, Pairs, joined, pairs_of, read_pairs
 from heedful.data.text.rows import TABLES, TEXT_TABLES, Row, read_rows, rows_by_direction
@@ -51,6 +52,7 @@ class Read:
     directions: Sequence[Direction] = ()  # if there are several
     apart: Sequence[Path] = ()  # the files for validation or tests
     weights: Mapping[Origin, float] = field(default_factory=dict)  # how often an epoch repeats the pairs of an origin
+    learnt: Sequence[Learnt] = ()  # the files of training pairs
 
     def each(self, changed: Callable[[Pairs], Pairs]) -> "Read":
         """Returns a copy with `changed` applied to each of its parts."""
@@ -83,6 +85,7 @@ def read_whole(
     target: str | None = None,
     tag: str = "",
     tests_alone: bool = False,
+    most: int | None = None,
 ) -> Read:
     """Reads the pairs in `path`: a folder, a zip file of one, a file, two files or `hf:NAME[:CONFIG]`; any file may end
     in `.gz`. Several of these, or patterns of their names, are read together: an epoch has a fifth of PATH:0.2, and
@@ -107,9 +110,10 @@ def read_whole(
 
     PATH#formal sets a tag for its pairs, and `tag` names a column or key of tables that holds one.
 
-    Nothing is held out. With `tests_alone`, a folder needs no training data. Raises InputError or MissingError.
+    Nothing is held out. With `tests_alone`, a folder needs no training data. `most`: only the first so many pairs of
+    each file of training pairs are read. Raises InputError or MissingError.
     """
-    wanted = WantedColumns(source or None, target or None)
+    wanted = WantedColumns(source or None, target or None, most)
     if source and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     texts = [str(one) for one in ([path] if isinstance(path, str | Path) else path)]
@@ -126,9 +130,9 @@ def read_whole(
         raise InputError("no files", fix="give a folder, a file, or two files of two languages")
     read = [_read(given[0].path, wanted, tests_alone=tests_alone)]
     first = read[0].taken
-    alone = any(wanted) or not (first.header or _languages(first))
+    alone = bool(source or target) or not (first.header or _languages(first))
     for one in given[1:]:
-        read.append(_read(one.path, wanted) if alone else _read_beside(one.path, given[0].path, first))
+        read.append(_read(one.path, wanted) if alone else _read_beside(one.path, given[0].path, first, most))
     _refuse_twice(given)
     both = zip(given, read, strict=True)
     return _united([tagged(own, one.tag, tag, {}).weighed(one.weight) for one, own in both])
@@ -192,7 +196,7 @@ def _refuse_twice(given: Sequence[GivenPath]) -> None:
 
 def _read_directions(given: Sequence[GivenPath], wanted: WantedColumns, tag: str, tests_alone: bool) -> Read:
     """Reads paths that say their directions. Raises InputError or MissingError."""
-    source, target = wanted
+    source, target, _ = wanted
     there = list(dict.fromkeys(way for one in given for way in one.ways))
     directions = [way for way in there if source in (None, way[0]) and target in (None, way[1])]
     asked = " ".join(f"{word} {side}" for word, side in (("from", source), ("to", target)) if side)
@@ -233,11 +237,11 @@ def _of_rows(given: GivenPath, way: Direction) -> Read:
     return Read(pairs, None, {}, taken, [Path(given.path)], told=[_told((given.path,), pairs, taken)])
 
 
-def _read_beside(path: str, first: str, taken: Columns) -> Read:
+def _read_beside(path: str, first: str, taken: Columns, most: int | None) -> Read:
     """Reads a data set in the languages of the first one. Raises InputError if it has others, with the directions to
     give."""
     try:
-        return _read(path, WantedColumns(taken.source, taken.target))
+        return _read(path, WantedColumns(taken.source, taken.target, most))
     except (InputError, MissingError):
         own, ours = _own_languages(path), _languages(taken)
         if own is None or ours is None or {*map(meaning, own)} == {*map(meaning, ours)}:
@@ -319,7 +323,9 @@ def _united(read: Sequence[Read]) -> Read:
     notes, told = [note for own in read for note in own.notes], [line for own in read for line in own.told]
     apart, held = [file for own in read for file in own.apart], joined(valid, name) if valid else None
     weights = {origin: weight for own in read for origin, weight in own.weights.items()}
-    return Read(joined(parts, name), held, tests, read[0].taken, files, notes, told, apart=apart, weights=weights)
+    learnt = [source for each in read for source in each.learnt]
+    whole = joined(parts, name)
+    return Read(whole, held, tests, read[0].taken, files, notes, told, apart=apart, weights=weights, learnt=learnt)
 
 
 def _read(given: str, wanted: WantedColumns, *, tests_alone: bool = False) -> Read:
@@ -334,7 +340,7 @@ def _read(given: str, wanted: WantedColumns, *, tests_alone: bool = False) -> Re
         if languages := beside(path, around):
             names = chosen(path.parent, languages, source, target, stem=path.name)
             left, right = (_side(path, name) for name in names)
-            return _of_sides((left, right), Columns(0, 1, *names, False))
+            return _of_sides((left, right), Columns(0, 1, *names, False), wanted.most)
         raise unreadable(path, error) from None
     if is_folder and (splits := splits_of(path)):
         return _read_splits(str(path), splits, lambda split: read_split(splits[split], *wanted.names))
@@ -350,7 +356,8 @@ def _read(given: str, wanted: WantedColumns, *, tests_alone: bool = False) -> Re
         fix = f"give the other side too: --data {path} {other}"
         raise InputError("one side of the pairs alone", where=str(path), fix=fix)
     train, taken = _read_table(path, wanted)
-    return Read(train, None, {}, taken, [path], told=[_told((path,), train, taken)])
+    line = _told((path,), train, taken, wanted.most)
+    return Read(train, None, {}, taken, [path], told=[line], learnt=[Learnt((path,), taken)])
 
 
 def holds_pairs(path: Path) -> bool:
@@ -369,19 +376,20 @@ def _read_sides(paths: tuple[Path, Path], wanted: WantedColumns) -> Read:
     """Reads two files; the first is the source, unless the languages of their names are asked for the other way
     round."""
     first, second = (language_of(path) or name for path, name in zip(paths, wanted.names, strict=True))
-    if all(wanted) and [column_of(name, [first, second]) for name in wanted.names] == [1, 0]:
+    if wanted.source and wanted.target and [column_of(name, [first, second]) for name in wanted.names] == [1, 0]:
         paths, first, second = paths[::-1], second, first
-    return _of_sides(paths, Columns(0, 1, first, second, False, turned=f"--data {paths[1]} {paths[0]}"))
+    return _of_sides(paths, Columns(0, 1, first, second, False, turned=f"--data {paths[1]} {paths[0]}"), wanted.most)
 
 
-def _of_sides(paths: tuple[Path, Path], taken: Columns) -> Read:
+def _of_sides(paths: tuple[Path, Path], taken: Columns, most: int | None) -> Read:
     """Reads two files of lines, the source first. Raises InputError."""
     for path in paths:
         if holds_pairs(path):
             fix = "give two files of plain lines, or --data before each of several files of pairs"
             raise InputError("pairs, expected the lines of one language", where=str(path), fix=fix)
-    train = read_pairs(*paths)
-    return Read(train, None, {}, taken, [*paths], told=[_told(paths, train, taken)])
+    train = read_pairs(*paths, most)
+    line = _told(paths, train, taken, most)
+    return Read(train, None, {}, taken, [*paths], told=[line], learnt=[Learnt(paths, taken)])
 
 
 def _read_files(where: Path, layout: Layout, wanted: WantedColumns) -> Read:
@@ -389,29 +397,32 @@ def _read_files(where: Path, layout: Layout, wanted: WantedColumns) -> Read:
     layout = _turned(layout, wanted)
     read: dict[Files, Pairs] = {}
     told: list[str] = []
+    learnt: list[Learnt] = []
     first: Columns | None = None
     for files in (*layout.train, *layout.valid, *layout.tests.values()):
-        read[files], taken = _read_one(files, layout.languages, wanted)
-        told.append(_told(files, read[files], taken))
+        most = wanted.most if files in layout.train else None
+        read[files], taken = _read_one(files, layout.languages, wanted._replace(most=most))
+        told.append(_told(files, read[files], taken, most))
+        learnt += [Learnt(files, taken)] if files in layout.train else []
         first = first or taken
         if first.header:  # the first table sets the column names of the others
-            wanted = WantedColumns(wanted.source or first.source, wanted.target or first.target)
+            wanted = WantedColumns(wanted.source or first.source, wanted.target or first.target, wanted.most)
     assert first is not None
     train = joined([read[files] for files in layout.train], where) if layout.train else Pairs([], [], str(where))
     valid = joined([read[files] for files in layout.valid], where) if layout.valid else None
     tests = {stem: read[files] for stem, files in layout.tests.items()}
     used = [path for files in read for path in files] if where.is_dir() else [where]
     apart = [path for files in (*layout.valid, *layout.tests.values()) for path in files] if where.is_dir() else []
-    return Read(train, valid, tests, first, used, layout.notes, told, apart=apart)
+    return Read(train, valid, tests, first, used, layout.notes, told, apart=apart, learnt=learnt)
 
 
 def _turned(layout: Layout, wanted: WantedColumns) -> Layout:
     """Returns a layout whose files are called source and target with the languages that are asked for, and the other
     way round if the texts are in these so."""
-    if layout.languages is None or not {*map(meaning, layout.languages)} <= {*SIDES} or None in wanted:
+    if layout.languages is None or not {*map(meaning, layout.languages)} <= {*SIDES} or None in wanted[:2]:
         return layout
     every = [*layout.train, *layout.valid, *layout.tests.values()]
-    first = read_pairs(*every[0])
+    first = read_pairs(every[0][0], every[0][1], 100 * LOOKED_INTO)
     rows = [[*row] for row in zip(first.source[:LOOKED_INTO], first.target[:LOOKED_INTO], strict=True)]
     turn = -1 if columns_by_language(rows, *wanted.names) else 1
     train, valid = ([files[::turn] for files in own] for own in (layout.train, layout.valid))
@@ -423,13 +434,15 @@ def _read_one(files: Files, names: tuple[str, str] | None, wanted: WantedColumns
     """Reads a table, or two files of the languages `names`."""
     if names is None:
         return _read_table(files[0], wanted)
-    return read_pairs(files[0], files[1]), Columns(0, 1, *names, False)
+    return read_pairs(files[0], files[1], wanted.most), Columns(0, 1, *names, False)
 
 
-def _told(files: Sequence[object], pairs: Pairs, taken: Columns) -> str:
-    """Describes in a line how a table or two files were read, for the user."""
+def _told(files: Sequence[object], pairs: Pairs, taken: Columns, most: int | None = None) -> str:
+    """Describes in a line how a table or two files were read, for the user; `most`: perhaps not all was."""
     lines = f"line by line, {taken.source} and {taken.target}" + (f", {pairs.encoded}" if pairs.encoded else "")
     layout = lines if len(files) == 2 else taken.layout
+    if most is not None:
+        return f"{' + '.join(map(str, files))}: {layout or 'pairs'}"
     layout += f", {counted(len(taken.fuzzy), 'fuzzy row')} left out" if taken.fuzzy else ""
     told = f"{' + '.join(map(str, files))}: {f'{layout}, ' if layout else ''}{counted(len(pairs), 'pair')}"
     learnt = ""
@@ -443,7 +456,7 @@ def _told(files: Sequence[object], pairs: Pairs, taken: Columns) -> str:
 def _read_table(path: Path, wanted: WantedColumns) -> tuple[Pairs, Columns]:
     try:
         rows, taken = read_rows(path, *wanted.names)
-        return pairs_of(str(path), rows), taken
+        return pairs_of(str(path), islice(rows, wanted.most)), taken
     except InputError:
         if format_of(path) is None and kind_of(path) not in (".json", ".jsonl", ".yaml", ".yml"):
             refuse_other_formats(path, read_encoded_lines(path)[0])  # perhaps it was never meant for a table

@@ -1,6 +1,6 @@
 """Rows of tables and JSON objects that hold parallel texts, and their directions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def read_rows(
     return rows, taken._replace(layout=f"{taken.layout}, in {encoding}") if encoding else taken
 
 
-def _is_object(lines: list[str]) -> bool:
+def _is_object(lines: Iterable[str]) -> bool:
     first = next(line.strip() for line in lines if line.strip())
     return first.startswith("{") and first.endswith("}")
 
@@ -76,7 +76,7 @@ def rows_by_direction(path: Path) -> tuple[dict[Direction, list[Row]], Columns]:
     return groups, taken
 
 
-def _parsed(path: Path, lines: list[str]) -> Iterator[tuple[str, object]]:
+def _parsed(path: Path, lines: Iterable[str]) -> Iterator[tuple[str, object]]:
     """Yields the position and value of each line of a .jsonl file; BLANK for a blank line."""
     for number, line in enumerate(lines, 1):
         where = f"{path}:{number}"

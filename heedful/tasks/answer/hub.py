@@ -10,8 +10,8 @@ from heedful.exchange.hf.folder import CONFIG
 from heedful.exchange.hf.keys import params_of
 from heedful.exchange.hub import Files, read_framed, write_framed
 from heedful.models.token_classifier import TokenClassifierConfig
-from heedful.run.folder import tokenizer_files
 from heedful.run.task import Hub, HubFiles
+from heedful.run.tokenizers import tokenizer_files
 from heedful.tasks.answer.layout import AnswerSpec
 from heedful.tasks.answer.use import Answerer
 

@@ -6,7 +6,8 @@ from heedful.data.text.chat_template import QUESTION_ANSWER, ChatTemplate
 from heedful.data.tokenizer import EXTRA, Tokenizer
 from heedful.errors import InputError, MissingError, OtherTaskError
 from heedful.exchange.hub import CHAT, CHAT_SAID, chat_files
-from heedful.run.folder import read_tokenizers, task_name
+from heedful.run.folder import task_name
+from heedful.run.tokenizers import read_tokenizers
 from heedful.store import files
 from heedful.tasks.shared.served import refuse_other
 

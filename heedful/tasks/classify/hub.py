@@ -28,8 +28,8 @@ from heedful.exchange.hub import (
 )
 from heedful.exchange.lists import set_around
 from heedful.models.classifier import ClassifierConfig
-from heedful.run.folder import tokenizer_files
 from heedful.run.task import Hub, HubFiles
+from heedful.run.tokenizers import tokenizer_files
 from heedful.tasks.classify.layout import ClassifySpec
 from heedful.tasks.classify.use import TextClassifier
 

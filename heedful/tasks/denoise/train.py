@@ -1,13 +1,12 @@
 """Trains a denoiser on pairs of corrupted text and target, which are made from plain text anew in every epoch."""
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch
 from heedful.data.parts import Parts, some_of
-from heedful.data.text.documents import Documents, read_documents
+from heedful.data.text.documents import Documents
 from heedful.data.text.noise import sentences_of, span_count
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import InputError, counted
@@ -22,6 +21,7 @@ from heedful.tasks.denoise.recipe import DenoiseRecipe
 from heedful.tasks.denoise.use import denoising_likelihood, restored
 from heedful.tasks.shared.lengths import length_facts, most_positions
 from heedful.tasks.shared.sections import PackedTrain
+from heedful.tasks.shared.text_job import documents_for
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.training.losses import ends_of, training_loss
 from heedful.tasks.translate.use import Translator
@@ -76,12 +76,12 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         if not self.passages or not valid:
             raise InputError("no text to learn from or to be measured on", where=corpus.name, fix="give more text")
         check_words(self.passages, self.noise)
-        self.lengths = length_facts([[*chain.from_iterable(passage)] for passage in self.passages], begun)
+        self.lengths = length_facts([sum(map(len, passage)) for passage in self.passages], begun)
         self.valid = fixed([valid[i] for i in some_of(len(valid), recipe.train.eval_sentences)], self.noise)
         self.fingerprint = fingerprint(corpus.train)
 
     def read(self) -> Parts[list[str]]:
-        return read_documents(self.recipe.data.path)
+        return documents_for(self.recipe.data.path, self.begun)
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, "translate")

@@ -8,8 +8,8 @@ from typing import Any
 from heedful.errors import InputError
 from heedful.exchange.hub import Files, read_framed, write_framed
 from heedful.models.encoder import EncoderConfig
-from heedful.run.folder import tokenizer_files
 from heedful.run.task import Hub, HubFiles
+from heedful.run.tokenizers import tokenizer_files
 from heedful.tasks.fill.use import Filler
 from heedful.tasks.shared.embed import TextEncoder
 

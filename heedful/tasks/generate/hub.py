@@ -19,8 +19,8 @@ from heedful.exchange.hub import (
     read_tokenizer,
 )
 from heedful.models.lm import LMConfig
-from heedful.run.folder import tokenizer_files
 from heedful.run.task import Hub, HubFiles
+from heedful.run.tokenizers import tokenizer_files
 from heedful.tasks.generate.use import LanguageModel
 
 

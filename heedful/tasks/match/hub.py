@@ -12,8 +12,8 @@ from heedful.errors import InputError, MissingError
 from heedful.exchange.hub import TOKENIZER, Files, HubTokens, around, framed, hub_tokenizer, read_tokenizer
 from heedful.exchange.preprocessor import PREPROCESSOR, preprocessor, read_preparation
 from heedful.models.clip import CLIPConfig
-from heedful.run.folder import tokenizer_files
 from heedful.run.task import Hub, HubFiles
+from heedful.run.tokenizers import tokenizer_files
 from heedful.tasks.match.use import Matcher, MatchSpec
 
 

@@ -22,9 +22,10 @@ from heedful.errors import InputError, counted
 from heedful.models.clip import CLIP, CLIPConfig
 from heedful.models.vision_presets import PAIRS, clip_config
 from heedful.run.card import CardText, Scores
-from heedful.run.folder import parameters, read_tokenizers
+from heedful.run.folder import parameters
 from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
+from heedful.run.tokenizers import read_tokenizers
 from heedful.tasks.match.recipe import MatchRecipe
 from heedful.tasks.match.use import RECALLS, Matcher, MatchLayout, MatchSpec, lowered
 from heedful.tasks.shared.picture_job import PictureJob, augment_of, fitted

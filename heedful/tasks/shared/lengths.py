@@ -26,12 +26,12 @@ def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[
     return kept, [len(ids) - len(own) for ids, own in zip(sentences, kept, strict=True)]
 
 
-def length_facts(sources: Sequence[Ids], begun: Path | None) -> dict[str, dict[str, int]]:
-    """For task.json: the number of tokens of the longest training source, and the 99th centile. A run that was begun
-    without these facts continues without them."""
+def length_facts(sources: Sequence[int], begun: Path | None) -> dict[str, Any]:
+    """For task.json: the number of tokens of the longest training source, and the 99th centile, from those of all. A
+    run that was begun without these facts continues without them."""
     if begun is not None and (begun / TASK).is_file() and KEPT not in read_json(begun / TASK):
         return {}
-    lengths = sorted(map(len, sources))
+    lengths = sorted(sources)
     return {KEPT: {"longest": lengths[-1], "centile_99": lengths[-(-99 * len(lengths) // 100) - 1]}}
 
 

@@ -5,16 +5,24 @@ from typing import Any, ClassVar, TypeVar
 
 from heedful.core.config import from_json
 from heedful.data.parts import FEWEST, Parts, spread
-from heedful.data.text.documents import Documents, read_documents
+from heedful.data.text.documents import HELD_MOST, TENTH, Documents, read_documents
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import counted
 from heedful.run.card import fingerprint
 from heedful.run.job import Job, M
 from heedful.run.start import Start, read_start
+from heedful.store.files import read_json
 from heedful.tasks.shared.sections import TextRecipe
 
 R = TypeVar("R", bound=TextRecipe)
 SHORTEST = 2000  # characters of a text, below which measuring means little
+
+
+def documents_for(path: str, begun: Path | None) -> Documents:
+    """The documents of a training. One that was `begun` with a tenth held out continues so, however much text it is."""
+    facts = read_json(begun / "data.json") if begun and (begun / "data.json").is_file() else {}
+    tenth = any(TENTH in note for note in facts.get("notes", ()))
+    return read_documents(path, most=None if tenth else HELD_MOST)
 
 
 class TextJob(Job[R, Documents, M]):
@@ -39,7 +47,7 @@ class TextJob(Job[R, Documents, M]):
         self.fingerprint = fingerprint(texts)
 
     def read(self) -> Parts[list[str]]:
-        return read_documents(self.recipe.data.path)
+        return documents_for(self.recipe.data.path, self.begun)
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, self.recipe.task)

@@ -8,8 +8,8 @@ from heedful.core.config import to_json
 from heedful.exchange.hub import Files, read_framed, write_framed
 from heedful.exchange.preprocessor import hub_labels
 from heedful.models.token_classifier import TokenClassifierConfig
-from heedful.run.folder import tokenizer_files
 from heedful.run.task import Hub, HubFiles
+from heedful.run.tokenizers import tokenizer_files
 from heedful.tasks.tag.layout import TagSpec
 from heedful.tasks.tag.use import Tagger
 

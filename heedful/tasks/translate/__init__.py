@@ -40,6 +40,7 @@ TRANSLATE = Task(
     },
     tuned=Lazy("heedful.tasks.translate.training.tuning:tuned"),
     suited=Lazy("heedful.tasks.translate.training.tuning:suited"),
+    prepares=Lazy("heedful.tasks.translate.training.prepared:preparation"),
     served=Lazy("heedful.tasks.translate.use:Translator"),
     asks={
         "translate": Lazy("heedful.tasks.translate.records:ASK"),

@@ -16,7 +16,7 @@ import random
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,6 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from heedful.core.seeds import random_stream
 from heedful.data.lines import composed
 from heedful.data.text.pairs import Pairs
-from heedful.data.tokenizer import Ids
 from heedful.metrics.texts import chrf_of_each
 from heedful.tasks.translate.confidence import Calibration, KnownPieces, Sigmoid, WordLikelihoods, log_odds
 from heedful.training.optimizers import LBFGS
@@ -39,15 +38,16 @@ if TYPE_CHECKING:
 GOOD = 50.0  # chrF from which a translation counts as right
 FEWEST = 20  # translations that a calibration needs
 BINS = 10
+NO_TOKENS: Mapping[int, int] = {}
 NOISE = (0.3, 1.0, 0.0)  # shares of the words that are replaced, in turns; with 0 their order is random
 BEYOND = 1.1  # a source is unlike all others if it has so many times the nats of the most unlike validation source
 
 Judged = list[tuple[float, float, bool]]  # in a text: a log-probability, its sentence's, and whether it is right
 
 
-def calibrated(translator: "Translator", pairs: Pairs, learnt: Iterable[Ids] = ()) -> Calibration | None:
+def calibrated(translator: "Translator", pairs: Pairs, learnt: Mapping[int, int] = NO_TOKENS) -> Calibration | None:
     """A calibration, fitted on the translator's own translations of these pairs; None if there are too few. `learnt`:
-    the tokens of the sources that it was trained on; without any, those that are known stay."""
+    how often the sources that it was trained on have each token; without any, those that are known stay."""
     noised = with_noise(pairs)
     texts, words = [], []
     for part in (pairs, noised):
@@ -86,11 +86,10 @@ def _random_word(word: str, draw: random.Random) -> str:
     return "".join(chr(first + draw.randrange(26)) for _ in word)
 
 
-def _known_pieces(translator: "Translator", pairs: Pairs, learnt: Iterable[Ids]) -> KnownPieces | None:
-    counts = Counter(token for ids in learnt for token in ids)
-    if not counts:
+def _known_pieces(translator: "Translator", pairs: Pairs, learnt: Mapping[int, int]) -> KnownPieces | None:
+    if not learnt:
         return None if translator.calibration is None else translator.calibration.pieces
-    pieces = KnownPieces(counts={str(token): count for token, count in sorted(counts.items())})
+    pieces = KnownPieces(counts={str(token): count for token, count in sorted(learnt.items())})
     usual = max(
         pieces.nats(ids, text) for ids, text in zip(translator.encode(pairs.source)[0], pairs.source, strict=True)
     )

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from heedful.core.config import from_json, to_json
 from heedful.data.lines import listed
@@ -19,8 +19,10 @@ from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
-from heedful.run.start import Start
 from heedful.store import files
+
+if TYPE_CHECKING:
+    from heedful.run.start import Start
 
 KEY = "languages"
 TAGS = "tags"  # the ids of the tokens that ask for a kind of translation, by name
@@ -190,7 +192,7 @@ def another_direction(start_from: str, source: str, target: str) -> str:
     return f"{ways}: it learns this, and unlearns that"
 
 
-def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
+def directed_start(start: "Start", source: str, target: str) -> "tuple[Start, str]":
     """The model to start from, set to the direction of pairs with these sides, and a line that says what that adds to
     the texts. Raises InputError where the model does not have such a language, but needs one."""
     languages = languages_in(start.around)
@@ -215,7 +217,7 @@ def directed_start(start: Start, source: str, target: str) -> tuple[Start, str]:
     return directed, f"before each source: {prefix!r}" if prefix else f"as the model calls them: {source} to {target}"
 
 
-def _in_new_direction(start: Start, languages: Languages, source: str, target: str) -> tuple[Start, str]:
+def _in_new_direction(start: "Start", languages: Languages, source: str, target: str) -> "tuple[Start, str]":
     """The model to start from, set to a direction that it was not trained on; it has tokens only for targets. With the
     target's token this is an additional direction; without it, the model's only one."""
     try:

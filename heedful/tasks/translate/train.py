@@ -3,6 +3,7 @@
 import math
 import shlex
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -14,13 +15,14 @@ from typing import Any, ClassVar
 from heedful.apply.inference import for_inference
 from heedful.data.lines import is_composed
 from heedful.data.parts import some_of, spread
+from heedful.data.stored import MOST_TOKENS, Prepared, StoredPairs
 from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_languages, with_synthetic
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
 from heedful.data.text.pairs import Pairs, told_apart
 from heedful.data.text.quality.told import in_three_lines
 from heedful.data.text.reading import paths_of
-from heedful.data.tokenizer import Ids, Tokenizer, train_tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError, are, counted
 from heedful.metrics.labels import entropy
 from heedful.metrics.names import BEFORE, SPEED, TEACHER
@@ -28,12 +30,14 @@ from heedful.metrics.texts import METRICS, rouge_scorer
 from heedful.models import TranslationModel, config_from
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.card import CardText, Scores, data_facts, fingerprint
-from heedful.run.folder import read_textless_run, read_tokenizers, tokenizer_files
+from heedful.run.folder import read_textless_run
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, read_start
+from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
+from heedful.tasks.shared.prepared import open_pairs
 from heedful.tasks.translate.calibration import calibrated
 from heedful.tasks.translate.capitals import capitals_facts
 from heedful.tasks.translate.confidence import FILE, Calibration, write_calibration
@@ -48,7 +52,6 @@ from heedful.tasks.translate.languages import (
     tagged,
     tags_of,
     tags_said,
-    token_of,
 )
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.scoring import known
@@ -57,7 +60,9 @@ from heedful.tasks.translate.training.card import card_text
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.training.framing import ONE_WAY, Framing, Kind
 from heedful.tasks.translate.training.losses import ends_of, framed_pairs
+from heedful.tasks.translate.training.prepared import prepared_for, refuse_unprepared
 from heedful.tasks.translate.training.synthetic import teacher_of, with_tag
+from heedful.tasks.translate.training.tokenizers import train_tokenizers
 from heedful.tasks.translate.training.variants import Variants, varies
 from heedful.tasks.translate.use import Translator
 
@@ -81,6 +86,11 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     starts: ClassVar = ("translate",)
     start: Start | None
     calibration: Calibration | None = None
+    pairs: Sequence[tuple[Ids, Ids]]  # as the model reads them
+    variants: Variants | None = None
+    weights: Sequence[float] = ()
+    mixed: Sequence[tuple[range, float]] = ()
+    lengths: dict[str, Any]  # facts for task.json
 
     def __init__(self, recipe: TranslateRecipe, corpus: Corpus | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -89,6 +99,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.score_names = self.metric.names
         if data.scores == "rouge":
             rouge_scorer()  # raises now where it is not installed, and not after the training
+        if read.prepared is not None:
+            refuse_unprepared(recipe, read.prepared, self.start)
         written = data.synthetic if self.start else [*map(with_tag, data.synthetic)]
         self.corpus = with_synthetic(read, written, data.originals)
         self.mixes = read_mixes(data.mix, self.corpus)
@@ -98,8 +110,10 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             self.start, told = directed_start(self.start, self.corpus.source, self.corpus.target)
             self.notes += [told] if told else []
         parts = [corpus.train.apart() for corpus in self.corpora]
-        self.originals = len(read.train.apart())  # pairs of the data, one for each reference
-        self.synthetic = len(parts[0]) - self.originals  # pairs that models wrote
+        self.prepared = read.prepared
+        # Pairs of the data, one for each reference, and pairs that models wrote.
+        self.originals = len(read.train.apart()) if self.prepared is None else len(self.prepared.pairs)
+        self.synthetic = 0 if self.prepared is not None else len(parts[0]) - self.originals
         tags = tags_said(parts)
         self.tag = tags[0] if parts[0].tags and all(parts[0].tags) else ""  # the default, if all pairs have a tag
         self.source, self.target, self.config = self._model(tags)
@@ -107,6 +121,33 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.around = self.framing.around
         self.ends = ends_of(self.target, self.around, where=recipe.start_from)
         texts = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
+        if self.prepared is None:
+            self._encode(parts, texts)
+        else:
+            self._take(self.prepared)
+        self.lengths |= source_facts(texts[0], self.corpus.source)
+        as_they_are = data.scores != "bleu" or recipe.noise.capitals > 0
+        self.capitals = {} if as_they_are else capitals_facts(texts[0])
+        if (positions := most_positions(self.config)) is not None:
+            self._check_lengths(positions)
+        self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
+        self.valid = self.corpus.valid.rows(some_of(len(self.corpus.valid), recipe.train.eval_sentences))
+
+    def _take(self, prepared: Prepared) -> None:
+        """Takes pairs whose tokens are on disk."""
+        framing = self.framing
+        self.pairs = prepared.pairs.read_as(framing.framed_alone, most=framing.longest, cut=framing.longest_source)
+        most = MOST_TOKENS if framing.longest_source is None else framing.longest_source
+        cut = int((prepared.pairs.lengths[:, 0] > most).sum())
+        self.notes += self._cut_and_left_out(cut, len(prepared.pairs) - len(self.pairs))
+        if not len(self.pairs):
+            raise self._nothing_left(self.corpus.name)
+        self.turns = self.pairs.turns
+        self.lengths = length_facts(self.pairs.lengths[:, 0].tolist(), self.begun)
+        self.fingerprint, self.learnt_before = prepared.fingerprint, prepared.learnt
+
+    def _encode(self, parts: Sequence[Pairs], texts: tuple[list[str], list[str]]) -> None:
+        """Encodes the pairs of the data and of the mixes."""
         apart = sum(not (is_composed(one) and is_composed(other)) for one, other in zip(*texts, strict=True))
         if apart and self.source.composes:
             self.notes.append(f"{counted(apart, 'pair')} with accents apart from letters: composed (Unicode's NFC)")
@@ -119,14 +160,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.variants = self._variants([*compress(zip(*texts, strict=True), fits)], [*compress(kinds, fits)])
         self.weights = self._weights(parts[0], fits)
         self.mixed = self._mixed(fits, [len(part) for part in parts])
-        self.lengths = length_facts([*compress(sources, fits)], begun) | source_facts(texts[0], self.corpus.source)
-        as_they_are = data.scores != "bleu" or recipe.noise.capitals > 0
-        self.capitals = {} if as_they_are else capitals_facts(texts[0])
+        self.lengths = length_facts([*map(len, compress(sources, fits))], self.begun)
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
-        if (positions := most_positions(self.config)) is not None:
-            self._check_lengths(positions)
-        self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
-        self.valid = self.corpus.valid.rows(some_of(len(self.corpus.valid), recipe.train.eval_sentences))
 
     @cached_property
     def tokenizer_hash(self) -> str:
@@ -137,11 +172,15 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         training data."""
         corpus, originals = self.corpus, read.train.apart()
         tests = {pair for part in read.tests.values() for pair in zip(part.source, part.target, strict=True)}
-        wrong = doubts(originals.source, originals.target, tests)
+        wrong, much = doubts(originals.source, originals.target, tests), ""
+        if read.prepared is not None:
+            tokens = " and ".join(f"{count:,}" for count in read.prepared.pairs.lengths.sum(0).tolist())
+            much = f"{counted(len(read.prepared.pairs), 'pair')} to train on, of {tokens} tokens"
+            wrong = [f"in a sample: {line}" for line in wrong]
         ways = [(way, read.train.rows(rows)) for way, rows in read.train.by_direction().items()]
         held = [read.valid, *read.tests.values()]
         for (source, target), part in ways or [((read.source, read.target), read.train)]:
-            wrong += in_three_lines(part, held, source, target) if self.recipe.data.scores == "bleu" else []
+            wrong += in_three_lines(part, held, source, target, much) if self.recipe.data.scores == "bleu" else []
         notes = [*corpus.taken, *_direction(self.recipe, corpus), *wrong, *corpus.notes]
         for mix in self.mixes:
             notes += [f"mixed in, {100 * mix.share:g} % of each epoch: {line}" for line in mix.corpus.taken]
@@ -155,7 +194,10 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
             return self.start.source, self.start.target, config
         row, known = row_of(TRANSLATORS, recipe), None if self.begun is None else read_tokenizers(self.begun)
-        source, target = known or _train_tokenizers(recipe, self.corpus, [*map(tag_token, tags)])
+        if self.prepared is not None:
+            known = self.prepared.tokenizers
+        asked = self.corpus.directions, [*map(tag_token, tags)]
+        source, target = known or train_tokenizers(recipe, self.corpus.train, *asked)
         sizes = {"source_vocab": source.size, "target_vocab": target.size}
         return source, target, translator_config(row, **sizes, joint=recipe.data.joint)
 
@@ -181,14 +223,16 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         if not recipe.data.path:
             return None, []
         read_start(recipe, begun, *cls.starts)  # what is no model to begin with is refused before the pairs are read
-        corpus = _with_languages(cls.read_pairs(recipe), recipe, begun)
+        corpus = _with_languages(cls.read_pairs(recipe, begun), recipe, begun)
         return corpus, [*corpus.taken, *_direction(recipe, corpus)]
 
     def read(self) -> Corpus:
-        return _with_languages(self.read_pairs(self.recipe), self.recipe, self.begun)
+        return _with_languages(self.read_pairs(self.recipe, self.begun), self.recipe, self.begun)
 
     @classmethod
-    def read_pairs(cls, recipe: TranslateRecipe) -> Corpus:
+    def read_pairs(cls, recipe: TranslateRecipe, begun: Path | None) -> Corpus:
+        if (folder := prepared_for(recipe, begun)) is not None:
+            return open_pairs(folder)
         data = recipe.data
         return read_parallel(
             data.path, source=data.source, target=data.target, tag=data.tag, valid=data.valid, test=data.test
@@ -218,10 +262,13 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             begin = kept[-1].stop
             kept.append(range(begin, begin + sum(islice(each, length))))
             if not kept[-1]:
-                what = f"every pair is longer than data.longest = {self.framing.longest} tokens"
-                fix = "--set data.longest=1000, or --set data.cut=true where only the sources are long"
-                raise InputError(what, where=corpus.train.name, fix=fix)
+                raise self._nothing_left(corpus.train.name)
         return [(own, mix.share) for own, mix in zip(kept[2:], self.mixes, strict=True)]
+
+    def _nothing_left(self, name: str) -> InputError:
+        what = f"every pair is longer than data.longest = {self.framing.longest} tokens"
+        fix = "--set data.longest=1000, or --set data.cut=true where only the sources are long"
+        return InputError(what, where=name, fix=fix)
 
     def _kinds(self, parts: Sequence[Pairs]) -> list[Kind]:
         """The direction and the tag of each pair of the data and of the mixes; empty where all are of one kind. Raises
@@ -283,8 +330,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def _calibrate(self, folder: Path, best: Translator) -> None:
         """Calibrates confidence on the validation data, for translations (not summaries)."""
         valid = self.portion(self.corpus.valid, min(1.0, CALIBRATED / max(1, len(self.corpus.valid))))
-        sources = (source for source, _ in self.pairs)
-        self.calibration = calibrated(best, valid, sources) if self.metric.rank == "bleu" else None
+        self.calibration = calibrated(best, valid, self._token_counts(0)) if self.metric.rank == "bleu" else None
         if self.calibration is not None:
             write_calibration(folder, self.calibration)
 
@@ -330,7 +376,10 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             | {"pairs": len(mix.corpus.train)}
             for mix in self.mixes
         ]
-        written = {"synthetic": self.synthetic} if self.synthetic else {}
+        written: dict[str, object] = {"synthetic": self.synthetic} if self.synthetic else {}
+        if self.prepared is not None:
+            valid = {"valid": len(self.corpus.valid)} | {name: len(part) for name, part in self.corpus.tests.items()}
+            written |= {"files": self.prepared.inputs, self.unit: {"train": self.originals} | valid}
         return (
             ({"mix": mixed} if mixed else {})
             | written
@@ -368,7 +417,13 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         )
 
     def chance(self) -> float:
-        return entropy(token for _, target in self.pairs for token in target)
+        return entropy(self._token_counts(1))
+
+    def _token_counts(self, side: int) -> Counter[int]:
+        """How often each token is in the training sources (side 0) or the targets (1)."""
+        if isinstance(self.pairs, StoredPairs):
+            return self.pairs.counts(side)
+        return Counter(token for pair in self.pairs for token in pair[side])
 
     def floor(self) -> float:
         return self.metric.by_luck(self.valid.references)
@@ -438,19 +493,3 @@ def _direction(recipe: TranslateRecipe, corpus: Corpus) -> list[str]:
     told = f"{purpose[0].lower()}{purpose[1:]}{other_way}"
     tuned = "" if corpus.directions else another_direction(recipe.start_from, corpus.source, corpus.target)
     return [told, *([tuned] if tuned else []), f"the first pair: {' -> '.join(first)}"]
-
-
-def _train_tokenizers(recipe: TranslateRecipe, corpus: Corpus, tags: Sequence[str]) -> tuple[Tokenizer, Tokenizer]:
-    """Tokenizers trained on both sides together, or on each side. They have a token for each target language, if there
-    are several, the tokens `tags`, and pieces of words in capitals, if sources are to be capitalised."""
-    kind, size, pairs = recipe.data.tokenizer, recipe.data.vocab_size, corpus.train
-    asked = list(dict.fromkeys([*(token_of(target) for _, target in corpus.directions), *tags]))
-    loud = spread(len(pairs), recipe.noise.capitals, fewest=0) if recipe.noise.capitals else []
-    sources = [*pairs.source, *(pairs.source[i].upper() for i in loud)]
-    if recipe.data.joint:
-        tokenizer = train_tokenizer([*sources, *pairs.target], kind=kind, size=size, extra=asked)
-        return tokenizer, tokenizer
-    return (
-        train_tokenizer(sources, kind=kind, size=size, extra=asked),
-        train_tokenizer(pairs.target, kind=kind, size=size),
-    )

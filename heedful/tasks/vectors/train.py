@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from heedful.data.parts import Parts, spread
-from heedful.data.text.documents import Documents, read_documents
+from heedful.data.text.documents import Documents
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.vectors import VECTORS, Vectors, vectors_config
 from heedful.run.card import CardText, Scores, fingerprint
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.store import files
+from heedful.tasks.shared.text_job import documents_for
 from heedful.tasks.vectors.batches import PairBatches, WindowBatch, WindowBatches, WordPairBatch
 from heedful.tasks.vectors.formats import as_binary, as_text
 from heedful.tasks.vectors.losses import cbow, glove, skipgram
@@ -92,7 +93,7 @@ class VectorsJob(Job[VectorsRecipe, Documents, Vectors]):
         return torch.tensor([*self.counts.values()])
 
     def read(self) -> Parts[list[str]]:
-        return read_documents(self.recipe.data.path)
+        return documents_for(self.recipe.data.path, self.begun)
 
     def describe(self) -> str:
         return f"{sum(self.counts.values()):,} words, {len(self.counts):,} of them different"

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +63,19 @@ def test_hidden_files_of_a_folder_are_not_read(tmp_path):
     (tmp_path / "train.csv").unlink()
     with pytest.raises(MissingError, match="no table of pictures and texts"):
         read_captioned(tmp_path)
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_of_much_text_no_more_is_held_out_than_is_measured_on(count: int, tmp_path: Path) -> None:
+    texts = [f"{i} {'word ' * 20}" for i in range(count)]
+    path = tmp_path / ("a.txt" if count == 1 else "a.jsonl")
+    path.write_text(texts[0] if count == 1 else "".join(f"{json.dumps({'text': text})}\n" for text in texts))
+    tenth, capped = read_documents(path), read_documents(path, most=5)
+    assert (tenth.valid, tenth.notes[0]) == (
+        read_documents(path, most=None).valid,
+        f"{path}: the last tenth is held out for validation",
+    )
+    assert sum(map(len, capped.valid)) < sum(map(len, tenth.valid))
+    assert "".join([*capped.train, *capped.valid]) == "".join([*tenth.train, *tenth.valid])
+    told = "the last 5 characters are" if count == 1 else "the last 1 document is"
+    assert capped.notes[0] == f"{path}: {told} held out for validation"

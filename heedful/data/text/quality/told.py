@@ -22,14 +22,16 @@ TOLD = (
 SHARE = 0.002  # of the pairs, from which on it is worth saying
 
 
-def in_three_lines(pairs: Pairs, tests: Sequence[Pairs] = (), source: str = "", target: str = "") -> list[str]:
-    """How much there is, and of which languages; which faults are there, and how often; and what of the texts that the
-    model is measured on is there too."""
+def in_three_lines(
+    pairs: Pairs, tests: Sequence[Pairs] = (), source: str = "", target: str = "", much: str = ""
+) -> list[str]:
+    """How much there is (where these are a sample, `much`), and of which languages; which faults are there, and how
+    often; and what of the texts that the model is measured on is there too."""
     step = -(-len(pairs) // LOOKED_AT)
     report = examine(pairs, tests, source=source, target=target, step=step)
     codes = " and ".join(code or "a language that is not told" for code in report.languages)
     words = " and ".join(f"{count:,}" for count in report.tokens)
-    much = f"{counted(len(pairs), 'pair')} to train on, of {words} words, in {codes}"
+    much = f"{much or counted(len(pairs), 'pair') + f' to train on, of {words} words'}, in {codes}"
     counts = report.counts
     found = [(counts[name], name) for name in TOLD if counts[name] >= max(2, SHARE * report.looked_at)]
     told = "; ".join(f"{count:,} have {CHECKS[name].meaning}" for count, name in sorted(found, reverse=True))

@@ -30,8 +30,9 @@ from heedful.exchange.ctranslate2 import (
     write,
 )
 from heedful.models import model_from
-from heedful.run.folder import filled_then_renamed, read_tokenizers
+from heedful.run.folder import filled_then_renamed
 from heedful.run.task import Law, LibraryEngine
+from heedful.run.tokenizers import read_tokenizers
 from heedful.store import files
 from heedful.store.lock import one_after_another
 from heedful.tasks.shared.probes import a_few

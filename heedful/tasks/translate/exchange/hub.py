@@ -36,8 +36,8 @@ from heedful.exchange.lists import (
 )
 from heedful.exchange.trial import refuse_harmful
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from heedful.run.folder import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.run.task import Hub, HubFiles
+from heedful.run.tokenizers import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.store import files
 from heedful.tasks.translate.exchange.hub_languages import (
     direction_of,

@@ -10,8 +10,9 @@ from heedful.errors import InputError, StorageError
 from heedful.exchange.onnx import MIN_POSITIONS, OPSET, graphs, refuse
 from heedful.models.seq2seq import Seq2Seq
 from heedful.run.card import CARD, card_with
-from heedful.run.folder import filled_then_renamed, read_run, tokenizer_files
+from heedful.run.folder import filled_then_renamed, read_run
 from heedful.run.task import LibraryEngine
+from heedful.run.tokenizers import tokenizer_files
 from heedful.store import files
 from heedful.tasks.shared.probes import random_sentences
 from heedful.tasks.translate.exchange.lost import lost

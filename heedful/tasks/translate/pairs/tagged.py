@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from heedful.errors import InputError
-from heedful.run.resume import plain_recipe
+from heedful.run.recipe import plain_recipe
 from heedful.tasks.translate.languages import TAGGED, TAGS
 from heedful.tasks.translate.use import Translator
 

@@ -12,8 +12,7 @@ from heedful.data.text.layouts import language_of
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, are, counted
 from heedful.run.folder import task_name
-from heedful.run.recipe import override, validated
-from heedful.run.resume import plain_recipe
+from heedful.run.recipe import override, plain_recipe, validated
 from heedful.store.files import with_proper_name
 from heedful.tasks.translate.languages import KEY, languages_in, languages_of, only_direction, refuse_untold
 from heedful.tasks.translate.load import load_translator

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from heedful.core.seeds import shuffled
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows, pack_rows
+from heedful.data.stored import StoredPairs, longest_of
 from heedful.data.tokenizer import Ids
 from heedful.models import TranslationModel
 from heedful.tasks.shared.sections import PackedTrain
@@ -38,8 +39,7 @@ class TranslationTask:
         self.plan, self.packs, self.ends = plan, packs, ends
         self.weights, self.mixes, self.variants = weights, mixes, variants
         self.pairs = pairs
-        longest = max(max(len(source), len(target)) + 1 for source, target in pairs)
-        self.row = max(plan.row, -(-longest // 16) * 16)
+        self.row = max(plan.row, -(-longest_of(pairs) // 16) * 16)
 
     def batches(self, epoch: int, model: object) -> Sequence[PairBatch]:
         plan, pairs = self.plan, self.pairs
@@ -52,10 +52,12 @@ class TranslationTask:
             return pack_rows(pairs, order, row=self.row, rows=rows, ends=self.ends)
         made = bucket_rows(pairs, order, tokens=max(plan.tokens, self.row), ends=self.ends)
         # The order of the lengths is random too: long sentences at the end would be remembered best.
-        return [made[i] for i in shuffled(len(made), plan.seed + 1, epoch)]
+        return made.ordered(shuffled(len(made), plan.seed + 1, epoch))
 
     def order(self, epoch: int) -> Sequence[int]:
-        """The numbers of an epoch's pairs."""
+        """The numbers of an epoch's pairs; of stored pairs, those of a turn."""
+        if isinstance(self.pairs, StoredPairs):
+            return self.pairs.turn(self.plan.seed, epoch)
         seed, mixed = self.plan.seed, sum(len(rows) for rows, _ in self.mixes)
         count = len(self.pairs) - mixed
         if not self.mixes:

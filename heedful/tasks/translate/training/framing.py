@@ -33,6 +33,10 @@ class Framing:
         before = len(self.around.get("before", [])) + bool(self.around.get(TAGS))
         return self.longest - 1 - before if self.cut else None
 
+    def framed_alone(self, pair: tuple[Ids, Ids]) -> tuple[Ids, Ids]:
+        """A pair of the first direction."""
+        return framed_pairs([pair], self.around)[0]
+
     def framed(self, pairs: Iterable[tuple[Ids, Ids]], kinds: Sequence[Kind]) -> list[tuple[Ids, Ids]]:
         """As the model reads them, of these kinds where there are several: sources that are too long are cut, where
         they may be."""

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from heedful.data.text.corpus import Corpus
-from heedful.data.text.pairs import Pairs
 from heedful.data.text.reading import paths_of, read_whole
-from heedful.run.resume import plain_recipe
+from heedful.run.prepared import read_manifest
+from heedful.run.recipe import plain_recipe
 from heedful.store import files
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.training.prepared import preparation, prepared_for
 
 # Of the peak rate that a model of our own was trained with: at half of it 500, 2,000 and 8,000 pairs of another kind of
 # text taught it more than at a fifth (docs/measured.md).
@@ -56,7 +57,7 @@ def suited(recipe: TranslateRecipe, corpus: Corpus | None = None) -> tuple[dict[
     data = recipe.data
     if data.synthetic or data.mix or (corpus is None and (not data.path or _large(data.path))):
         return {}, ""
-    count = len(_pairs(recipe) if corpus is None else corpus.train)
+    count = _count(recipe) if corpus is None else len(corpus.train)
     why, plan = f"as there are {count:,} pairs", recipe.train
     if count <= FEW:
         return OF_FEW | {"train.rdrop": AGREED if _long(plan) else 0.0}, why
@@ -74,9 +75,14 @@ def _large(path: str | tuple[str, ...]) -> bool:
     return not inside or sum(file.stat().st_size for file in inside) > LARGE
 
 
-def _pairs(recipe: TranslateRecipe) -> Pairs:
+def _count(recipe: TranslateRecipe) -> int:
+    """How many pairs there are; of very many about."""
     data = recipe.data
-    return read_whole(data.path, source=data.source, target=data.target, tag=data.tag).train
+    if folder := prepared_for(recipe, None):
+        return int(read_manifest(folder)["counts"]["pairs"])
+    if _large(data.path):
+        return preparation(recipe).pairs
+    return len(read_whole(data.path, source=data.source, target=data.target, tag=data.tag).train)
 
 
 def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
@@ -86,7 +92,7 @@ def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
     about = files.read_json(start / "task.json") if (start / "task.json").is_file() else {}
     if not recipe.data.path or "noise" in about or about.get("task") != "translate":
         return {}, ""
-    count = len(_pairs(recipe))
+    count = _count(recipe)
     plan, twice = recipe.train, dict[str, Any]()
     own_rate = plain_recipe(start).get("train", {}).get("lr")  # its peak, where its recipe says it
     if own_rate is not None and not plan.lora:

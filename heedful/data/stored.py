@@ -1,0 +1,166 @@
+"""Pairs of token ids that stay on disk: memory-mapped numbers, read as they are asked for."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from heedful.core.seeds import counter_seed, shuffled
+from heedful.data.tokenizer import Tokenizer
+
+BLOCK = 64  # pairs: it is known where each block of them begins
+TURN = 1 << 20  # pairs that are put into random order together
+MOST_TOKENS = 0xFFFF  # of a stored side
+LENGTHS = np.dtype("<u2")
+
+Pair = tuple[list[int], list[int]]
+
+
+class Shard(NamedTuple):
+    """The ids of some pairs (of each, the source and then the target), the tokens of both sides (N, 2), and where each
+    block of pairs begins."""
+
+    ids: np.ndarray
+    lengths: np.ndarray
+    begins: np.ndarray
+
+
+def opened(ids: Path, lengths: Path, kind: str) -> Shard:
+    """Maps the two files of a shard; `kind` is the type of its ids."""
+    size = np.fromfile(lengths, LENGTHS).reshape(-1, 2)
+    empty = np.zeros(0, kind)  # what is empty cannot be mapped
+    ends = np.add.reduceat(size.sum(1, dtype=np.int64), range(0, len(size), BLOCK)).cumsum() if len(size) else empty
+    mapped = np.memmap(ids, kind, "r").view(np.ndarray) if len(size) else empty
+    return Shard(mapped, size, np.concatenate([[0], ends]))
+
+
+def kind_of_ids(vocabulary: int) -> str:
+    """The smallest type of numbers that holds all ids."""
+    return "<u2" if vocabulary <= 1 << 16 else "<u4"
+
+
+def as_bytes(pairs: Iterable[Pair], kind: str) -> tuple[bytes, bytes]:
+    """The two files of a shard with these pairs, of sides of at most `MOST_TOKENS`."""
+    sides = [side for pair in pairs for side in pair]
+    ids = np.fromiter(chain.from_iterable(sides), kind, sum(map(len, sides)))
+    return ids.tobytes(), np.fromiter(map(len, sides), LENGTHS, len(sides)).tobytes()
+
+
+class StoredPairs(Sequence[Pair]):
+    """The pairs of several shards, as a model reads them: those that are not too long, with the tokens around them."""
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self.shards = shards
+        self.firsts = [0, *accumulate(len(shard.lengths) for shard in shards)]
+        self.lengths = np.concatenate([shard.lengths for shard in shards])
+        self.rows: np.ndarray | None = None  # the numbers of those that are kept; None: all
+        self.cut: int | None = None  # tokens of a source that are read; None: all
+        self.framed: Callable[[Pair], Pair] = lambda pair: pair  # adds the tokens around the texts
+
+    def read_as(self, framed: Callable[[Pair], Pair], *, most: int, cut: int | None) -> "StoredPairs":
+        """Those with fewer than `most` tokens on each side, where sources are cut after `cut` tokens, and `framed` adds
+        some."""
+        pairs = StoredPairs(self.shards)
+        pairs.cut, pairs.framed = cut, framed
+        lengths = pairs.lengths if cut is None else np.minimum(pairs.lengths, (cut, MOST_TOKENS))
+        lengths = lengths.astype(np.int32) + np.array([len(side) for side in framed(([], []))], np.int32)
+        kept = np.flatnonzero(lengths.max(1, initial=0) < most)
+        pairs.rows = kept if len(kept) < len(lengths) else None
+        pairs.lengths = lengths if pairs.rows is None else lengths[kept]
+        return pairs
+
+    @property
+    def turns(self) -> int:
+        """Into how many turns each epoch is divided: the pairs of one are put into random order in memory."""
+        return max(1, -(-len(self) // TURN))
+
+    def turn(self, seed: int, number: int) -> list[int]:
+        """The numbers of a turn's pairs, counted from the first epoch on. Each epoch deals blocks of neighbours to its
+        turns anew. Data of one turn have the order of pairs in memory."""
+        if self.turns == 1:
+            return shuffled(len(self), seed, number)
+        epoch, place = divmod(number, self.turns)
+        blocks, each = -(-len(self) // BLOCK), TURN // BLOCK
+        dealt = permuted(np.arange(place * each, min(blocks, (place + 1) * each)), blocks, "blocks", seed, epoch)
+        rows = (dealt[:, None] * BLOCK + np.arange(BLOCK)).ravel()
+        rows = rows[rows < len(self)]
+        return rows[shuffled(len(rows), seed, number)].tolist()
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @overload
+    def __getitem__(self, at: int) -> Pair: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Pair]: ...
+    def __getitem__(self, at: int | slice) -> Pair | list[Pair]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        number = int(range(len(self))[at] if self.rows is None else self.rows[at])
+        place = bisect_right(self.firsts, number) - 1
+        shard, i = self.shards[place], number - self.firsts[place]
+        begin = int(shard.begins[i // BLOCK] + shard.lengths[i - i % BLOCK : i].sum(dtype=np.int64))
+        middle = begin + int(shard.lengths[i, 0])
+        end = middle if self.cut is None else min(middle, begin + self.cut)
+        pair = shard.ids[begin:end].tolist(), shard.ids[middle : middle + int(shard.lengths[i, 1])].tolist()
+        return self.framed(pair)
+
+    def counts(self, side: int) -> Counter[int]:
+        """How often each id is in all that is stored of the sources (side 0) or the targets (1)."""
+        counted = Counter[int]()
+        for shard in self.shards:
+            begins = np.tile([side == 0, side == 1], len(shard.lengths))
+            bins = np.bincount(shard.ids[np.repeat(begins, shard.lengths.ravel())])
+            counted.update({token: count for token, count in enumerate(bins.tolist()) if count})
+        return counted
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Prepared pairs, and what their folder says of them."""
+
+    pairs: StoredPairs
+    tokenizers: tuple[Tokenizer, Tokenizer]
+    fingerprint: str
+    options: Mapping[str, Any]  # of the recipe
+    inputs: Sequence[Mapping[str, Any]]  # the files that they come from, with their sha256
+    learnt: bytes  # the fingerprints of the texts
+
+
+def sizes(pairs: Sequence[Any], numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """The tokens of both sides of these pairs, with their ends."""
+    if isinstance(pairs, StoredPairs):
+        return [(source, target) for source, target in (pairs.lengths[numbers] + np.int32(1)).tolist()]
+    return [(len(pairs[i][0]) + 1, len(pairs[i][1]) + 1) for i in numbers]
+
+
+def longest_of(pairs: Sequence[Any]) -> int:
+    """The most tokens of a side, with its end."""
+    if isinstance(pairs, StoredPairs):
+        return int(pairs.lengths.max()) + 1
+    return max(max(len(source), len(target)) + 1 for source, target in pairs)
+
+
+def permuted(numbers: np.ndarray, n: int, *key: object) -> np.ndarray:
+    """Where a permutation of range(n) that depends on n and the key sends these numbers; no list of all is made. A
+    Feistel network (Luby and Rackoff 1988), whose results of n and more are sent on (Black and Rogaway 2002)."""
+    half = max(1, -(-(n - 1).bit_length() // 2))
+    shift, mask = np.uint64(half), np.uint64((1 << half) - 1)
+    rounds = [np.uint64(counter_seed(*key, number)) for number in range(6)]
+    places, left = numbers.astype(np.uint64), np.ones(len(numbers), bool)
+    while left.any():
+        high, low = places[left] >> shift, places[left] & mask
+        for secret in rounds:
+            mixed = (low ^ secret) * np.uint64(0x9E3779B97F4A7C15)
+            high, low = (
+                low,
+                high ^ ((mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(32)) & mask,
+            )
+        places[left] = high << shift | low
+        left = places >= n
+    return places.astype(np.int64)

@@ -1,0 +1,54 @@
+"""A folder of prepared pairs, which `heedful.tasks.shared.prepare` makes.
+
+manifest.json                     counts, notes, and the size and sha256 of every other file
+tokenizer.json                    or one for each side
+0000.ids 0000.lengths 0001.ids    token ids of each pair, source then target, and the tokens of both sides
+sample.jsonl                      some of the pairs as texts, which stand in for all
+valid.jsonl test-0.jsonl          what is held out, as texts: a source and its references on each line
+learnt.hashes                     as in a run's folder
+"""
+
+from pathlib import Path
+from typing import Any
+
+from heedful.errors import InputError, StorageError
+from heedful.store import files
+
+PREPARED = "data"  # the folder of prepared pairs in that of a run
+MANIFEST, SAMPLE, VALID = "manifest.json", "sample.jsonl", "valid.jsonl"
+WORK = files.TEMPORARY + "parts"  # the folder of what is being prepared, gone at the end
+FORMAT = 1
+AGAIN = "remove the folder, and prepare the data again"
+
+
+def shard_files(number: int) -> tuple[str, str]:
+    """The names of the files of a shard: the ids, and the numbers of tokens."""
+    return f"{number:04}.ids", f"{number:04}.lengths"
+
+
+def is_prepared(path: object) -> bool:
+    """Whether a path of data is a folder of prepared pairs."""
+    return isinstance(path, str | Path) and (Path(path) / MANIFEST).is_file() and (Path(path) / SAMPLE).is_file()
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Raises MissingError or StorageError."""
+    manifest = files.read_json(folder / MANIFEST)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        what = "prepared by another version of heedful, or no prepared data"
+        raise StorageError(what, where=str(folder / MANIFEST), fix=AGAIN)
+    return manifest
+
+
+def need_same_inputs(folder: Path) -> None:
+    """Raises InputError where a file has changed since it was prepared."""
+    for facts in read_manifest(folder)["inputs"]:
+        path = Path(facts["path"])
+        if path.is_file() and files.size_and_sha256(path)[1] != facts["sha256"]:
+            fix = f"bring the old file back, or choose another --out: {folder} has what it was"
+            raise InputError("changed since it was prepared", where=str(path), fix=fix)
+
+
+def begun_in(out: Path) -> bool:
+    """Whether a folder is being filled, or filled already."""
+    return is_prepared(out) or (out.is_dir() and ((out / WORK).is_dir() or not files.children(out)))
