@@ -16,8 +16,8 @@ from heedful.exchange.hub import GENERATION, Files, HubTokens, framed, generatio
 from heedful.exchange.preprocessor import PREPROCESSOR
 from heedful.models import SpeechToText
 from heedful.models.speech import SpeechToTextConfig
-from heedful.run.folder import tokenizer_files
 from heedful.run.task import Hub, HubFiles
+from heedful.run.tokenizers import tokenizer_files
 from heedful.tasks.transcribe.use import Transcriber, TranscribeSpec
 
 PROCESSOR = "processor_config.json"  # of newer folders: PREPROCESSOR is a part of it
