@@ -36,7 +36,8 @@ from heedful.exchange.gguf import architectures, file, tokens
 from heedful.exchange.hf import folder as hub_folder
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
-from heedful.run.folder import parameters, tokenizer_files, write_model
+from heedful.run.folder import parameters, write_model
+from heedful.run.tokenizers import tokenizer_files
 from heedful.store.model import read_model
 from heedful.tasks.chat.use import ChatModel
 from heedful.tasks.generate.use import LanguageModel
