@@ -20,6 +20,7 @@ PREFER = replace(
     recipe=Lazy("heedful.tasks.prefer.recipe:PreferRecipe"),
     job=Lazy("heedful.tasks.prefer.train:PreferJob"),
     sized=None,
+    batch=None,
     commands=Lazy("heedful.tasks.prefer.cli:COMMANDS"),
     engines={},
     saved_as="generate",
