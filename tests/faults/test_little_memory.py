@@ -13,7 +13,7 @@ from typing import Literal
 
 import pytest
 
-from cases import LINES, PIXELS
+from cases import BEGUN_WALK, LINES, PIXELS, SOUNDS
 from heedful import cli
 from heedful.data.images.files import to_image
 from made import TRANSFORMER, made_corpus, random_translator
@@ -97,6 +97,9 @@ def commands(run_of: Callable[[str], Path], folder: Path) -> list[list[str]]:
         ["loop", chat, "--prompts", "prompts.txt", "--out", "loop", "--ranker", "rules.py:value", *rounds],
         ["rank", chat, "--prompts", "prompts.txt", "--out", "judged.jsonl", "--who", "a"],
         ["look", translator, "ba de", "--out", "x.html"],
+        ["act", str(run_of("choices")), BEGUN_WALK],
+        ["transcribe", str(run_of("transcribe")), SOUNDS[0]],
+        ["plan", "translate", "--preset", "transformer-tiny", "--pairs", "1k"],
         ["draw", "transformer-tiny"],
         ["trace", translator, "ba de"],
         ["info", translator],
