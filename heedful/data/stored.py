@@ -152,15 +152,15 @@ def permuted(numbers: np.ndarray, n: int, *key: object) -> np.ndarray:
     half = max(1, -(-(n - 1).bit_length() // 2))
     shift, mask = np.uint64(half), np.uint64((1 << half) - 1)
     rounds = [np.uint64(counter_seed(*key, number)) for number in range(6)]
-    places, left = numbers.astype(np.uint64), np.ones(len(numbers), bool)
+    moved, left = numbers.astype(np.uint64), np.ones(len(numbers), bool)
     while left.any():
-        high, low = places[left] >> shift, places[left] & mask
+        high, low = moved[left] >> shift, moved[left] & mask
         for secret in rounds:
             mixed = (low ^ secret) * np.uint64(0x9E3779B97F4A7C15)
             high, low = (
                 low,
                 high ^ ((mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(32)) & mask,
             )
-        places[left] = high << shift | low
-        left = places >= n
-    return places.astype(np.int64)
+        moved[left] = high << shift | low
+        left = moved >= n
+    return moved.astype(np.int64)

@@ -58,7 +58,10 @@ def breaches(path: str, source: str) -> list[str]:
             found += [f"{path}:{node.lineno}: takes {name} out of its module" for name in sorted(aliased)]
         elif isinstance(node, ast.Call):
             name = ast.unparse(node.func)
-            if name in RUNS_CODE or any(word.arg == "trust_remote_code" for word in node.keywords):
+            arrays_alone = name == "numpy.load" and "allow_pickle=False" in map(ast.unparse, node.keywords)
+            if (name in RUNS_CODE and not arrays_alone) or any(
+                each.arg == "trust_remote_code" for each in node.keywords
+            ):
                 found.append(f"{path}:{node.lineno}: {name} may run what it reads")
             if name == "print" and not path.startswith("heedful/cli/") and not path.endswith(TERMINAL):
                 found.append(f"{path}:{node.lineno}: prints; only cli/ and {TERMINAL} do")
@@ -169,6 +172,7 @@ def test_a_folder_of_one_machine_is_found() -> None:
         ("from joblib import load", "imports joblib"),
         ("from torch import load", "takes torch.load"),
         ("weights = torch.load(path)", "torch.load may run"),
+        ("numpy.load(path)", "numpy.load may run"),
         ("eval(text)", "eval may run"),
         ("load(name, trust_remote_code=True)", "load may run"),
         ("print('x')", "prints"),

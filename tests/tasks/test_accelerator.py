@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_flatten
 
 import heedful
 from accelerator import THERE, accelerator
-from cases import BEGUN_SWING, BEGUN_WALK, CASES, CHARS, DOCUMENTS, PIXELS, TINY, learnt, recipe_of
+from cases import BEGUN_SWING, BEGUN_WALK, CASES, CHARS, DOCUMENTS, PIXELS, SOUNDS, TINY, learnt, recipe_of
 from heedful.data.images.files import to_image
 from heedful.errors import InputError
 from heedful.run.events import Trained
@@ -70,7 +70,9 @@ def test_laws_and_pictures_are_made_on_the_device(name, files, run_of):
         if row.inside.look is not None:
             told = {"match": {"shown": ["a"]}, "answer": {"pair": "ba is de."}}.get(case.task, {})
             text = files[0] if case.task in ("classify-images", "detect", "match") else "ba de"
-            text = {"choices": BEGUN_WALK, "swings": BEGUN_SWING}.get(name, text)
+            text = {"choices": BEGUN_WALK, "swings": BEGUN_SWING}.get(
+                name, SOUNDS[0] if case.task == "transcribe" else text
+            )
             looked = look(run, text, "html", row.inside.options()(**told), device=device)
             assert len(looked.picture) > 1000
 

@@ -31,10 +31,7 @@ from heedful.data.text.table_rows import LOOKED_INTO, columns_by_language
 from heedful.errors import InputError, MissingError, counted, pip_install
 
 # What is part of a text as it was read, by what it is called.
-LEARNT = {
-    "line breaks": re.compile("[\n\v\f\x1c-\x1e\x85\u2028\u2029]"),
-    '\\" for a quote': re.compile(r'\\"'),
-}
+LEARNT = {"line breaks": re.compile("[\n\v\f\x1c-\x1e\x85\u2028\u2029]"), '\\" for a quote': re.compile(r'\\"')}
 NO_COLUMNS = Columns(0, 1, SOURCE, TARGET, False)
 
 

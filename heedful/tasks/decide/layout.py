@@ -117,8 +117,8 @@ def windows(episode: Episode, context: int, offset: int = 0) -> list[Window]:
 
 def predict(model: DecisionTransformer, batch: DecideBatch) -> Float[Tensor, "B T A"]:
     """What the model says of each step, in float32, on its device."""
-    weight = model.head.weight
-    return model(*(part.to(weight if part.is_floating_point() else weight.device) for part in batch)).float()
+    like = model.norm.weight  # which stays a float where linear maps have fewer bits
+    return model(*(part.to(like if part.is_floating_point() else like.device) for part in batch)).float()
 
 
 def step_losses(predicted: Float[Tensor, "B T A"], batch: DecideBatch) -> Float[Tensor, "N"]:

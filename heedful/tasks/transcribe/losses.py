@@ -31,10 +31,10 @@ def speech_loss(
     sound = sound.to(device)
     if isinstance(model, CTC):
         logs = model(sound).float().log_softmax(-1).transpose(0, 1)
-        lengths = torch.tensor([len(ids) for ids in targets])
-        tokens = torch.tensor([token for ids in targets for token in ids])
+        lengths = torch.tensor([len(ids) for ids in targets], device=device)
+        tokens = torch.tensor([token for ids in targets for token in ids], device=device)
         heard = torch.full_like(lengths, len(logs))
-        total = F.ctc_loss(logs, tokens.to(device), heard, lengths, BLANK, "sum", zero_infinity=True)
+        total = F.ctc_loss(logs, tokens, heard, lengths, BLANK, "sum", zero_infinity=True)
         return Loss(total, int((lengths + 1).sum()))
     rows = [[*begin, *ids] for ids in targets]
     read, _ = (part.to(device) for part in pad(rows, before=[tokenizer.bos], after=(), filler=tokenizer.pad))

@@ -223,16 +223,19 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         if not recipe.data.path:
             return None, []
         read_start(recipe, begun, *cls.starts)  # what is no model to begin with is refused before the pairs are read
-        corpus = _with_languages(cls.read_pairs(recipe, begun), recipe, begun)
+        corpus = _with_languages(cls._read(recipe, begun), recipe, begun)
         return corpus, [*corpus.taken, *_direction(recipe, corpus)]
 
     def read(self) -> Corpus:
-        return _with_languages(self.read_pairs(self.recipe, self.begun), self.recipe, self.begun)
+        return _with_languages(self._read(self.recipe, self.begun), self.recipe, self.begun)
 
     @classmethod
-    def read_pairs(cls, recipe: TranslateRecipe, begun: Path | None) -> Corpus:
-        if (folder := prepared_for(recipe, begun)) is not None:
-            return open_pairs(folder)
+    def _read(cls, recipe: TranslateRecipe, begun: Path | None) -> Corpus:
+        folder = prepared_for(recipe, begun)
+        return cls.read_pairs(recipe) if folder is None else open_pairs(folder)
+
+    @classmethod
+    def read_pairs(cls, recipe: TranslateRecipe) -> Corpus:
         data = recipe.data
         return read_parallel(
             data.path, source=data.source, target=data.target, tag=data.tag, valid=data.valid, test=data.test
