@@ -1,6 +1,8 @@
 """Trains a model that turns speech into text."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,6 +15,7 @@ from heedful.data.sound.utterances import Utterance, Utterances, read_utterances
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, are, counted
+from heedful.metrics.labels import by_luck
 from heedful.models import CTC, SpeechToText, config_from
 from heedful.models.speech import CTCConfig
 from heedful.models.speech_presets import SPEECH, speech_config
@@ -70,8 +73,7 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
         sounds = Sounds([row.file for row in train])
         lengths = [len(sounds[i]) for i in range(len(train))]  # reads each, so that a damaged one is reported now
         for part in (self.corpus.valid, *self.corpus.tests.values()):
-            for sound in Sounds([row.file for row in part]):
-                assert len(sound)
+            deque(Sounds([row.file for row in part]), maxlen=0)
         if self.start:
             self.tokenizer = self.start.source
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
@@ -100,6 +102,13 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
         self.sounds = sounds if not left_out else Sounds([train[i].file for i in kept])
         self.hours = sum(lengths[i] for i in kept) / RATE / 3600
         self.fingerprint = fingerprint([*texts, *map(str, lengths)])
+
+    @cached_property
+    def valid_fingerprint(self) -> str:
+        """Of texts and lengths: files may be elsewhere."""
+        valid = self.corpus.valid
+        sounds = Sounds([row.file for row in valid])
+        return fingerprint(f"{row.text}\0{len(sound)}" for row, sound in zip(valid, sounds, strict=True))
 
     def read(self) -> Utterances:
         return read_utterances(self.recipe.data.path)
@@ -149,11 +158,10 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
         scores, heard = Transcriber(model, self.tokenizer, self.spec()).measure(rows)
         lines = [f"said   {row.text}\nheard  {text}\n" for row, text in zip(rows[:SHOWN], heard, strict=False)]
         loss = scores.pop("loss", float("inf"))
-        return Measurement(loss, scores, -scores["wer"], "\n".join(lines))
+        return Measurement(loss, scores, 1 - scores["wer"], "\n".join(lines))
 
     def floor(self) -> float:
-        """Nothing heard at all is every word wrong."""
-        return -1.0
+        return by_luck(sum(len(row.text.split()) for row in self.corpus.valid))
 
     def score(self, best: Transcriber, part: list[Utterance]) -> Mapping[str, Any]:
         return best.measure(part)[0]
