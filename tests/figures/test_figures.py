@@ -47,6 +47,8 @@ ONE_EACH = {
     "segformer-b0": {},
     "detr-nano": {},
     "vectors-100": {},
+    "speech-nano": {},
+    "ctc-nano": {},
 }
 
 

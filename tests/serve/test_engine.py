@@ -464,7 +464,7 @@ def test_a_step_that_nobody_waits_for_is_not_made(opened: Open, asked: str) -> N
         over.set()
         await engine.alone(int)
 
-    engine.served.model.decoder.register_forward_pre_hook(counted)
+    engine.served.model.decoder.blocks[0].register_forward_pre_hook(counted)
     asyncio.run(left())
     assert steps[0] <= 4
     assert asyncio.run(engine.ask("translate", ["ba"])) == like(ask_each(engine.served, "translate", ["ba"], None))
@@ -482,7 +482,7 @@ async def dear_at_work(engine: Engine) -> AsyncIterator[tuple[list[int], threadi
             begun.set()
             assert over.wait(PATIENCE)
 
-    handle = engine.served.model.decoder.register_forward_pre_hook(counted)
+    handle = engine.served.model.decoder.blocks[0].register_forward_pre_hook(counted)
     asked = asyncio.create_task(engine.ask("translate", ["ba"], {"decoding": {"longest": 200, "shortest": 200}}))
     assert await asyncio.to_thread(begun.wait, PATIENCE)
     try:
@@ -520,7 +520,7 @@ def test_two_that_take_turns_get_what_each_gets_alone(opened: Open) -> None:
     alone = ask_each(engine.served, "translate", [text], long), ask_each(engine.served, "translate", TEXTS[:4], None)
     weights = engine.served.attention("ba de gi", {"head": 0})
     mixed: list[bool] = []
-    engine.served.model.decoder.register_forward_pre_hook(lambda *_: mixed.append(engine._this.dear))
+    engine.served.model.decoder.blocks[0].register_forward_pre_hook(lambda *_: mixed.append(engine._this.dear))
 
     async def beside() -> None:
         dear = asyncio.create_task(engine.ask("translate", [text], long))
@@ -562,7 +562,7 @@ def test_a_question_that_turns_out_to_be_dear_is_answered_by_the_other_thread(op
     engine = opened("transformer", limits=Limits(quick=100))
     asked = {"decoding": {"beam": 8, "longest": 40, "shortest": 40}}
     by: list[bool] = []
-    engine.served.model.decoder.register_forward_pre_hook(lambda *_: by.append(engine._this.dear))
+    engine.served.model.decoder.blocks[0].register_forward_pre_hook(lambda *_: by.append(engine._this.dear))
     assert asyncio.run(engine.ask("translate", ["ba"], asked)) == like(
         ask_each(engine.served, "translate", ["ba"], asked)
     )

@@ -159,8 +159,8 @@ def alike(halved, whole):
 @pytest.mark.parametrize("name", CASES)
 def test_every_task(name, tmp_path, monkeypatch):
     case = CASES[name]
-    if "images" in case.more:
-        case = replace(case, more={"images": case.more["images"] | {"batch": 5}})
+    for section in {"images", "sound"} & {*case.more}:
+        case = replace(case, more={section: case.more[section] | {"batch": 5}})
     model = case.model | ({"dropout": 0.1} if "dropout" in case.model else {})
     recipe = recipe_of(case, model, PLAN)
     whole, none = trained(recipe, case.corpus, tmp_path / "1", monkeypatch, 1)
