@@ -12,6 +12,7 @@ from heedful.exchange.hf import (
     bart,
     bert,
     clip,
+    decision_transformer,
     detr,
     distilbert,
     gemma,
@@ -35,15 +36,16 @@ from heedful.exchange.hf import (
     swin,
     t5,
     vit,
+    whisper,
 )
 from heedful.exchange.hf.keys import How, Key, KeyTable, built, paths
 
 MODULES: dict[str, Any] = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        bart, bert, clip, detr, distilbert, gemma, gemma2, gpt2, llama, m2m100, marian, mbart, mistral, mixtral,
-        modernbert, pegasus, qwen2, qwen3, qwen3_moe, roberta, segformer, smollm3, swin, t5,
-        vit,
+        bart, bert, clip, decision_transformer, detr, distilbert, gemma, gemma2, gpt2, llama, m2m100, marian,
+        mbart, mistral, mixtral, modernbert, pegasus, qwen2, qwen3, qwen3_moe, roberta, segformer, smollm3, swin,
+        t5, vit, whisper,
     )
 } | {"gemma3_text": gemma3}  # fmt: skip
 # Keys that mean something in one place of a file and elsewhere nothing; of RoBERTa, keys of BERT that are fixed.
