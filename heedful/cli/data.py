@@ -1,7 +1,7 @@
 """Finds faults in data before anything is trained on it, and prepares large data: `heed data check` and `prepare`."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,7 +9,7 @@ import typer
 
 from heedful.errors import InputError, counted
 from heedful.tasks import DEFAULT
-from heedful.tasks.shared.options import Json
+from heedful.tasks.shared.options import Json, Settings
 from heedful.tasks.shared.terminal import PICTURES, printable, say
 
 if TYPE_CHECKING:
@@ -32,16 +32,18 @@ def data(
             help="check: a .tsv file for what is left; what is left out goes beside it, and why. prepare: a folder."
         ),
     ] = None,
-    keep: Annotated[list[str], typer.Option(help="Keep pairs with this fault; repeatable.")] = [],  # noqa: B006
-    drop: Annotated[list[str], typer.Option(help="Leave out pairs with this fault; repeatable.")] = [],  # noqa: B006
+    keep: Annotated[list[str] | None, typer.Option(help="Keep pairs with this fault; repeatable.")] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="Leave out pairs with this fault; repeatable.")] = None,
     picture: Annotated[Path | None, typer.Option(help="A .png or .svg of the lengths and of the faults.")] = None,
-    valid: Annotated[list[str], typer.Option(help="prepare: a file to validate on; of two languages two.")] = [],  # noqa: B006
-    test: Annotated[list[str], typer.Option(help="prepare: a file to test on; of two languages two.")] = [],  # noqa: B006
+    valid: Annotated[
+        list[str] | None, typer.Option(help="prepare: a file to validate on; of two languages two.")
+    ] = None,
+    test: Annotated[list[str] | None, typer.Option(help="prepare: a file to test on; of two languages two.")] = None,
     task: Annotated[str, typer.Option(help="prepare: what will be trained.")] = DEFAULT,
     start: Annotated[
         Path | None, typer.Option("--from", help="prepare: the run that the training will start from.")
     ] = None,
-    settings: Annotated[list[str], typer.Option("--set", help="prepare: any key of the recipe, key=value.")] = [],  # noqa: B006
+    settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Check pairs of texts: duplicates, wrong languages, lost placeholders, overlap with tests. Or prepare them.
@@ -50,8 +52,8 @@ def data(
     """
     if what == "prepare":
         options: dict[str, object] = {"source": source, "target": target}
-        options |= {"valid": tuple(valid) or None, "test": tuple(test) or None}
-        _prepare(paths, out, task, options, start, settings, as_json=as_json)
+        options |= {"valid": valid and tuple(valid), "test": test and tuple(test)}
+        _prepare(paths, out, task, options, start, settings or (), as_json=as_json)
         return
     from heedful.store import files
     from heedful.verbs.data import TAG, check_data, write_cleaned
@@ -60,7 +62,7 @@ def data(
     if picture:
         files.need_output(picture)
     given = paths if len(paths) > 1 else paths[0]
-    checked = check_data(given, source=source, target=target, keep=keep, drop=drop, along=shown, out=out)
+    checked = check_data(given, source=source, target=target, keep=keep or (), drop=drop or (), along=shown, out=out)
     beside = write_cleaned(checked, out) if out else None
     if picture and kind:
         from heedful.look.draw import to_bytes
@@ -87,7 +89,7 @@ def _prepare(
     task: str,
     options: dict[str, object],
     start: Path | None,
-    settings: list[str],
+    settings: Sequence[str],
     *,
     as_json: bool,
 ) -> None:

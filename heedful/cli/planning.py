@@ -40,7 +40,7 @@ def plan(
         typer.Option(min=0.01, max=1.0, help="Of the peak that products reach.", show_default="0.4, or measured here"),
     ] = None,
     price: Annotated[float | None, typer.Option(min=0, help="Of a device for an hour.", show_default=False)] = None,
-    settings: Settings = [],  # noqa: B006
+    settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Tell what a training will take before it begins: memory, time, disk, and cost.
@@ -58,7 +58,7 @@ def plan(
         on=on,
         shard=shard,
         share=share,
-        settings=settings,
+        settings=settings or (),
     )
     record = answer.record(price)
     print(json.dumps(record) if as_json else "\n".join(_lines(answer, record)))

@@ -55,7 +55,7 @@ def train(
         float | None,
         typer.Option(min=0.01, help="How long to train; sizes a language model for it where none is chosen."),
     ] = None,
-    settings: Settings = [],  # noqa: B006
+    settings: Settings = None,
     device: Device = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run that is in --out.")] = False,
     verbose: Annotated[
@@ -77,7 +77,7 @@ def train(
     path = data[0] if data and len(data) == 1 else data or None
     given: dict[str, object] = {"data.path": path, "preset": preset, "start_from": start_from}
     given |= {"train.lora": lora, "train.minutes": minutes}
-    recipe, told = planned(task, out, given, options, settings=settings, resume=resume, device=device)
+    recipe, told = planned(task, out, given, options, settings=settings or (), resume=resume, device=device)
     shown = ProgressLine(verbose=verbose)
     finished = shown.follow(run_training(recipe, out, resume=resume, device=device, choices=told))
     if finished is None:  # not the first of several ranks, which reports the result

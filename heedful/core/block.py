@@ -4,10 +4,10 @@ padding mask, a language model a stack with a causal mask, a decoder a causal st
 B batch, T tokens, K tokens to look at, S memory tokens, C model width.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -253,7 +253,12 @@ class Stack(nn.Module):
     def start(self, memory: Memory | None = None, size: int | None = None) -> tuple[BlockCache, ...]:
         """Empty caches, with the keys and values of the memory, and room for `size` tokens a row (None: any number)."""
         past = Past(size)
-        return tuple(BlockCache(past, block.remember(memory)) for block in self.blocks)  # type: ignore[operator]
+        return tuple(BlockCache(past, kv) for kv in self.remembered(memory))
+
+    def remembered(self, memory: Memory | None) -> list[KV | None]:
+        """The keys and values of the memory in each block."""
+        blocks: Iterable[Any] = self.blocks
+        return [block.remember(memory) for block in blocks]
 
     def _with_contexts(self, context: Context, cache: tuple[BlockCache, ...] | None) -> list[tuple[nn.Module, Context]]:
         """Each block with its context: with the bias that all blocks share, and the block's own window."""

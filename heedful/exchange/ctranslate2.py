@@ -59,7 +59,7 @@ def export_verified(
     log-probability, in nats. Raises InputError, MissingError or StorageError."""
     ct2.library()
     if quantize not in (None, *ct2.QUANTIZATIONS):
-        raise unknown_key(quantize, list(ct2.QUANTIZATIONS), where="--quantize")
+        raise unknown_key(quantize, list(ct2.QUANTIZATIONS), where="--weights")
     ct2.refuse(made.model.config, where=str(run))
     with filled_then_renamed(out) as growing:
         files.write_bytes(growing / CARD, card_with(run, use()))

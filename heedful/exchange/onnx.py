@@ -163,8 +163,7 @@ class EncoderGraph(nn.Module):
         positions, mask = torch.arange(input_ids.shape[1])[None], Mask(valid=attention_mask > 0)
         context = Context(mask=mask, positions=positions)
         memory = Memory(self.model.encoder(self.model.source(input_ids, positions), context), mask, positions)
-        remembered = [block.remember(memory) for block in self.model.decoder.blocks]  # type: ignore[operator]
-        return tuple(part for kv in remembered for part in kv[:2])
+        return tuple(part for kv in self.model.decoder.remembered(memory) if kv is not None for part in kv[:2])
 
 
 class DecoderGraph(nn.Module):

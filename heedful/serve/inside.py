@@ -96,7 +96,7 @@ async def _asked(
         text = _text(given)
         return model, await model.alone(lambda: work(model, text, given, options), size=len(text) ** 2 // SQUARED)
     if len(sent) > 1:
-        raise Refused(400, f"{len(sent)} pictures", "look into one at a time")
+        raise Refused(400, f"{len(sent)} {reads}", "look into one at a time")
     async with kept_files(sent, reads) as names:
         (file,) = names
         return model, await model.alone(lambda: work(model, file, given, options), size=OF_A_PICTURE)

@@ -387,15 +387,15 @@ async def _answer_files(
     request: Request, shape: type[BaseModel], verb: str, able: Sequence[str], models: Models
 ) -> Response:
     if not able:
-        raise Refused(415, f"no model reads pictures for {verb}", "send JSON")
-    reads = models[able[0]].row.asks[verb]().reads
-    given, sent = await sent_files(request, shape, reads.removesuffix("s"))
+        raise Refused(415, f"no model reads files for {verb}", "send JSON")
+    given, sent = await sent_files(request, shape, "file")
     if given["stream"]:
         refuse_stream(verb)
     model = model_for(models, verb, able, given["model"])
     settings = settings_of(given)
-    _refuse_too_much(verb, [name for name, _ in sent], settings, model.row.asks[verb]())
-    async with kept_files(sent, reads) as names:
+    question = model.row.asks[verb]()
+    _refuse_too_much(verb, [name for name, _ in sent], settings, question)
+    async with kept_files(sent, question.reads) as names:
         found = await model.ask(verb, [*names], settings)
     told = [[{**each, "input": names[each["input"]]} for each in own] for own in found]
     return await _answers(model, told, several=False)

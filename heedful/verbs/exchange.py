@@ -149,7 +149,7 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     if to not in TARGETS:
         raise unknown_key(to, list(TARGETS), where="--to")
     if to in ("hf", "peft") and quantize is not None:
-        raise InputError(f"no {quantize} weights on the Hub", where="--quantize", fix="--to ctranslate2, or gguf")
+        raise InputError(f"no {quantize} weights on the Hub", where="--weights", fix="--to ctranslate2, or gguf")
     need_empty(out)
     row = row_of_run(run)
     served = row.served().load(run)

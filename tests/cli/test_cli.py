@@ -433,7 +433,7 @@ def test_the_example_of_every_help_runs(run, text, filler, data, tmp_path, monke
 
 def test_a_device_can_be_chosen_wherever_something_is_computed():
     without = [name for name, each in cli.heed.commands.items() if "device" not in {own.name for own in each.params}]
-    assert without == ["vectors", "plan", "data", "restore", "draw", "info", "lecture", "import"]
+    assert without == ["vectors", "data", "plan", "restore", "draw", "info", "lecture", "import"]
 
 
 def test_a_cpu_can_be_chosen(run, data, tmp_path, monkeypatch):

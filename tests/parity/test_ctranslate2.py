@@ -510,7 +510,7 @@ def test_auto_is_the_library_where_it_can_be(run: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["export", "{run}", "--quantize", "int8", "--out", "x"], "--quantize: no int8 weights on the Hub"),
+        (["export", "{run}", "--quantize", "int8", "--out", "x"], "--weights: no int8 weights on the Hub"),
         (["export", "{run}", "--to", "ctranslate2", "--quantize", "int9", "--out", "x"], "unknown key 'int9'"),
         (["translate", "{run}", "ba", "--engine", "ctranslate2", "--samples", "2"], "one stream of numbers"),
         (["translate", "{run}", "ba", "--engine", "onnx"], "engine: unknown key 'onnx'"),

@@ -95,7 +95,7 @@ def at_rate(blocks: Iterable[numpy.ndarray], rate: int) -> Iterator[numpy.ndarra
     yield resampled[skip : skip + rest].astype(numpy.float32)
 
 
-class Sounds(Sequence[Tensor]):
+class Sounds:
     """Files of sound as samples; those read first stay in memory, with 16 bits, up to MOST_KEPT."""
 
     def __init__(self, files: Sequence[Path]) -> None:
@@ -104,7 +104,10 @@ class Sounds(Sequence[Tensor]):
     def __len__(self) -> int:
         return len(self.files)
 
-    def __getitem__(self, index: int) -> Tensor:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Tensor]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, index: int) -> Tensor:
         if index not in self.kept:
             samples = (read_sound(self.files[index]) * 32767).round().to(torch.int16)
             if len(samples) > self.room:

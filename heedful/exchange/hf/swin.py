@@ -5,7 +5,7 @@ from typing import Any
 
 from heedful.core.config import from_json
 from heedful.errors import InputError
-from heedful.exchange.hf import keys
+from heedful.exchange.hf import keys, vit
 from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.keys import LABELS, PICTURE, WORDLESS, Key, KeyTable
 from heedful.exchange.hf.rules import Rule, always, inside, modules
@@ -48,16 +48,7 @@ TABLE = KeyTable(
         "stage_names",
     },
 )
-_BLOCK = {
-    "attention.self.query": "self_attention.query",
-    "attention.self.key": "self_attention.key",
-    "attention.self.value": "self_attention.value",
-    "attention.output.dense": "self_attention.out",
-    "layernorm_before": "self_residual.in_norm",
-    "layernorm_after": "mlp_residual.in_norm",
-    "intermediate.dense": "mlp.up",
-    "output.dense": "mlp.down",
-}
+_BLOCK = {name.replace("attention.attention", "attention.self"): ours for name, ours in vit.BLOCK.items()}
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> ViTConfig:

@@ -46,7 +46,7 @@ TABLE = KeyTable(
 _READ = keys.reader(ViTConfig, TABLE)
 _HEADS = ("classifier.", "cls_classifier.", "distillation_classifier.")
 
-_BLOCK = {
+BLOCK = {
     "attention.attention.query": "self_attention.query",
     "attention.attention.key": "self_attention.key",
     "attention.attention.value": "self_attention.value",
@@ -75,7 +75,7 @@ def rules(config: ViTConfig) -> tuple[Rule, ...]:
         heads = {"cls_classifier": "head", "distillation_classifier": "teacher_head"}
         teacher = (Rule("deit.embeddings.distillation_token", "teacher", "token"),)
     maps = {
-        **inside(f"{name}.encoder.layer.{{i}}", "stack.blocks.{i}", _BLOCK),
+        **inside(f"{name}.encoder.layer.{{i}}", "stack.blocks.{i}", BLOCK),
         f"{name}.embeddings.patch_embeddings.projection": "patches.map",
         f"{name}.layernorm": "stack.norm",
         **(heads if config.n_classes else {}),

@@ -36,10 +36,10 @@ def loop(
         typer.Option(min=0.0, help="Of a rule that plays a person: the deviation of what it values."),
     ] = 0.0,
     who: Annotated[str | None, typer.Option(help="Who judges.", show_default="the user's name")] = None,
-    settings: Settings = [],  # noqa: B006
+    settings: Settings = None,
     reward_settings: Annotated[
-        list[str], typer.Option("--reward-set", metavar="KEY=VALUE", help="The same for the reward.")
-    ] = [],  # noqa: B006
+        list[str] | None, typer.Option("--reward-set", metavar="KEY=VALUE", help="The same for the reward.")
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     as_json: Json = False,
@@ -72,8 +72,8 @@ def loop(
         noise=noise,
         seed=seed,
         who=(who or user_name()) if ranker == PERSON else "",
-        settings=tuple(settings),
-        reward_settings=tuple(reward_settings),
+        settings=tuple(settings or ()),
+        reward_settings=tuple(reward_settings or ()),
     )
     done: list[Round] = []
     for each in rounds_of_loop(plan, ProgressLine().follow, torch.device(chosen_device(device))):

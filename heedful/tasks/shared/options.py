@@ -54,7 +54,8 @@ Engine = Annotated[
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 and so on; auto: CUDA where there is one.")]
 Weights = Annotated[str, typer.Option(help="float32, int8 or int4, on a CPU: fewer bits are faster and less exact.")]
 Settings = Annotated[
-    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, such as train.lr=3e-4.")
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe, such as train.lr=3e-4."),
 ]
 Beam = Annotated[int | None, option_of("beam")]
 LengthPenalty = Annotated[float | None, option_of("length_penalty")]

@@ -5,10 +5,10 @@ A law must hold exactly (0), or up to float32 rounding (TOLERANCE, relative to t
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.data.batches import pad
@@ -156,6 +156,15 @@ class CausalProbe(Probe[M]):
         """The logits, computed one token at a time."""
         raise AssertionError
 
+    def stepped(self, state: Any, tokens: Int[Tensor, "B T"]) -> list[Tensor]:
+        """The logits behind each of these tokens, read one by one from a state."""
+        model: Any = self.model  # which generates
+        steps = []
+        for column in tokens.to(self.device).unbind(1):
+            logits, state = model.step(column, state)
+            steps.append(logits.cpu())
+        return steps
+
     def searched(self) -> tuple[str, float]:
         """Two searches that must agree: their names, and the number of differences."""
         raise AssertionError
@@ -190,13 +199,8 @@ class RowsProbe(CausalProbe[LM]):
     @torch.no_grad()
     def cached(self) -> Tensor:
         """Reads the first token as a prompt, and the others one by one."""
-        target = self.target.to(self.device)
-        state = self.model.start(target[:, :1])
-        steps = [self.full[:, 0]]
-        for tokens in target[:, 1:].unbind(1):
-            logits, state = self.model.step(tokens, state)
-            steps.append(logits.cpu())
-        return torch.stack(steps, 1)
+        state = self.model.start(self.target[:, :1].to(self.device))
+        return torch.stack([self.full[:, 0], *self.stepped(state, self.target[:, 1:])], 1)
 
     def alone(self, row: int) -> Tensor:
         return self.read(torch.tensor([self.rows[row]]))

@@ -157,7 +157,7 @@ def load_by(row: Task, run: Path, *, device: str, engine: str | None, weights: s
         known = [name for name, lazy in row.engines.items() if lazy().load is not None]
         raise unknown_key(engine, ["auto", "own", *known], where="engine")
     if weights != "float32":
-        fix = f"heed export RUN --to {engine} --quantize {weights}"
+        fix = f"heed export RUN --to {engine} --weights {weights}"
         raise InputError(f"{weights} weights by the engine {engine!r}", where=str(run), fix=fix)
     if device != "cpu":
         raise InputError(f"the engine {engine!r} serves a CPU", where=str(run), fix="leave out the engine")

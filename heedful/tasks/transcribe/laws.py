@@ -44,12 +44,7 @@ class SpeechProbe(CausalProbe[SpeechToText]):
 
     @torch.no_grad()
     def cached(self) -> Tensor:
-        state = self.heard.start(self.source, None)
-        steps = []
-        for tokens in self.target.to(self.device).unbind(1):
-            logits, state = self.model.step(tokens, state)
-            steps.append(logits.cpu())
-        return torch.stack(steps, 1)
+        return torch.stack(self.stepped(self.heard.start(self.source, None), self.target), 1)
 
     def searched(self) -> tuple[str, float]:
         greedily = greedy(self.heard, self.source, **self.options)

@@ -71,8 +71,9 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
         train, data = self.corpus.train, recipe.data
         texts = [row.text for row in train]
         sounds = Sounds([row.file for row in train])
-        lengths = [len(sounds[i]) for i in range(len(train))]  # reads each, so that a damaged one is reported now
-        for part in (self.corpus.valid, *self.corpus.tests.values()):
+        lengths = [len(sound) for sound in sounds]  # reads each, so that a damaged one is reported now
+        self.heard = [len(sound) for sound in Sounds([row.file for row in self.corpus.valid])]
+        for part in self.corpus.tests.values():
             deque(Sounds([row.file for row in part]), maxlen=0)
         if self.start:
             self.tokenizer = self.start.source
@@ -106,9 +107,7 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
     @cached_property
     def valid_fingerprint(self) -> str:
         """Of texts and lengths: files may be elsewhere."""
-        valid = self.corpus.valid
-        sounds = Sounds([row.file for row in valid])
-        return fingerprint(f"{row.text}\0{len(sound)}" for row, sound in zip(valid, sounds, strict=True))
+        return fingerprint(f"{row.text}\0{n}" for row, n in zip(self.corpus.valid, self.heard, strict=True))
 
     def read(self) -> Utterances:
         return read_utterances(self.recipe.data.path)

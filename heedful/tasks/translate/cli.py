@@ -287,7 +287,7 @@ def demo(
     minutes: Annotated[
         float | None, typer.Option(min=0.01, help="At most how long to train.", show_default="4")
     ] = None,
-    settings: Settings = [],  # noqa: B006  # typer copies it
+    settings: Settings = None,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -302,7 +302,7 @@ def demo(
     files.need_access(out)
     budget = [] if minutes is None else [f"train.minutes={minutes}"]
     shown.say("a phrasebook, English to French: 60,000 pairs to learn from, 1,000 unseen ones to be tested on")
-    finished = shown.follow(own.train_demo(out, own.demo_recipe([*budget, *settings]), device))
+    finished = shown.follow(own.train_demo(out, own.demo_recipe([*budget, *(settings or ())]), device))
     if finished is None:
         return
     test = finished.scores["test"]

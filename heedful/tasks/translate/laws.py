@@ -36,12 +36,7 @@ class TranslationProbe(CausalProbe[Any]):
 
     @torch.no_grad()
     def cached(self) -> Tensor:
-        state = self.model.start(self.source, self.segments)
-        steps = []
-        for tokens in self.target.to(self.device).unbind(1):
-            logits, state = self.model.step(tokens, state)
-            steps.append(logits.cpu())
-        return torch.stack(steps, 1)
+        return torch.stack(self.stepped(self.model.start(self.source, self.segments), self.target), 1)
 
     def searched(self) -> tuple[str, float]:
         one = greedy(self.model, self.source, self.segments, **self.options)

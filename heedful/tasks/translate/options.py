@@ -1,6 +1,6 @@
 """Options of `heed eval`, `look`, `distil` and others for translators."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -118,4 +118,4 @@ class StudentOptions:
         typer.Option(min=0.0, help="How often an epoch has each pair as it was, beside the teacher's; 0: not at all."),
     ] = 1.0
     minutes: Annotated[float | None, typer.Option(min=0.01, help="How long to train the student.")] = None
-    settings: Settings = field(default_factory=list)
+    settings: Settings = None

@@ -38,7 +38,7 @@ def export_onnx(run: Path, translator: Translator, out: Path, *, quantize: str |
     """Makes the folder `out` of a run, and compares what onnxruntime says with what the model does: the largest
     difference of a log-probability, in nats. Raises InputError, MissingError or StorageError."""
     if quantize is not None:
-        raise InputError(f"no {quantize} weights in ONNX here", where="--quantize", fix="--to ctranslate2")
+        raise InputError(f"no {quantize} weights in ONNX here", where="--weights", fix="--to ctranslate2")
     model, source, target, about = read_run(run)
     refuse(model, str(run))
     encoder, decoder = graphs(model)

@@ -58,7 +58,7 @@ def planned_distillation(
     plan = {} if student.minutes is None else {"minutes": student.minutes}
     begun = {"start_from": student.start} if student.start else {"preset": student.preset or PRESET}
     recipe = validated(TranslateRecipe, {**begun, "data": given, "train": plan}, where="heed distil")
-    recipe = override(recipe, student.settings)
+    recipe = override(recipe, student.settings or ())
     corpus = read_parallel(path, source=source, target=target)
     if corpus.directions:
         raise InputError("data of several directions", where=corpus.name, fix="name one: --source en --target de")
