@@ -11,10 +11,12 @@ import torch
 from heedful.data.parts import Parts
 from heedful.errors import InputError, MissingError, NonFiniteError, counted
 from heedful.run.card import environment
+from heedful.run.division import Division, chosen_division
 from heedful.run.events import Note
 from heedful.run.job import Job
 from heedful.run.learnt import LEARNT, write_learnt
 from heedful.run.log import check_tensorboard
+from heedful.run.plan import maybe_short, too_large
 from heedful.run.prepared import PREPARED, begun_in, is_prepared, need_same_inputs
 from heedful.run.recipe import AUTO, Recipe, to_yaml
 from heedful.run.resume import changed_since, same_recipe
@@ -38,7 +40,9 @@ class Begun:
     job: Job[Any, Any, Any]
     newest: Checkpoint | None  # to continue from; None: begin anew
     precision: Precision
+    division: Division
     notes: list[Note]
+    warning: str = ""  # that memory is too little
 
 
 def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
@@ -132,14 +136,18 @@ def begin(
         threads = torch.get_num_threads()
         how = f"training in {precision} on {device.type} with {counted(threads, 'thread')}: {why}"
         notes.append(Note(how, detail=True))
+        short = maybe_short(task, job, precision, device, ranks)
+        before = 0 if newest is None else newest.json("state.json").get("shares", 0)
+        division = chosen_division(job, ranks, device, short, before)
         if newest is None:
             _write_first_files(out, job, environment(device, precision))
-        ranks.share(precision)
-        return Begun(job.recipe, job, newest, precision, notes)
-    precision = ranks.share()  # by now the first rank has checked everything and begun the run
+        ranks.share([precision, *division])
+        warning = too_large(short, division.shard, job.recipe)
+        return Begun(job.recipe, job, newest, precision, division, notes, warning)
+    precision, *divided = ranks.share()  # by now the first rank has checked everything and begun the run
     recipe = with_begun_preset(recipe, out)
     job = make_job(task, recipe, corpus, out, device)
-    return Begun(recipe, job, _newest(out, damaged), precision, [])
+    return Begun(recipe, job, _newest(out, damaged), precision, Division(*divided), [])
 
 
 def _newest(out: Path, notes: list[str]) -> Checkpoint | None:

@@ -1,0 +1,61 @@
+"""Which rank holds which rows of each trained parameter, where no rank holds all."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from heedful.training.ranks import Ranks
+
+
+class Rows(NamedTuple):
+    """The rows of a parameter that a rank holds; all of one without dimensions."""
+
+    rank: int
+    begin: int
+    end: int
+
+    def of(self, tensor: Tensor) -> Tensor:
+        return tensor[self.begin : self.end] if tensor.ndim else tensor
+
+
+class Placement:
+    """Which rank holds which rows of each trained parameter. `twin`: the first rank that holds the same as this one,
+    where several do."""
+
+    def __init__(self, rows: Mapping[str, Sequence[Rows]], ranks: Ranks, *, twin: int | None = None) -> None:
+        self.rows, self.ranks = rows, ranks
+        twin = ranks.rank if twin is None else twin
+        self.writes = twin == ranks.rank  # whether this rank's part of a checkpoint is needed
+        self.here = {name: own for name, held in rows.items() for own in held if own.rank == twin}
+
+    def wanted(self, model: nn.Module) -> dict[str, tuple[int, int | None]]:
+        """The rows of each parameter that this rank reads from a checkpoint: its own, and all of those that are
+        frozen."""
+        frozen = (name for name, parameter in model.named_parameters() if not parameter.requires_grad)
+        return {name: (0, None) for name in frozen if name not in self.rows} | {
+            name: (own.begin, own.end) for name, own in self.here.items()
+        }
+
+    @contextmanager
+    def gathered(self, model: nn.Module, pieces: Mapping[str, Tensor]) -> Iterator[nn.Module]:
+        """Inside this block the first rank has the weights in `model`, whose pieces the ranks hold; outside of it they
+        take no memory. All ranks enter it."""
+        ranks, parameters = self.ranks, dict(model.named_parameters())
+        try:
+            for name, held in self.rows.items():
+                weight = parameters[name].detach()
+                if ranks.first:
+                    weight.untyped_storage().resize_(weight.nbytes)
+                for own in held:
+                    if ranks.first and own.rank == 0:
+                        own.of(weight).copy_(pieces[name])
+                    elif ranks.first:
+                        ranks.receive(own.of(weight), own.rank)
+                    elif own.rank == ranks.rank:
+                        ranks.send(pieces[name].detach(), 0)
+            yield model
+        finally:
+            for name in self.rows:
+                parameters[name].untyped_storage().resize_(0)
