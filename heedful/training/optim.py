@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from heedful.core.init import NORMS
 from heedful.training.muon import Muon
 from heedful.training.optimizers import AdamW
+from heedful.training.placement import give_up
 from heedful.training.ranks import Ranks
 
 
@@ -124,7 +125,8 @@ class Optimizer:
         """One step at this share of the peak learning rate, by the summed gradients divided by `count`, and clipped by
         their norm."""
         clipped = self.config.clip / norm if self.config.clip and norm > self.config.clip else 1.0
-        torch._foreach_mul_(self._gradients(), clipped / count)
+        if gradients := self._gradients():  # a rank that steps no parameter has none
+            torch._foreach_mul_(gradients, clipped / count)
         for part, lr in self.parts:
             for group in part.param_groups:
                 group["lr"] = lr * share
@@ -211,7 +213,8 @@ class Average:
     @torch.no_grad()
     def update(self, masters: Iterable[Tensor], step: int) -> None:
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(self.trained, list(masters), 1 - decay)
+        if self.trained:
+            torch._foreach_lerp_(self.trained, list(masters), 1 - decay)
 
     def weights(self, *, frozen: bool) -> dict[str, Tensor]:
         """By name the weights that it holds, or its pieces of them; with the `frozen` ones, which it has whole."""
@@ -233,7 +236,5 @@ class Average:
     def divide(self, pieces: Mapping[str, Tensor]) -> None:
         """From now on averages only these pieces of weights, by name. Of the model's trained weights the memory is
         given up."""
-        parameters = dict(self.model.named_parameters())
-        for name in self.names:
-            parameters[name].untyped_storage().resize_(0)
+        give_up(self.trained)
         self.names, self.trained = [*pieces], [*pieces.values()]

@@ -1,9 +1,10 @@
 """Which rank holds which rows of each trained parameter, where no rank holds all."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from heedful.training.ranks import Ranks
@@ -45,9 +46,9 @@ class Placement:
         ranks, parameters = self.ranks, dict(model.named_parameters())
         try:
             for name, held in self.rows.items():
-                weight = parameters[name].detach()
+                weight = parameters[name]
                 if ranks.first:
-                    weight.untyped_storage().resize_(weight.nbytes)
+                    weight.data = torch.empty(weight.shape, device=weight.device)
                 for own in held:
                     if ranks.first and own.rank == 0:
                         own.of(weight).copy_(pieces[name])
@@ -57,5 +58,10 @@ class Placement:
                         ranks.send(pieces[name].detach(), 0)
             yield model
         finally:
-            for name in self.rows:
-                parameters[name].untyped_storage().resize_(0)
+            give_up(parameters[name] for name in self.rows)
+
+
+def give_up(weights: Iterable[Tensor]) -> None:
+    """Frees the memory of float32 tensors, which keep their shapes."""
+    for weight in weights:
+        weight.data = torch.empty((), device=weight.device).expand(weight.shape)
