@@ -267,6 +267,8 @@ def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], 
     state.optimizer.zero()
     state.optimizer.load_masters(weights)
     state.optimizer.load_state(optimizer)
+    if state.strategy is not None:
+        state.strategy.publish()
     if REMEMBERED in checkpoint.manifest["files"]:
         job.remember(checkpoint.tensors(REMEMBERED))
     for key in POSITION:
