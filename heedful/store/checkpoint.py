@@ -155,7 +155,7 @@ def save_checkpoint(
             "step": step,
             "finite": all(each["finite"] for each in written),
             "files": entries,
-            "versions": _versions(),
+            "versions": versions(),
             "facts": {"world_size": 1} | facts,
         }
         plain = json.loads(files.json_bytes(manifest, where=final))  # its seal is checked as it will be read
@@ -334,7 +334,8 @@ def _chunks(value: Any, path: Path) -> list[files.Bytes]:
 
 
 @cache  # as a file is read and parsed for it
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Those of what decides about the bits of a training."""
     try:
         heedful = metadata.version("heedful")
     except metadata.PackageNotFoundError:

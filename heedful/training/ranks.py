@@ -44,7 +44,7 @@ class Ranks:
         lengths = [int(length) for (length,) in self.gather([float(len(data))])]
         padded = torch.frombuffer(bytearray(data.ljust(max(lengths))), dtype=torch.uint8)
         everyone = [torch.empty_like(padded) for _ in range(self.size)]
-        with _lost_ranks():
+        with lost_ranks():
             dist.all_gather(everyone, padded)
         return [json.loads(each.numpy().tobytes()) for each in everyone]
 
@@ -54,7 +54,7 @@ class Ranks:
             return [list(values)]
         own = torch.tensor(values, dtype=torch.float64)
         everyone = [torch.empty_like(own) for _ in range(self.size)]
-        with _lost_ranks():
+        with lost_ranks():
             dist.all_gather(everyone, own)
         return [each.tolist() for each in everyone]
 
@@ -63,7 +63,7 @@ class Ranks:
         if self.size == 1 or not tensors:
             return
         flat = torch.cat([tensor.flatten() for tensor in tensors])
-        with _lost_ranks():
+        with lost_ranks():
             dist.all_reduce(flat)
         for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(part.view_as(tensor))
@@ -74,7 +74,7 @@ class Ranks:
         if self.size == 1:
             return flat
         received = flat.new_empty(self.size, sizes[self.rank])
-        with _lost_ranks():
+        with lost_ranks():
             dist.all_to_all_single(received.view(-1), flat, [sizes[self.rank]] * self.size, list(sizes))
         total = TreeSum()
         for piece in received:
@@ -86,19 +86,19 @@ class Ranks:
         flat = torch.cat([tensor.flatten() for tensor in tensors]) if tensors else torch.empty(0)
         if self.size == 1 or not len(flat):
             return
-        with _lost_ranks():
+        with lost_ranks():
             dist.broadcast(flat.view(torch.uint8), source)
         for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(part.view_as(tensor))
 
     def send(self, tensor: Tensor, target: int) -> None:
         """Sends a tensor to a rank that waits for it in `receive`."""
-        with _lost_ranks():
+        with lost_ranks():
             dist.send(tensor.contiguous(), target)
 
     def receive(self, tensor: Tensor, source: int) -> None:
         """Replaces a contiguous tensor by what that rank sends."""
-        with _lost_ranks():
+        with lost_ranks():
             dist.recv(tensor, source)
 
 
@@ -143,10 +143,14 @@ def join_ranks() -> Iterator[Ranks]:
 
 
 @contextmanager
-def _lost_ranks() -> Iterator[None]:
+def lost_ranks(*, within: bool = False) -> Iterator[None]:
+    """Raises RankError where other ranks are gone; `within` this block other things are computed too, whose errors are
+    raised as they are."""
     try:
         yield
     except RuntimeError as error:
+        if within and not isinstance(error, dist.DistError) and "gloo" not in str(error):
+            raise
         what = (
             f"another of the processes that train together is gone or does not answer ({str(error).split(chr(10))[0]})"
         )

@@ -22,7 +22,7 @@ from heedful.training.loop import Gradients, Sums, Trainable, TrainState, device
 from heedful.training.loss import Loss, Sum, added
 from heedful.training.optim import Optimizer, norm_of, trained_parameters
 from heedful.training.placement import Placement, Rows
-from heedful.training.ranks import Ranks, TreeSum
+from heedful.training.ranks import Ranks, TreeSum, lost_ranks
 
 SHARES = 8  # of a batch, for 1, 2, 4 or 8 ranks
 
@@ -201,7 +201,8 @@ class FullySharded:
             has = rank < row_count(batch)  # a rank without rows computes others, for nothing: all gather each block
             share = rank if has else 0
             self.whole.loss_of = partial(loss_of_rows, task, state, number, batch, share, size)
-            (self.whole() * float(has)).backward()
+            with lost_ranks(within=True):
+                (self.whole() * float(has)).backward()
             if has:
                 sums.add(self.whole.loss)
         return Gradients([sums.numbers()], sums.beside)

@@ -2,15 +2,12 @@
 
 import hashlib
 import json
-import os
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 
 from heedful.core.dropout import Dropout
 from heedful.models import make_model, preset
@@ -20,33 +17,7 @@ from heedful.training.optim import Average, OptimConfig, Optimizer
 from heedful.training.ranks import Ranks, TreeSum
 from heedful.training.sharding import FixedShares, FullySharded, owners, shares_fit
 from line import Line
-
-
-def on_ranks(folder: Path, size: int, work: Callable[[Ranks], Any], *, together: int = 0) -> list[Any]:
-    """What `work` returns, which JSON can hold, in each of so many processes, `together` of them on a machine."""
-    if size == 1:
-        return [work(Ranks())]
-    pids = []
-    for rank in range(size):
-        pid = os.fork()
-        if not pid:
-            try:
-                torch.set_num_threads(1)
-                dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=size)
-                result = work(Ranks(rank, size, together or size))
-                (folder / f"{rank}.json").write_text(json.dumps(result))
-                dist.barrier()
-                os._exit(0)
-            except BaseException:
-                (folder / f"{rank}.json").write_text(traceback.format_exc())
-            finally:
-                os._exit(1)
-        pids.append(pid)
-    ended = [os.waitpid(pid, 0)[1] for pid in pids]
-    told = [(folder / f"{rank}.json").read_text() for rank in range(size)]
-    assert ended == [0] * size, "\n".join(told)
-    (folder / "store").unlink(missing_ok=True)
-    return [*map(json.loads, told)]
+from together import on_ranks
 
 
 def net(dtype: torch.dtype) -> tuple[torch.nn.Module, Average]:
