@@ -5,8 +5,10 @@ the optimizer's state, the float32 weights and the average of these alone (Rajbh
 `FullySharded` divides weights and gradients too, by torch's FSDP2: each block is gathered while it computes.
 """
 
+import ctypes
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -24,6 +26,7 @@ from heedful.training.optim import Optimizer, norm_of, trained_parameters
 from heedful.training.placement import Placement, Rows
 from heedful.training.ranks import Ranks, TreeSum, lost_ranks
 
+M_MMAP_THRESHOLD = -3  # of mallopt
 SHARES = 8  # of a batch, for 1, 2, 4 or 8 ranks
 
 
@@ -155,6 +158,7 @@ class FullySharded:
         if scalar := next((name for name, each in model.named_parameters() if not each.ndim), ""):
             what = f"this model's {scalar} is one number, which cannot be in pieces"
             raise InputError(what, where="train.shard", fix="--set train.shard=optimizer")
+        _return_freed_memory()
         self.ranks = ranks
         holders = ranks.together if 1 < ranks.together < ranks.size else ranks.size
         machines = ranks.size // holders
@@ -235,3 +239,10 @@ class _Losses(nn.Module):
     def forward(self) -> Tensor:
         self.loss: Loss = self.loss_of()
         return self.loss.total
+
+
+def _return_freed_memory() -> None:
+    """Makes glibc give back what a block took as soon as it is freed. It would keep it, once a large tensor was freed,
+    and what gathered blocks left took as much memory as the whole model."""
+    with suppress(AttributeError, OSError):  # another C library
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 1 << 17)
