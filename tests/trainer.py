@@ -27,7 +27,12 @@ class Trainer:
 
     def __init__(self) -> None:
         command = [sys.executable, str(Path(__file__))]
-        where = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+        where = {
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}",
+            "OMP_NUM_THREADS": "1",
+            "MALLOC_ARENA_MAX": "1",
+        }
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=where)
 
     def ask(self, **question: Any) -> Any:

@@ -37,7 +37,8 @@ GIB = 2**30
 MOST = 1024  # devices
 TRIAL = 4  # steps that are timed
 # A bound on bytes: of each parameter, of each output of a linear map, and of each score of attention for a token.
-STATE, WIDTHS, SCORES = 44, 16, 256
+STATE, WIDTHS, SCORES = 28, 16, 256
+SHARED = 16  # bytes of each parameter that ranks who sum gradients take besides
 USUAL_SHARE = 0.4  # of a device's peak; published trainings reach 0.29 to 0.52
 RUNTIME = {"cpu": 0.5e9, "cuda": 1.5e9}  # bytes of torch, its libraries and their work space
 
@@ -153,10 +154,8 @@ def memory(taken: Pass, setting: Setting, kind: Literal["cpu", "cuda"]) -> dict[
         stepped = max(stepped, taken.widest) if devices > 1 else stepped
     sides = 2 if kind == "cpu" and setting.shard != "model" else 1  # halves of a batch have a gradient each
     fixed = devices > 1 and (setting.shard == "optimizer" or (setting.shard == "none" and kind == "cpu"))
-    if fixed:  # as `FixedShares` sums them
-        gradients = sides * size * count + 4 * count * (1 if kind == "cuda" else 1 + sides)
-    else:
-        gradients = (sides * size * count if masters or sides > 1 else 0) / whole + 4 * count / whole
+    backward = sides * size * count if masters or sides > 1 or fixed else 0
+    sums = 1 + sides if fixed and kind == "cpu" else 1  # of shares, as `FixedShares` adds them
     moments = (8 * count - (4 * taken.matrices if setting.muon else 0)) / count
     rows = -(-taken.shape.rows // devices) / taken.shape.rows
     positions = taken.shape.length * taken.shape.rows * rows
@@ -164,7 +163,7 @@ def memory(taken: Pass, setting: Setting, kind: Literal["cpu", "cuda"]) -> dict[
     parts = {
         "weights": size * count / whole + gathered,
         "float32 weights": 4 * stepped if masters else 0,
-        "gradients": gradients,
+        "gradients": (backward + sums * 4 * count) / whole,
         "optimizer": moments * stepped,
         "average": 4 * stepped,
         "sum over devices": 4 * count if devices > 1 and setting.shard != "model" else 0,
@@ -291,7 +290,8 @@ def as_settings(recipe: Recipe, shape: BatchShape, before: Setting, after: Setti
     words = []
     if parts > 1:
         words += [f"{shape.key}={int(str(keys[shape.key])) // parts}", f"train.accumulate={after.batches}"]
-    return words + (["train.checkpointing=true"] if after.checkpointing > before.checkpointing else [])
+    words += ["train.checkpointing=true"] if after.checkpointing > before.checkpointing else []
+    return words + ([f"train.shard={after.shard}"] if after.shard != before.shard else [])
 
 
 def measured_seconds(config: object, shape: BatchShape, setting: Setting, device: torch.device) -> float:
@@ -335,7 +335,8 @@ def maybe_short(
     widths = sum(module.out_features for module in model.modules() if isinstance(module, nn.Linear))
     scores = sum(SCORES * shape.length for module in model.modules() if isinstance(module, Heads))
     rows = -(-shape.rows // ranks.size)
-    if STATE * count + rows * shape.length * (WIDTHS * widths + scores) + RUNTIME[kind] < room:
+    state = STATE + (SHARED if ranks.size > 1 else 0)
+    if state * count + rows * shape.length * (WIDTHS * widths + scores) + RUNTIME[kind] < room:
         return None
     try:
         taken = passed(job.config, shape, precision, explicit=kind == "cpu")

@@ -110,8 +110,13 @@ class Gradients(NamedTuple):
 class Strategy(Protocol):
     """How the work of a step, and what it needs, are divided among ranks."""
 
-    shares: int  # in which each batch is divided, whatever the number of ranks; 0: one for each rank
-    placement: Placement | None  # what each rank holds of weights, optimizer and average; None: all of them
+    @property
+    def shares(self) -> int:
+        """In how many shares each batch is computed, whatever the number of ranks; 0: one for each rank."""
+
+    @property
+    def placement(self) -> Placement | None:
+        """What each rank holds of weights, optimizer and average; None: all of them."""
 
     def halves(self, group: Sequence[Any]) -> bool:
         """Whether the threads of a rank may compute two halves of its rows of these batches at the same time."""

@@ -7,7 +7,7 @@ the optimizer's state, the float32 weights and the average of these alone (Rajbh
 
 import ctypes
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -172,7 +172,7 @@ class FullySharded:
         for module in model.modules():
             if isinstance(module, Block):
                 fully_shard(module, mesh=mesh, mp_policy=policy)
-        self.whole = fully_shard(_Losses(model), mesh=mesh, mp_policy=policy, reshard_after_forward=False)
+        self.whole: Any = fully_shard(_Losses(model), mesh=mesh, mp_policy=policy, reshard_after_forward=False)
         for module in self.whole.modules():
             if isinstance(module, FSDPModule):  # a sum, not a mean; and by an operation that gloo has
                 module.set_gradient_divide_factor(1.0)
@@ -233,11 +233,11 @@ class _Losses(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
-        self.loss_of: Any = None  # computes a loss
-        self.loss: Any = None  # the last one
+        self.loss_of: Callable[[], Loss]
+        self.loss: Loss  # the last one
 
     def forward(self) -> Tensor:
-        self.loss: Loss = self.loss_of()
+        self.loss = self.loss_of()
         return self.loss.total
 
 

@@ -208,3 +208,19 @@ def test_a_changed_byte_in_any_part_is_noticed(tmp_path: Path, trainer: Trainer,
     assert any("damaged, left out (optimizer-2-of-2" in words[1] for words in told(out) if words[0] == "note")
     assert ends(out) == ends(straight)
     tally("R3 changed bytes in parts", len(written))
+
+
+@pytest.mark.full
+def test_more_than_a_rank_may_take(tmp_path: Path, trainer: Trainer) -> None:
+    """Four ranks train, save and continue with a model that one rank has too little memory for (RLIMIT_AS)."""
+    settings = [*EACH[1:], "train.eval_every=100", "train.save_every=100", "train.row=16", "train.tokens=64"]
+    settings += ["train.precision=fp32"]
+    limited: dict[str, Any] = {"model": "DEEP", "memory": 750}
+    assert trainer.run(tmp_path / "alone", *settings, **limited) == [99]
+    assert "can't allocate memory" in told(tmp_path / "alone")[-1][1]
+    out = tmp_path / "out"
+    for leave in (2, 4):
+        stopped = trainer.run(out, *settings, "train.shard=model", ranks=4, leave=leave, **limited)
+        assert stopped == [128 + signal.SIGTERM] * 4, told(out)
+    assert ["note", "continuing from step 2"] in told(out)
+    assert not verify(out / "checkpoints" / "step-4")
