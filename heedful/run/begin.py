@@ -141,6 +141,9 @@ def begin(
         short = maybe_short(task, job, precision, device, ranks)
         before = 0 if newest is None else newest.json("state.json").get("shares", 0)
         division = chosen_division(job, ranks, device, short, before)
+        if before and division.shares != before:
+            what = f"this run was begun with {before} shares of a batch, whose gradients were added in one order"
+            notes.append(Note(f"{what}: from here on weights may differ from that in their last bits"))
         if newest is None:
             _write_first_files(out, job, environment(device, precision))
         ranks.share([precision, *division])

@@ -84,19 +84,19 @@ class FixedShares:
         tree, numbers, beside = TreeSum(), list[tuple[float, float, int]](), dict[str, Sum]()
         together = sides.both if sides is not None and each % 2 == 0 else None
         for share in range(self.ranks.rank * each, (self.ranks.rank + 1) * each, 2 if together else 1):
-
-            def compute(side: int, share: int = share) -> tuple[Tensor, Sums]:
-                return self._share(task, state, group, share + side)
-
-            for flat, sums in together(compute) if together else [compute(0)]:
+            computed = partial(self._share, task, state, group, share)
+            for flat, sums in together(computed) if together else [computed(0)]:
                 tree.add(flat)
                 numbers.append(sums.numbers())
                 beside = added(beside, sums.beside)
         self._summed = tree.result()
         return Gradients(numbers, beside)
 
-    def _share(self, task: Trainable, state: TrainState, group: Sequence[Any], share: int) -> tuple[Tensor, Sums]:
-        """The gradients of a share of each batch in turn, and the sums of its losses."""
+    def _share(
+        self, task: Trainable, state: TrainState, group: Sequence[Any], share: int, side: int
+    ) -> tuple[Tensor, Sums]:
+        """The gradients of a share of each batch in turn, or of the one beside it, and the sums of its losses."""
+        share += side
         device, params = device_of(state), [*self.params.values()]
         flat, sums = torch.zeros(sum(self.sizes), device=device), Sums(device)
         seed_numbers(counter_seed(state.seed, "step", state.step, share), device)
@@ -160,7 +160,8 @@ class FullySharded:
             raise InputError(what, where="train.shard", fix="--set train.shard=optimizer")
         _return_freed_memory()
         self.ranks = ranks
-        holders = ranks.together if 1 < ranks.together < ranks.size else ranks.size
+        alike = len({together for (together,) in ranks.gather([float(ranks.together)])}) == 1
+        holders = ranks.together if alike and ranks.together > 1 else ranks.size
         machines = ranks.size // holders
         shape, axes = ((machines, holders), ("replicate", "shard")) if machines > 1 else ((holders,), ("shard",))
         mesh = init_device_mesh(next(model.parameters()).device.type, shape, mesh_dim_names=axes)
@@ -172,8 +173,9 @@ class FullySharded:
         for module in model.modules():
             if isinstance(module, Block):
                 fully_shard(module, mesh=mesh, mp_policy=policy)
-        self.whole: Any = fully_shard(_Losses(model), mesh=mesh, mp_policy=policy, reshard_after_forward=False)
-        for module in self.whole.modules():
+        losses: Any = _Losses(model)
+        self.whole: Any = fully_shard(losses, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
+        for module in losses.modules():
             if isinstance(module, FSDPModule):  # a sum, not a mean; and by an operation that gloo has
                 module.set_gradient_divide_factor(1.0)
                 module.set_force_sum_reduction_for_comms(True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from heedful.apply.checkpointed import checkpoint_blocks
 from heedful.core.dropout import Dropout
 from heedful.models import make_model, preset
 from heedful.run.passes import BatchShape, MadeBatches
@@ -100,6 +101,8 @@ def in_pieces(ranks: Ranks, dtype: torch.dtype, *, model: bool, accumulate: int)
     torch.manual_seed(0)
     made = make_model(preset("transformer-tiny", vocab_size=40))
     task = MadeBatches(made, SHAPE, count=4)
+    if accumulate > 1:  # blocks that are computed again are gathered again
+        checkpoint_blocks(made)
     average = Average(made, 0.9)
     strategy: Any = FullySharded(made, ranks, dtype) if model else FixedShares(made.to(dtype), ranks, 4, divided=False)
     optimizer = Optimizer(made, OptimConfig(lr=1e-3, warmup=0), strategy.pieces())
