@@ -26,6 +26,7 @@ from heedful.store.checkpoint import Checkpoint, Part, save_checkpoint
 from heedful.store.migrations import FORMAT, migrated, named_before, renamed
 from heedful.training.loop import Step, TrainState
 from heedful.training.loss import Sum, added
+from heedful.training.optim import trained_parameters
 from heedful.training.ranks import Ranks
 
 # Keys of `train` that may change when a run is continued.
@@ -337,7 +338,7 @@ def needed_space(weights: int, learning: int, keep: int, held: int = 0) -> int:
 def check_space(out: Path, state: TrainState, keep: int) -> None:
     """Raises StorageError where the disk has no room for what this training will write."""
     weights = sum(parameter.numel() for parameter in state.average.model.parameters()) * 4
-    learning = sum(master.numel() for master in state.optimizer.masters) * 4
+    learning = sum(parameter.numel() for parameter in trained_parameters(state.model).values()) * 4
     held = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     needed = needed_space(weights, learning, keep, held)
     files.need_space(out, needed, fix="free some, choose another --out, or --set train.keep=1")

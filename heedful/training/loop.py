@@ -381,4 +381,5 @@ def non_finite(state: TrainState, loss: float) -> NonFiniteError:
             break
     else:
         what = f"the loss is {loss:g}"
+        what = f"a gradient of another rank is not finite ({what})" if math.isfinite(loss) else what
     return NonFiniteError(what, where=f"step {state.step + 1}", fix=NON_FINITE_FIX)
