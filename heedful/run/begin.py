@@ -201,11 +201,11 @@ def need_same(facts: dict[str, str], ranks: Ranks) -> None:
     """Raises RankError, on all ranks, where the facts of one are not the first one's, or it has an error instead."""
     everyone = ranks.collect({"host": socket.gethostname(), "facts": facts})
     for number, each in enumerate(everyone):
-        rank, found = f"rank {number}, on {each['host']}", each["facts"]
-        if "error" in found:
-            raise RankError(f"{rank}: {found['error']}", fix="give it what rank 0 has")
+        rank, has = f"rank {number}, on {each['host']}", each["facts"]
+        if "error" in has:
+            raise RankError(f"{rank}: {has['error']}", fix="give it what rank 0 has")
         for name, value in everyone[0]["facts"].items():
-            if found[name] != value:
+            if has[name] != value:
                 what = f"{rank} has {name} other than rank 0, on {everyone[0]['host']}"
                 raise RankError(what, fix="let --data be the same files everywhere")
 

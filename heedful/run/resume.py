@@ -192,7 +192,7 @@ def save_state(
     if placement is None:
         contents = {f"{name}.safetensors": tensors for name, tensors in held.items()}
     elif placement.writes:
-        begins = {name: own.begin for name, own in placement.here.items()}
+        begins = {name: rows.begin for name, rows in placement.here.items()}
         part = f"{ranks.rank + 1}-of-{ranks.size}"
         contents = {f"{name}-{part}.safetensors": Part(tensors, begins) for name, tensors in held.items()}
     if ranks.first and (made := job.remembered()):

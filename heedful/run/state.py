@@ -73,7 +73,7 @@ def new_state(
     optimizer = Optimizer(model, optim, None if strategy is None else strategy.pieces())
     weights = parameters(average.model)  # with what bf16 rounds away
     if strategy is not None and strategy.placement is not None:
-        weights = {name: own.of(weights[name]).clone() for name, own in strategy.placement.here.items()}
+        weights = {name: rows.of(weights[name]).clone() for name, rows in strategy.placement.here.items()}
         average.divide({name: weights[name] for name in optimizer.names})
     optimizer.load_masters(weights)
     if plan.compile:

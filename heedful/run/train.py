@@ -384,11 +384,11 @@ class _Run:
         weights, count = mean_of_last(self.out, self.state, self.plan.average_last, self.plan.save_every)
 
         def measured(model: nn.Module) -> Iterator[Event]:
-            found = self.validation.measure_mean(model, self.state, self.progress, count)
-            how = "is better, and is kept" if found.best else "is no better, and is not kept"
+            measurement = self.validation.measure_mean(model, self.state, self.progress, count)
+            how = "is better, and is kept" if measurement.best else "is no better, and is not kept"
             mean_of = counted(count, "checkpoint")
-            yield Note(f"the mean of the last {mean_of}: validation loss {found.valid_loss:.4f}; it {how}")
-            yield found
+            yield Note(f"the mean of the last {mean_of}: validation loss {measurement.valid_loss:.4f}; it {how}")
+            yield measurement
 
         yield from self._by_first(self.state.whole(weights), measured)
         self.progress.averaged = self.state.step

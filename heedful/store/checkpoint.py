@@ -96,7 +96,7 @@ class Checkpoint:
                 piece = _overlap(tensor, begin, *rows)
                 if not parts or not piece.ndim or len(piece):
                     pieces.setdefault(key, []).append((begin, piece))
-        return {key: _joined(own) for key, own in pieces.items()}
+        return {key: _joined(held) for key, held in pieces.items()}
 
     def json(self, name: str) -> Any:
         """The JSON value of file `name`."""

@@ -29,14 +29,14 @@ class Placement:
         self.rows, self.ranks = rows, ranks
         twin = ranks.rank if twin is None else twin
         self.writes = twin == ranks.rank  # whether this rank's part of a checkpoint is needed
-        self.here = {name: own for name, held in rows.items() for own in held if own.rank == twin}
+        self.here = {name: piece for name, held in rows.items() for piece in held if piece.rank == twin}
 
     def wanted(self, model: nn.Module) -> dict[str, tuple[int, int | None]]:
         """The rows of each parameter that this rank reads from a checkpoint: its own, and all of those that are
         frozen."""
         frozen = (name for name, parameter in model.named_parameters() if not parameter.requires_grad)
         return {name: (0, None) for name in frozen if name not in self.rows} | {
-            name: (own.begin, own.end) for name, own in self.here.items()
+            name: (piece.begin, piece.end) for name, piece in self.here.items()
         }
 
     @contextmanager
@@ -49,12 +49,12 @@ class Placement:
                 weight = parameters[name]
                 if ranks.first:
                     weight.data = torch.empty(weight.shape, device=weight.device)
-                for own in held:
-                    if ranks.first and own.rank == 0:
-                        own.of(weight).copy_(pieces[name])
+                for piece in held:
+                    if ranks.first and piece.rank == 0:
+                        piece.of(weight).copy_(pieces[name])
                     elif ranks.first:
-                        ranks.receive(own.of(weight), own.rank)
-                    elif own.rank == ranks.rank:
+                        ranks.receive(piece.of(weight), piece.rank)
+                    elif piece.rank == ranks.rank:
                         ranks.send(pieces[name].detach(), 0)
             yield model
         finally:

@@ -39,11 +39,11 @@ def shares_fit(shares: int, ranks: int) -> bool:
 def owners(sizes: Mapping[str, int], ranks: int) -> dict[str, int]:
     """The rank that owns each parameter, so that all have about as much: the largest parameters are given away first,
     each to the rank that has the least."""
-    loads, found = [0] * ranks, {}
+    loads, ranks_by_name = [0] * ranks, dict[str, int]()
     for name in sorted(sizes, key=lambda name: -sizes[name]):
-        found[name] = loads.index(min(loads))
-        loads[found[name]] += sizes[name]
-    return found
+        rank = ranks_by_name[name] = loads.index(min(loads))
+        loads[rank] += sizes[name]
+    return ranks_by_name
 
 
 def norm_of_pieces(optimizer: Optimizer, names: Sequence[str], ranks: Ranks, holders: int, count: int) -> float:
