@@ -445,6 +445,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         if self.metric.rank != "bleu" or self.originals >= ENOUGH or not path:
             return "", []
         source, target = self.corpus.source, self.corpus.target
+        source, target = (name.partition("-")[0].lower() for name in (source, target))  # of "en-GB" the language
         known = len(source) == len(target) == 2  # codes of languages
         name = f"Helsinki-NLP/opus-mt-{source}-{target}" if known else "Helsinki-NLP/opus-mt-en-fr"
         data = shlex.join(["--data", *([path] if isinstance(path, str) else path)])
