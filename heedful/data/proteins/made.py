@@ -15,7 +15,8 @@ from heedful.data.proteins.chain import Chain
 
 HELIX = (-60.0, -45.0)  # degrees: phi and psi
 TURNS = ((-60.0, -30.0), (-90.0, 0.0), (-120.0, 130.0), (60.0, 45.0), (-70.0, 140.0))
-# Bond lengths in angstroms and angles in degrees (Engh and Huber 1991): of the bond to this atom, and at the atom before.
+# Of each atom: the length of the bond before it (angstroms), and the angle at the atom before (degrees; Engh and Huber
+# 1991).
 BONDS = {"N": (1.329, 116.2), "CA": (1.458, 121.7), "C": (1.525, 111.0)}
 CANDIDATES, SWEEPS = 24, 8
 TOUCH, APART, CLASH = 8.0, 6, 3.6  # angstroms between CAs that touch; residues between them at least; too near

@@ -32,10 +32,8 @@ def read_chains(path: str | Path) -> Chains:
     if made == MADE and not Path(path).exists():
         if number and not (number.isdecimal() and 0 < int(number) <= MOST):
             raise InputError(f"{number!r} is no number of chains", where=str(path), fix="for example chains:1000")
-        last = FEW * 2 + int(number or MANY)
-        valid, test, learnt = (
-            [*map(made_chain, part)] for part in (range(FEW), range(FEW, 2 * FEW), range(2 * FEW, last))
-        )
+        parts = (range(FEW), range(FEW, 2 * FEW), range(2 * FEW, 2 * FEW + int(number or MANY)))
+        valid, test, learnt = ([*map(made_chain, part)] for part in parts)
         return Parts(learnt, valid, {"test": test}, str(path))
     found = _files(Path(path))
     train, valid, tests = sorted_in((file.name, chains) for file, chains in found.items())

@@ -44,13 +44,12 @@ def fold(
     text = read_bytes(file).decode(errors="replace")
     predictor = load_in_bits(StructurePredictor.load, run, device, weights)
     found = predictor.fold(text)
-    lines = [f"{found.chain.name}\t{len(found.contacts)} residues\tconfidence {found.confidence.mean():.1f}"]
+    lines = [f"{printable(found.chain.name)}\t{len(found.contacts)} residues\tconfidence {found.confidence.mean():.1f}"]
     lines += [f"{one}\t{other}\t{chance:.3f}" for one, other, chance in found.surest()[:SHOWN]]
-    tell({**folded_record(text, found)}, printable("\n".join(lines)), as_json=as_json)
+    tell({**folded_record(text, found)}, "\n".join(lines), as_json=as_json)
     if out is not None:
-        written = structure_text(
-            found.chain.name, found.chain.letters, found.backbone, found.confidence.tolist(), out.suffix
-        )
+        chain, sure = found.chain, found.confidence.tolist()
+        written = structure_text(chain.name, chain.letters, found.backbone, sure, out.suffix)
         storage.write_output(out, written.encode())
         say(str(out))
     if picture is not None:

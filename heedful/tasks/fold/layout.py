@@ -73,12 +73,8 @@ def chain_losses(folded: Folded, batch: FoldBatch) -> Float[Tensor, "B"]:
     far = cross_entropy(folded.distances.permute(0, 3, 1, 2).float(), between, reduction="none")
     told = cross_entropy(folded.agreement.mT.float(), _levels(last, batch), reduction="none")
     turned, angles = backbone_torsions(batch.backbone), _known_angles(known)
-    bent = torch.stack(
-        [
-            torsion_loss(one, other, there)
-            for one, other, there in zip(folded.structure.angles, turned, angles, strict=True)
-        ]
-    )
+    each = zip(folded.structure.angles, turned, angles, strict=True)
+    bent = torch.stack([torsion_loss(found, true_angles, there) for found, true_angles, there in each])
     return (
         0.5 * (final + torch.stack(layers).mean(0))
         + 0.3 * _mean(far, both)

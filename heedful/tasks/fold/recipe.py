@@ -12,9 +12,7 @@ from heedful.tasks.shared.sections import TokenTrain
 class ChainsData(DataSection):
     """Chains, and how much of one is read at a time."""
 
-    sequences: int = Field(
-        32, ge=1, le=4096, description="aligned sequences of a chain that are read, its own included"
-    )
+    sequences: int = Field(32, ge=1, le=4096, description="aligned sequences of a chain that are read, its own too")
     residues: int = Field(128, ge=16, le=1024, description="residues of a chain that are learnt from at a time")
 
 

@@ -24,6 +24,7 @@ from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.served import TextlessModel, refuse_nan_answers, spec_of
 
+SCORES = ("precision", "lddt", "precision_covariance", "precision_prior")
 LEVELS = (numpy.arange(LDDT_LEVELS) + 0.5) * 100 / LDDT_LEVELS
 
 
@@ -93,12 +94,7 @@ class StructurePredictor(TextlessModel[Fold]):
         on the same sequences, and of how often residues so far apart touch. Chains without a contact count for lDDT
         alone. Raises InputError where no structure is known."""
         refuse_nothing(chains)
-        scores: dict[str, list[float]] = {
-            "precision": [],
-            "lddt": [],
-            "precision_covariance": [],
-            "precision_prior": [],
-        }
+        scores: dict[str, list[float]] = {name: [] for name in SCORES}
         for chain in chains:
             if chain.backbone is None:
                 raise InputError(f"no structure of {chain.name} is known", fix="give chains with one")
