@@ -51,9 +51,7 @@ def chain_of(text: str, *, name: str = "protein") -> Chain:
     if not records:
         raise TextError("no sequence", where=where, fix="give letters of residues, or a text in FASTA or A3M")
     names, rows = zip(*records, strict=True)
-    if len(rows) == 1:
-        rows = (rows[0].upper(),)
-    aligned = [INSERTED.sub("", row) for row in rows]
+    aligned = [rows[0].upper()] if len(rows) == 1 else [INSERTED.sub("", row) for row in rows]
     length = len(aligned[0])
     if not 0 < length <= MOST_RESIDUES:
         raise TextError(f"{counted(length, 'residue')}", where=where, fix=f"give 1 to {MOST_RESIDUES:,}")

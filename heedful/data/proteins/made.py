@@ -1,6 +1,6 @@
 """Chains of known geometry, and families of sequences that fit them: a helix, a turn, a helix and so on, folded so that
-distant residues touch. Residues that touch change together, by one table for all chains; which residues are in helices
-shows in the sequences too.
+distant residues touch. Residues that touch have opposite charges, or are alike in how they like water, so that they
+change together; which of them are in helices shows in the sequences too.
 
 K candidates, R residues, N sequences.
 """
@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from heedful.core.seeds import counter_seed
-from heedful.data.proteins.chain import Chain
+from heedful.data.proteins.chain import LETTERS, Chain
 
 HELIX = (-60.0, -45.0)  # degrees: phi and psi
 TURNS = ((-60.0, -30.0), (-90.0, 0.0), (-120.0, 130.0), (60.0, 45.0), (-70.0, 140.0))
@@ -20,9 +20,18 @@ TURNS = ((-60.0, -30.0), (-90.0, 0.0), (-120.0, 130.0), (60.0, 45.0), (-70.0, 14
 BONDS = {"N": (1.329, 116.2), "CA": (1.458, 121.7), "C": (1.525, 111.0)}
 CANDIDATES, SWEEPS = 24, 8
 TOUCH, APART, CLASH = 8.0, 6, 3.6  # angstroms between CAs that touch; residues between them at least; too near
-COUPLING, FIELD = 1.2, 1.0  # how much residues that touch, and helices, tell of the letters
-SIZES = (28, 44)  # residues, at least and at most
-RELATIVES = 24
+SIZES = (24, 36)  # residues, at least and at most
+# By the letters: charge; how little a letter likes water (Kyte and Doolittle 1982, from -1 to 1); and whether it likes
+# helices (1), or breaks them.
+CHARGE = numpy.array([(letter in "RK") - (letter in "DE") for letter in LETTERS[:20]])
+_DRY = {"A": 1.8, "R": -4.5, "N": -3.5, "D": -3.5, "C": 2.5, "Q": -3.5, "E": -3.5, "G": -0.4, "H": -3.2, "I": 4.5}
+_DRY |= {"L": 3.8, "K": -3.9, "M": 1.9, "F": 2.8, "P": -1.6, "S": -0.8, "T": -0.7, "W": -0.9, "Y": -1.3, "V": 4.2}
+DRY = numpy.array([_DRY[letter] for letter in LETTERS[:20]]) / 4.5
+HELICAL = numpy.array([(letter in "ALEMQKR") - (letter in "GPN") for letter in LETTERS[:20]])
+FIELD, PULL, DRYNESS = 0.7, 3.0, 1.5
+# How much each two letters like to touch: opposite charges, and those that are alike in water.
+LIKES = DRYNESS * numpy.outer(DRY, DRY) - PULL * numpy.outer(CHARGE, CHARGE)
+RELATIVES = 16
 
 
 def made_chain(number: int) -> Chain:
@@ -81,24 +90,14 @@ def _placed(
     return c + length * step
 
 
-def _couplings() -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
-    """How much each two letters like to touch (20, 20), and each to be in a turn or a helix (2, 20)."""
-    draw = numpy.random.Generator(numpy.random.PCG64(counter_seed("couplings")))
-    table = draw.normal(size=(20, 20))
-    table = (table + table.T) / math.sqrt(2)
-    table = table - table.mean(0) - table.mean(1)[:, None] + table.mean()  # no letter likes to touch all others
-    return COUPLING * table, FIELD * draw.normal(size=(2, 20))
-
-
 def _family(
     touch: NDArray[numpy.bool_], in_helix: NDArray[numpy.bool_], draw: numpy.random.Generator
 ) -> NDArray[numpy.int8]:
     """Sequences (N, R) of a Potts model of this contact map, by Gibbs sampling."""
-    table, field = _couplings()
-    R = len(touch)
+    R, likes_helix = len(touch), HELICAL[:, None] * [-FIELD, FIELD]
     rows = draw.integers(20, size=(RELATIVES, R))
     for _ in range(SWEEPS):
         for place in draw.permutation(R):
-            likes = field[int(in_helix[place])] + table[rows[:, touch[place]]].sum(1)
+            likes = likes_helix[:, int(in_helix[place])] + LIKES[rows[:, touch[place]]].sum(1)
             rows[:, place] = (likes + draw.gumbel(size=likes.shape)).argmax(1)
     return rows.astype(numpy.int8)

@@ -39,7 +39,7 @@ def read_structure(path: Path) -> list[Chain]:
             structure = gemmi.read_pdb_string(text)
         structure.setup_entities()
         models = [*structure][:1]
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, IndexError) as error:
         what = f"not a structure, or damaged ({' '.join(str(error).split())[:100]})"
         raise InputError(what, where=where, fix="give mmCIF (.cif) or PDB (.pdb)") from None
     chains = [_chain(gemmi, structure, each, path) for model in models for each in model]
@@ -94,5 +94,6 @@ def structure_text(
     model.add_chain(chain)
     structure.add_model(model)
     structure.setup_entities()
+    structure.entities[0].full_sequence = [residue.name for residue in chain]
     structure.assign_label_seq_id()
     return structure.make_mmcif_document().as_string() if kind == ".cif" else structure.make_pdb_string()

@@ -1,12 +1,16 @@
 """What a model makes of a protein: its contacts as a map, and its backbone in three dimensions."""
 
-from typing import Literal
+import io
+import json
 
 import numpy
 from matplotlib.figure import Figure
+from PIL import Image
 
-from heedful.errors import InputError
+from heedful.data.images.files import to_tensor
 from heedful.look.draw import in_style, to_bytes
+from heedful.look.overlay import each_page, picture_view
+from heedful.metrics.structures import TOUCH, distances
 from heedful.run.task import Looked, NoOptions
 from heedful.tasks.fold.use import Prediction, StructurePredictor, folded_record
 
@@ -14,13 +18,16 @@ SHOWN = 5  # contacts that are told
 
 
 def drawn(found: Prediction) -> Figure:
-    """The probability of each contact, with the chain's own where its structure is known (below the diagonal), and the
-    chain of CAs, coloured by confidence."""
+    """The probability of each contact, and below the diagonal dots where residues do touch, if the structure is known;
+    and the chain of CAs, coloured by confidence."""
     with in_style():
         figure = Figure(figsize=(9.0, 4.2), layout="constrained")
         axes = figure.add_subplot(1, 2, 1)
         R = len(found.contacts)
         image = axes.imshow(found.contacts, cmap="Greys", vmin=0, vmax=1, extent=(0.5, R + 0.5, R + 0.5, 0.5))
+        if found.chain.backbone is not None:
+            rows, columns = numpy.nonzero(numpy.tril(distances(found.chain.backbone) < TOUCH, -1))
+            axes.scatter(columns + 1, rows + 1, s=3, color="tab:red")
         axes.set(xlabel="residue", ylabel="residue", title="contacts")
         figure.colorbar(image, ax=axes, label="probability", shrink=0.8)
         space = figure.add_subplot(1, 2, 2, projection="3d")
@@ -34,12 +41,18 @@ def drawn(found: Prediction) -> Figure:
 
 
 def look_at_structure(predictor: StructurePredictor, text: str, kind: str, options: NoOptions) -> Looked:
-    """Raises InputError for a page, which this is not."""
-    if kind not in ("svg", "png"):
-        raise InputError("a structure is drawn as a picture", where=f"--out *.{kind}", fix="--out look.svg, or .png")
+    """A .svg or .png file, a page with the picture, or the JSON that the server's page draws."""
     found = predictor.fold(text)
-    form: Literal["svg", "png"] = "png" if kind == "png" else "svg"
-    surest = ", ".join(f"{one}-{other} {chance:.2f}" for one, other, chance in found.surest()[:SHOWN])
+    surest = [(f"{one}-{other}", chance) for one, other, chance in found.surest()[:SHOWN]]
     told = f"{found.chain.name}: {len(found.contacts)} residues, confidence {found.confidence.mean():.0f}"
-    told += f"; surest contacts {surest}" if surest else ""
-    return Looked(to_bytes(drawn(found), form), told, {**folded_record(text, found)})
+    told += "; surest contacts " + ", ".join(f"{name} {chance:.2f}" for name, chance in surest) if surest else ""
+    facts = {**folded_record(text, found)}
+    if kind in ("svg", "png"):
+        return Looked(to_bytes(drawn(found), "png" if kind == "png" else "svg"), told, facts)
+    with Image.open(io.BytesIO(to_bytes(drawn(found), "png"))) as image:
+        pixels = to_tensor(image.convert("RGB"))
+    if kind == "html":
+        page = each_page(pixels, {}, title=found.chain.name, told=told)
+    else:
+        page = json.dumps(picture_view(pixels, [], title=found.chain.name, said=surest))
+    return Looked(page.encode(), told, facts)
