@@ -108,7 +108,8 @@ class StructurePredictor(TextlessModel[Fold]):
             for name, told in contacts.items():
                 share = precision(told, chain.backbone)
                 scores[name] += [] if share is None else [share]
-            scores["lddt"].append(float(numpy.nanmean(lddt(found.backbone, chain.backbone))))
+            agreed = lddt(found.backbone, chain.backbone)
+            scores["lddt"] += agreed[numpy.isfinite(agreed)].mean(keepdims=True).tolist() if numpy.isfinite(agreed).any() else []
         return {name: float(numpy.mean(values)) if values else 0.0 for name, values in scores.items()}
 
 
