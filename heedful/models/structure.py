@@ -48,7 +48,7 @@ class Structure(NamedTuple):
 class WeightsOfHeads(Heads):
     """Attention's weights themselves, for values that differ from query to query."""
 
-    def forward(  # type: ignore[override]
+    def forward(
         self, q: Float[Tensor, "B H T D"], kv: KV, mask: Mask, bias: Float[Tensor, "#B #H T S"] | None
     ) -> Float[Tensor, "B H T S"]:
         return self.weights(q, kv, mask, bias)

@@ -51,7 +51,7 @@ def made_chain(number: int) -> Chain:
 
 def _plan(draw: numpy.random.Generator) -> tuple[NDArray[numpy.bool_], NDArray[numpy.float64]]:
     """Which residues are in helices, and candidates for the phi and psi of each (K, R, 2)."""
-    length, helix = int(draw.integers(*SIZES, endpoint=True)), []
+    length, helix = int(draw.integers(*SIZES, endpoint=True)), list[bool]()
     while len(helix) < length:
         helix += [True] * int(draw.integers(8, 13)) + [False] * int(draw.integers(3, 5))
     in_helix = numpy.array(helix[:length])
@@ -68,7 +68,8 @@ def _built(torsions: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     for residue in range(1, R):
         psi, phi = torsions[:, residue - 1, 1], torsions[:, residue, 0]
         for name, angle in (("N", psi), ("CA", numpy.full(K, 180.0)), ("C", phi)):
-            atoms.append(_placed(*atoms[-3:], *BONDS[name], angle))
+            a, b, c = atoms[-3:]
+            atoms.append(_placed(a, b, c, *BONDS[name], angle))
     return numpy.stack(atoms, axis=1).reshape(K, R, 3, 3)
 
 

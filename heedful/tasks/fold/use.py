@@ -100,7 +100,7 @@ class StructurePredictor(TextlessModel[Fold]):
                 raise InputError(f"no structure of {chain.name} is known", fix="give chains with one")
             found = self.predict(chain)
             read = chain._replace(sequences=chain.sequences[: self.spec.sequences])
-            contacts = {
+            contacts: dict[str, NDArray[Any]] = {
                 "precision": found.contacts,
                 "precision_covariance": covariance(read),
                 "precision_prior": by_prior(read, self.spec.prior),
@@ -109,7 +109,7 @@ class StructurePredictor(TextlessModel[Fold]):
                 share = precision(told, chain.backbone)
                 scores[name] += [] if share is None else [share]
             agreed = lddt(found.backbone, chain.backbone)
-            scores["lddt"] += agreed[numpy.isfinite(agreed)].mean(keepdims=True).tolist() if numpy.isfinite(agreed).any() else []
+            scores["lddt"] += [float(numpy.nanmean(agreed))] if numpy.isfinite(agreed).any() else []
         return {name: float(numpy.mean(values)) if values else 0.0 for name, values in scores.items()}
 
 
