@@ -68,7 +68,7 @@ MODEL = {
     "d_msa": "width of the vector of a residue in each sequence",
     "d_pair": "width of the vector of two residues",
     "distances": "intervals of distances that are told apart",
-    "recycles": "passes before the last, each of which goes on from the one before",
+    "recycles": "passes before the last, each of which continues the one before",
     "structure_layers": "layers of the structure module, which share their weights",
     "d_model": "width of the model: numbers in the vector of a token or a patch",
     "d_state": "numbers of an observation; taken from the data",

@@ -30,7 +30,7 @@ FIGURES: dict[str, Callable[[Any, str, Sizes], Architecture]] = {
     "vectors": vectors,
     "decision": decision,
     "evoformer": evoformer,
-    "fold": fold,
+    "protein_fold": fold,
     "actor_critic": actor_critic,
     "speech_to_text": speech_to_text,
     "ctc": ctc,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-TOUCH, APART = 8.0, 6  # angstroms between CAs that touch; places along the chain between residues that are scored
+TOUCH, APART = 8.0, 6  # angstroms between CAs that touch; residues along the chain between residues that are scored
 SHARE = 5  # of a chain of R residues, the R / SHARE surest pairs are scored
 INCLUSION, TOLERANCES = 15.0, (0.5, 1.0, 2.0, 4.0)  # angstroms
 
@@ -22,8 +22,8 @@ def distances(backbone: Array) -> Array:
 
 
 def precision(scores: Array, backbone: Array) -> float | None:
-    """The share of the R / 5 pairs with the largest scores, of residues at least APART places apart, that touch: the
-    precision at L/5 of the CASP assessments, for CA. None where no two residues of known position do."""
+    """The share of the R / 5 pairs with the largest scores that touch, of residues at least APART apart along the
+    chain: the precision at L/5 of the CASP assessments, for CA. None where no two residues of known position do."""
     apart = distances(backbone)
     one, other = numpy.triu_indices(len(apart), APART)
     known = numpy.isfinite(apart[one, other])

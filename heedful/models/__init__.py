@@ -93,7 +93,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "encoder": (EncoderConfig, Encoder),
     "decision": (DecisionTransformerConfig, DecisionTransformer),
     "evoformer": (EvoformerConfig, Evoformer),
-    "fold": (FoldConfig, Fold),
+    "protein_fold": (FoldConfig, Fold),
     "actor_critic": (ActorCriticConfig, ActorCritic),
     "vectors": (VectorsConfig, Vectors),
     "speech_to_text": (SpeechToTextConfig, SpeechToText),

@@ -92,9 +92,9 @@ def torsion(atoms: Float[Tensor, "*B 4 3"]) -> Float[Tensor, "*B 2"]:
     """The sine and cosine of the angle by which the bond from the third of four atoms to the last is turned against
     that from the second to the first, around the bond between."""
     first, axis, last = atoms.diff(dim=-2).unbind(-2)
-    one, other = torch.linalg.cross(first, axis), torch.linalg.cross(axis, last)
-    cosine = (one * other).sum(-1)
-    sine = (torch.linalg.cross(one, other) * _unit(axis)).sum(-1)
+    before_axis, after_axis = torch.linalg.cross(first, axis), torch.linalg.cross(axis, last)
+    cosine = (before_axis * after_axis).sum(-1)
+    sine = (torch.linalg.cross(before_axis, after_axis) * _unit(axis)).sum(-1)
     return _unit(torch.stack([sine, cosine], dim=-1))
 
 

@@ -55,7 +55,7 @@ class WeightsOfHeads(Heads):
 
 
 class InvariantPointAttention(nn.Module):
-    """Attention whose scores also fall with the distances of points that each residue places in its frame, and whose
+    """Attention whose scores also fall with the distances of points that each residue puts in its frame, and whose
     values also are points, seen from the frame that asks, and the pairs (algorithm 22). Moving and turning all frames
     alike changes nothing."""
 
@@ -90,13 +90,13 @@ class InvariantPointAttention(nn.Module):
         mask = EVERYONE if valid is None else Mask(valid=valid)
         weights = self.heads(q, KV(k, v), mask, bias.permute(0, 3, 1, 2))
         points = frames.inverse(torch.einsum("bhij,bjhpx->bihpx", weights, seen).flatten(2, 3))
-        found = (
+        values = (
             torch.einsum("bhij,bhjd->bihd", weights, v).flatten(2),
             points.mT.flatten(2),
             (points.square().sum(-1) + 1e-8).sqrt(),
             torch.einsum("bhij,bijc->bihc", weights, pair).flatten(2),
         )
-        return self.out(torch.cat(found, dim=-1))
+        return self.out(torch.cat(values, dim=-1))
 
 
 class Angles(nn.Module):

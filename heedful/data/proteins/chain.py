@@ -67,11 +67,11 @@ def _records(text: str, name: str) -> list[tuple[str, str]]:
     if not text.lstrip().startswith(">"):
         bare = "".join(text.split())
         return [(name, bare)] if bare else []
-    found = []
+    records = []
     for record in re.split(r"^>", text.lstrip(), flags=re.MULTILINE)[1:]:
         head, _, body = record.partition("\n")
-        found.append(((head.split() or [name])[0], "".join(body.split())))
-    return found
+        records.append(((head.split() or [name])[0], "".join(body.split())))
+    return records
 
 
 def _numbers(row: str, where: str) -> NDArray[numpy.int8]:

@@ -28,18 +28,18 @@ def read_chains(path: str | Path) -> Chains:
 
     Without validation data, a tenth of the sequences is held out. Raises InputError or MissingError.
     """
-    made, _, number = str(path).partition(":")
-    if made == MADE and not Path(path).exists():
+    name, _, number = str(path).partition(":")
+    if name == MADE and not Path(path).exists():
         if number and not (number.isdecimal() and 0 < int(number) <= MOST):
             raise InputError(f"{number!r} is no number of chains", where=str(path), fix="for example chains:1000")
         parts = (range(FEW), range(FEW, 2 * FEW), range(2 * FEW, 2 * FEW + int(number or MANY)))
         valid, test, learnt = ([*map(made_chain, part)] for part in parts)
         return Parts(learnt, valid, {"test": test}, str(path))
-    found = _files(Path(path))
-    train, valid, tests = sorted_in((file.name, chains) for file, chains in found.items())
+    by_file = _files(Path(path))
+    train, valid, tests = sorted_in((file.name, chains) for file, chains in by_file.items())
     train, valid, notes = held_out(train, valid, _sequence, noun="chain", where=Path(path))
     notes += learnt_too(train, {"valid": valid, **tests}, _sequence)
-    return Parts(train, valid, stems(tests), str(path), tuple(found), notes)
+    return Parts(train, valid, stems(tests), str(path), tuple(by_file), notes)
 
 
 def read_test_chains(path: str | Path) -> Mapping[str, list[Chain]]:
@@ -72,8 +72,9 @@ def _with_relatives(chain: Chain, aligned: list[Path]) -> Chain:
     for file in aligned:
         if file.name.startswith(chain.name):
             others = chain_of(read_bytes(file).decode(errors="replace"), name=file.stem).sequences
-            first, own = others[0], chain.sequences[0]
-            same = len(first) == len(own) and numpy.all((first == own) | (first == UNKNOWN) | (own == UNKNOWN))
+            first, sequence = others[0], chain.sequences[0]
+            unknown = (first == UNKNOWN) | (sequence == UNKNOWN) if len(first) == len(sequence) else None
+            same = unknown is not None and numpy.all(unknown | (first == sequence))
             if not same:
                 what = f"its first sequence is not that of the chain {chain.name}"
                 raise InputError(what, where=str(file), fix="align to the sequence that the structure names")

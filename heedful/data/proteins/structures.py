@@ -56,19 +56,19 @@ def _chain(gemmi: ModuleType, structure: object, chain: object, path: Path) -> C
     entity = structure.get_entity_of(polymer)  # type: ignore[attr-defined]
     names = [gemmi.Entity.first_mon(name) for name in entity.full_sequence] if entity is not None else []
     residues = [*polymer.first_conformer()]
-    places = [-1 if residue.label_seq is None else residue.label_seq - 1 for residue in residues]
-    if not names or not all(0 <= place < len(names) for place in places):  # it does not say which residues are missing
-        names, places = [residue.name for residue in residues], [*range(len(residues))]
+    numbers_in_chain = [-1 if residue.label_seq is None else residue.label_seq - 1 for residue in residues]
+    if not names or not all(0 <= at < len(names) for at in numbers_in_chain):  # which are missing is not said
+        names, numbers_in_chain = [residue.name for residue in residues], [*range(len(residues))]
     if len(names) < FEWEST:
         return None
     letters = (gemmi.find_tabulated_residue(name).one_letter_code.upper() for name in names)
     numbers = numpy.array([NUMBERS.get(letter, UNKNOWN) for letter in letters], dtype=numpy.int8)
     backbone = numpy.full((len(names), len(ATOMS), 3), numpy.nan, dtype=numpy.float32)
-    for place, residue in zip(places, residues, strict=True):
+    for at, residue in zip(numbers_in_chain, residues, strict=True):
         for which, name in enumerate(ATOMS):
             atom = residue.find_atom(name, "*")
             if atom is not None:
-                backbone[place, which] = atom.pos.tolist()
+                backbone[at, which] = atom.pos.tolist()
     stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
     return Chain(f"{stem}_{chain.name}", numbers[None], backbone)  # type: ignore[attr-defined]
 

@@ -87,13 +87,13 @@ def rules(config: EncoderConfig) -> tuple[Rule, ...]:
     names = dict(_TRUNK)
     names |= {"contact_head.regression": "contact_head"} if config.contact_head else {}
     names |= {"pooler.dense": "pooler"} if config.pooler else {}
-    found = [*bert.modules({f"{prefix}{theirs}": ours for theirs, ours in names.items()})]
-    found.append(Rule(f"{prefix}embeddings.word_embeddings.weight", "embed.tokens.weight"))
-    found += [Rule(f"{prefix}{name}", None) for name in _COMPUTED]
+    table = [*bert.modules({f"{prefix}{theirs}": ours for theirs, ours in names.items()})]
+    table.append(Rule(f"{prefix}embeddings.word_embeddings.weight", "embed.tokens.weight"))
+    table += [Rule(f"{prefix}{name}", None) for name in _COMPUTED]
     if config.mlm_head:
         output = "embed.tokens.weight" if config.tied else "head.weight"
-        found += [*bert.modules(_WORDS), Rule("lm_head.decoder.weight", output), Rule("lm_head.bias", "head.bias")]
-    return tuple(found)
+        table += [*bert.modules(_WORDS), Rule("lm_head.decoder.weight", output), Rule("lm_head.bias", "head.bias")]
+    return tuple(table)
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> EncoderConfig:

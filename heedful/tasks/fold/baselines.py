@@ -32,22 +32,22 @@ def covariance(chain: Chain) -> NDArray[numpy.float32]:
 
 
 def contact_prior(chains: Sequence[Chain]) -> tuple[float, ...]:
-    """How often residues touch that are 0, 1, 2 ... places apart; the last is for all that are further."""
+    """How often residues touch that are 0, 1, 2 ... residues apart; the last is for all that are further."""
     touch, count = numpy.zeros(PRIOR), numpy.zeros(PRIOR)
     for chain in chains:
         if chain.backbone is not None:
             apart = distances(chain.backbone)
-            places = _places(len(apart))
+            separations = _separations(len(apart))
             known = numpy.isfinite(apart)
-            numpy.add.at(count, places[known], 1)
-            numpy.add.at(touch, places[known], apart[known] < TOUCH)
+            numpy.add.at(count, separations[known], 1)
+            numpy.add.at(touch, separations[known], apart[known] < TOUCH)
     return tuple((touch / numpy.maximum(count, 1)).tolist())
 
 
 def by_prior(chain: Chain, prior: Sequence[float]) -> NDArray[numpy.float64]:
-    return numpy.array(prior)[_places(len(chain.letters))]
+    return numpy.array(prior)[_separations(len(chain.letters))]
 
 
-def _places(length: int) -> NDArray[numpy.int64]:
+def _separations(length: int) -> NDArray[numpy.int64]:
     place = numpy.arange(length)
     return numpy.abs(place[:, None] - place).clip(max=PRIOR - 1)

@@ -57,20 +57,20 @@ def fold(
         texts = [read_bytes(Path(file)).decode(errors="replace") for file in group]
         return [(text, predictor.fold(text)) for text in texts]
 
-    for _, (text, found) in answers_to_pictures(files, folded, as_json=as_json, together=1, noun="file"):
-        chain, sure = found.chain, found.confidence
-        told = f"{printable(chain.name)}\t{len(sure)} residues\tconfidence {sure.mean():.1f}"
-        lines = [f"{one}\t{other}\t{chance:.3f}" for one, other, chance in found.surest()[:SHOWN]]
-        tell({**folded_record(text, found)}, [told, *lines], as_json=as_json)
+    for _, (text, prediction) in answers_to_pictures(files, folded, as_json=as_json, together=1, noun="file"):
+        chain, sure = prediction.chain, prediction.confidence
+        heading = f"{printable(chain.name)}\t{len(sure)} residues\tconfidence {sure.mean():.1f}"
+        lines = [f"{first}\t{second}\t{chance:.3f}" for first, second, chance in prediction.surest()[:SHOWN]]
+        tell({**folded_record(text, prediction)}, [heading, *lines], as_json=as_json)
         if out is not None:
-            written = structure_text(chain.name, chain.letters, found.backbone, sure.tolist(), out.suffix)
+            written = structure_text(chain.name, chain.letters, prediction.backbone, sure.tolist(), out.suffix)
             storage.write_output(out, written.encode())
             say(str(out))
         if picture is not None:
             from heedful.look.draw import to_bytes
             from heedful.tasks.fold.look import drawn
 
-            storage.write_output(picture, to_bytes(drawn(found), PICTURES[picture.suffix]))
+            storage.write_output(picture, to_bytes(drawn(prediction), PICTURES[picture.suffix]))
             say(str(picture))
 
 

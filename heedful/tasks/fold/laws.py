@@ -42,9 +42,9 @@ class FoldProbe(Probe[Fold]):
         """Distances to residues that are padding are left out."""
         folded = self.model(*on_device(inputs, self.device))
         R, valid = len(self.real[0]), inputs[1]
-        told = folded.distances.cpu()
-        told = told.masked_fill(~valid[:, None, :, None], 0.0)
-        return pad(told, (0, 0, 0, max(0, R - told.shape[2])))[:, :, :R].flatten(2)
+        distances = folded.distances.cpu()
+        distances = distances.masked_fill(~valid[:, None, :, None], 0.0)
+        return pad(distances, (0, 0, 0, max(0, R - distances.shape[2])))[:, :, :R].flatten(2)
 
     @torch.no_grad()
     def padded(self) -> Tensor:

@@ -18,13 +18,13 @@ from heedful.metrics.structures import lddt
 from heedful.models.fold import LDDT_LEVELS, Folded, limits
 from heedful.models.frames import Frames, backbone_torsions, fape, torsion_loss
 
-PRIOR = 64  # places along the chain; those further apart share a number
+PRIOR = 64  # residues along the chain; those further apart share a number
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoldSpec:
     """How many aligned sequences are read, and, of the training chains, how often residues touch that are 0, 1, 2 ...
-    places apart."""
+    residues apart."""
 
     sequences: int
     prior: tuple[float, ...]
@@ -71,15 +71,15 @@ def chain_losses(folded: Folded, batch: FoldBatch) -> Float[Tensor, "B"]:
     both = known[:, :, None] & known[:, None]
     between = torch.bucketize(torch.cdist(true.origin, true.origin), limits(folded.distances.shape[-1], known.device))
     far = cross_entropy(folded.distances.permute(0, 3, 1, 2).float(), between, reduction="none")
-    told = cross_entropy(folded.agreement.mT.float(), _levels(last, batch), reduction="none")
+    levels = cross_entropy(folded.agreement.mT.float(), _levels(last, batch), reduction="none")
     turned, angles = backbone_torsions(batch.backbone), _known_angles(known)
     each = zip(folded.structure.angles, turned, angles, strict=True)
-    bent = torch.stack([torsion_loss(found, true_angles, there) for found, true_angles, there in each])
+    bent = torch.stack([torsion_loss(predicted, true_angles, there) for predicted, true_angles, there in each])
     return (
         0.5 * (final + torch.stack(layers).mean(0))
         + 0.3 * _mean(far, both)
         + 0.5 * bent / angles.sum((1, 2)).clamp(min=1)
-        + 0.01 * _mean(told, known)
+        + 0.01 * _mean(levels, known)
     )
 
 
@@ -97,8 +97,9 @@ def _known_angles(known: Bool[Tensor, "B R"]) -> Bool[Tensor, "B R 3"]:
 @torch.no_grad()
 def _levels(frames: Frames, batch: FoldBatch) -> Int[Tensor, "B R"]:
     """The level of each residue's agreement."""
-    found, levels = frames.backbone().float().cpu().numpy(), torch.zeros_like(batch.known, dtype=torch.long)
-    for row, (own, true, known) in enumerate(zip(found, batch.backbone.cpu().numpy(), batch.known.cpu(), strict=True)):
-        agreed = lddt(own, numpy.where(known.numpy()[:, None, None], true, numpy.nan))
+    predicted, levels = frames.backbone().float().cpu().numpy(), torch.zeros_like(batch.known, dtype=torch.long)
+    rows = zip(predicted, batch.backbone.cpu().numpy(), batch.known.cpu(), strict=True)
+    for row, (backbone, true, known) in enumerate(rows):
+        agreed = lddt(backbone, numpy.where(known.numpy()[:, None, None], true, numpy.nan))
         levels[row] = torch.from_numpy(numpy.nan_to_num(agreed) * LDDT_LEVELS).long().clamp(max=LDDT_LEVELS - 1)
     return levels

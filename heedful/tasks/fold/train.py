@@ -116,7 +116,7 @@ class FoldJob(Job[FoldRecipe, Chains, Fold]):
             what="Folds proteins: contacts, and a backbone, from aligned sequences.",
             learnt_on=f"{self.describe()}, from `{self.corpus.name}`",
             table=score_table("chains", scores),
-            how="`precision` is that of the L/5 surest contacts (CAs less than 8 angstroms apart, of residues 6 places "
+            how="`precision` is that of the L/5 surest contacts (CAs less than 8 angstroms apart, of residues 6 residues "
             "apart or more), and `lddt` that of CAs, from 0 to 1. Beside them is the precision of covariance with APC, "
             "and of how often residues so far apart along the chain touch.",
             kept=f"step {best['step']:,}, the best on the validation chains (precision {best['precision']:.4f})",

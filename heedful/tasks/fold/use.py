@@ -39,11 +39,11 @@ class Prediction(NamedTuple):
     confidence: NDArray[numpy.float64]  # (R,)
 
     def surest(self) -> list[tuple[int, int, float]]:
-        """The R surest contacts of residues that are at least APART places apart, numbered from 1."""
-        one, other = numpy.triu_indices(len(self.contacts), APART)
-        chances = self.contacts[one, other]
+        """The R surest contacts of residues that are at least APART apart along the chain, numbered from 1."""
+        first, second = numpy.triu_indices(len(self.contacts), APART)
+        chances = self.contacts[first, second]
         order = numpy.argsort(-chances, kind="stable")[: len(self.contacts)]
-        return [(int(one[i]) + 1, int(other[i]) + 1, float(chances[i])) for i in order]
+        return [(int(first[i]) + 1, int(second[i]) + 1, float(chances[i])) for i in order]
 
 
 class FoldedRecord(TypedDict):
@@ -98,30 +98,30 @@ class StructurePredictor(TextlessModel[Fold]):
         for chain in chains:
             if chain.backbone is None:
                 raise InputError(f"no structure of {chain.name} is known", fix="give chains with one")
-            found = self.predict(chain)
+            prediction = self.predict(chain)
             read = chain._replace(sequences=chain.sequences[: self.spec.sequences])
             contacts: dict[str, NDArray[Any]] = {
-                "precision": found.contacts,
+                "precision": prediction.contacts,
                 "precision_covariance": covariance(read),
                 "precision_prior": by_prior(read, self.spec.prior),
             }
-            for name, told in contacts.items():
-                share = precision(told, chain.backbone)
+            for name, contact_scores in contacts.items():
+                share = precision(contact_scores, chain.backbone)
                 scores[name] += [] if share is None else [share]
-            agreed = lddt(found.backbone, chain.backbone)
+            agreed = lddt(prediction.backbone, chain.backbone)
             scores["lddt"] += [float(numpy.nanmean(agreed))] if numpy.isfinite(agreed).any() else []
         return {name: float(numpy.mean(values)) if values else 0.0 for name, values in scores.items()}
 
 
-def folded_record(text: str, found: Prediction) -> FoldedRecord:
+def folded_record(text: str, prediction: Prediction) -> FoldedRecord:
     return {
         "input": text,
-        "name": found.chain.name,
-        "sequence": found.chain.letters,
-        "sequences": len(found.chain.sequences),
-        "contacts": found.surest(),
-        "backbone": found.backbone.round(3).tolist(),
-        "confidence": found.confidence.round(2).tolist(),
+        "name": prediction.chain.name,
+        "sequence": prediction.chain.letters,
+        "sequences": len(prediction.chain.sequences),
+        "contacts": prediction.surest(),
+        "backbone": prediction.backbone.round(3).tolist(),
+        "confidence": prediction.confidence.round(2).tolist(),
     }
 
 
