@@ -145,37 +145,33 @@ def evoformer(config: EvoformerConfig, title: str, sizes: Sizes, within: str = "
 
 
 def fold(config: FoldConfig, title: str, sizes: Sizes) -> Architecture:
-    """Jumper et al. 2021, figure 1 e and 3 d."""
-    drawn, own = evoformer(config.trunk, title, sizes, "trunk."), config.structure
-    M = own.d_single
-    points = f"points: {own.query_points} asked, {own.value_points} seen"
-    attention = named(
-        "Invariant point attention", "attention", sizes.of("structure.attention"),
-        f"{own.n_heads} heads of {own.head_dim}", points, name="points",
-    )  # fmt: skip
-    transition = named("Transition", "mlp", sizes.of("structure.transition"), f"{M} → {M}")
-    first = sizes.of("single", "structure.single_norm", "structure.pair_norm", "structure.first")
-    structure = Column(
+    """Jumper et al. 2021, figures 1 e and 3 d."""
+    drawn, structure = evoformer(config.trunk, title, sizes, "trunk."), config.structure
+    M, at = structure.d_single, "structure."
+    begins = sizes.of("single", f"{at}single_norm", f"{at}pair_norm", f"{at}first")
+    weights = sizes.of(f"{at}attention", f"{at}attention_norm")
+    heads = f"{structure.n_heads} heads of {structure.head_dim}"
+    points = f"{structure.query_points} points asked, {structure.value_points} seen"
+    transition = sizes.of(f"{at}transition", f"{at}transition_norm")
+    column = Column(
         title="Structure",
         reads="the first sequence, and pairs",
         parts=(
-            named("Single", "linear", first, f"{config.trunk.d_msa} → {M}"),
-            Repeat(
-                times=own.n_layers,
-                parts=(
-                    DrawnResidual(branch=(attention,)),
-                    DrawnResidual(branch=(transition,)),
-                    named("Move and turn frames", "linear", sizes.of("structure.update"), f"{M} → 6"),
-                ),
-                name="structure",
+            named("Recycled", "embed", sizes.of("recycling"), f"{config.recycles} times"),
+            named("Single", "linear", begins, f"{config.trunk.d_msa} → {M}"),
+            DrawnResidual(
+                branch=(named("Invariant point attention", "attention", weights, heads, points, name="points"),)
             ),
-            named("Angles, agreement", "mlp", sizes.of("structure.angles", "agreement")),
+            DrawnResidual(branch=(named("Transition", "mlp", transition, f"{M} → {M}"),)),
+            named("Move and turn frames", "linear", sizes.of(f"{at}update"), f"{M} → 6"),
+            named("Angles, agreement", "mlp", sizes.of(f"{at}angles", "agreement")),
         ),
         gives="frames of the backbone",
     )
-    notes = (*drawn.notes, f"The layers of the structure share their weights. Recycled {config.recycles} times.")
+    repeated = f"Attention, transition and moves are repeated {structure.n_layers} times, by the same weights."
+    notes = (*drawn.notes, repeated)
     links = (*drawn.links, Link("pairs", "points", "pairs"))
-    return replace(drawn, columns=(*drawn.columns, structure), links=links, notes=notes)
+    return replace(drawn, columns=(*drawn.columns, column), links=links, notes=notes)
 
 
 def vectors(config: VectorsConfig, title: str, sizes: Sizes) -> Architecture:

@@ -116,9 +116,9 @@ class FoldJob(Job[FoldRecipe, Chains, Fold]):
             what="Folds proteins: contacts, and a backbone, from aligned sequences.",
             learnt_on=f"{self.describe()}, from `{self.corpus.name}`",
             table=score_table("chains", scores),
-            how="`precision` is that of the L/5 surest contacts (CAs less than 8 angstroms apart, of residues 6 residues "
-            "apart or more), and `lddt` that of CAs, from 0 to 1. Beside them is the precision of covariance with APC, "
-            "and of how often residues so far apart along the chain touch.",
+            how="`precision` is that of the L/5 surest contacts (CAs less than 8 angstroms apart, 6 or more apart in "
+            "the chain), and `lddt` that of CAs, from 0 to 1. Beside them is the precision of covariance with APC, and "
+            "of how often residues so far apart along the chain touch.",
             kept=f"step {best['step']:,}, the best on the validation chains (precision {best['precision']:.4f})",
             use=[f"heed fold {folder} PROTEIN.a3m --out model.cif", f"heed eval {folder} --data MORE"],
             limits="It has seen only folds like those above, and knows no side chains.",
