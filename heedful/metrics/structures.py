@@ -24,16 +24,30 @@ def distances(backbone: Array) -> Array:
 def precision(scores: Array, backbone: Array) -> float | None:
     """The share of the R / 5 pairs with the largest scores that touch, of residues at least APART apart along the
     chain: the precision at L/5 of the CASP assessments, for CA. None where no two residues of known position do."""
-    apart = distances(backbone)
-    one, other = numpy.triu_indices(len(apart), APART)
-    known = numpy.isfinite(apart[one, other])
-    one, other = one[known], other[known]
-    touch = apart[one, other] < TOUCH
+    first, second, touch = _pairs(backbone)
     if not touch.any():
         return None
-    count = max(1, len(backbone) // SHARE)
-    surest = numpy.argsort(-scores[one, other], kind="stable")[:count]
+    surest = numpy.argsort(-scores[first, second], kind="stable")[: scored_pairs(backbone)]
     return float(touch[surest].mean())
+
+
+def scored_pairs(backbone: Array) -> int:
+    return max(1, len(backbone) // SHARE)
+
+
+def share_touching(backbone: Array) -> float:
+    """That of all pairs which could be scored: the precision by luck."""
+    _, _, touch = _pairs(backbone)
+    return float(touch.mean()) if len(touch) else 0.0
+
+
+def _pairs(backbone: Array) -> tuple[Array, Array, Array]:
+    """The residues of each pair of known position that could be scored, and whether they touch."""
+    apart = distances(backbone)
+    first, second = numpy.triu_indices(len(apart), APART)
+    known = numpy.isfinite(apart[first, second])
+    first, second = first[known], second[known]
+    return first, second, apart[first, second] < TOUCH
 
 
 def lddt(found: Array, true: Array) -> Array:

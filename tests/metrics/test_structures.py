@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from heedful.metrics.structures import APART, distances, lddt, precision
+from heedful.metrics.structures import APART, distances, lddt, precision, share_touching
 
 
 def line(count: int, step: float = 3.8) -> numpy.ndarray:
@@ -20,6 +20,7 @@ def test_precision_counts_the_surest_of_what_is_known() -> None:
     touch = distances(backbone) < 8
     far = [(i, j) for i in range(10) for j in range(10) if j - i >= APART]
     assert [pair for pair in far if touch[pair]] == [(0, 9), (1, 9), (2, 9)]
+    assert share_touching(backbone) == 3 / len(far)
     scores = numpy.zeros((10, 10))
     scores[0, 9], scores[2, 8] = 2.0, 1.0
     assert precision(scores, backbone) == 0.5  # 10 / 5 pairs, of which one touches

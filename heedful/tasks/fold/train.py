@@ -14,6 +14,8 @@ from heedful.data.proteins.chain import Chain, cut
 from heedful.data.proteins.reading import MADE, Chains, read_chains
 from heedful.errors import InputError, counted
 from heedful.look.draw import to_bytes
+from heedful.metrics.labels import by_luck
+from heedful.metrics.structures import scored_pairs, share_touching
 from heedful.models.fold import FOLDS, Fold, fold_config
 from heedful.run.card import CardText, Scores, fingerprint, score_table
 from heedful.run.job import Job, Measurement
@@ -96,6 +98,11 @@ class FoldJob(Job[FoldRecipe, Chains, Fold]):
     def task(self, model: Fold) -> FoldTask:
         return FoldTask(self.corpus.train, self.recipe)
 
+    def floor(self) -> float:
+        backbones = [chain.backbone for chain in self.valid if chain.backbone is not None]
+        share = float(numpy.mean([share_touching(backbone) for backbone in backbones]))
+        return by_luck(sum(map(scored_pairs, backbones)), share)
+
     def measure(self, model: Fold) -> Measurement:
         """The sample is the first validation chain's contacts and backbone."""
         predictor = StructurePredictor(model, self.spec())
@@ -103,7 +110,7 @@ class FoldJob(Job[FoldRecipe, Chains, Fold]):
         losses = [self._loss(model, chain) for chain in self.valid]
         picture = to_bytes(drawn(predictor.predict(self.valid[0])), "png")
         kept = {name: scores[name] for name in self.score_names}
-        return Measurement(float(numpy.mean(losses)), kept, scores["precision"] + scores["lddt"], picture)
+        return Measurement(float(numpy.mean(losses)), kept, scores["precision"], picture)
 
     def _loss(self, model: Fold, chain: Chain) -> float:
         read = batch_of([chain._replace(sequences=chain.sequences[: self.recipe.data.sequences])])
