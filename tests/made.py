@@ -34,6 +34,8 @@ DECODER = TRANSFORMER | {
 }
 RECURRENT = TRANSFORMER | {"preset": "rnn-small", "model": dict.fromkeys(("d_embed", "d_align", "d_readout"), 16)}
 RECURRENT["model"]["d_hidden"] = 24
+# 40 million weights, in 16 blocks
+DEEP = TRANSFORMER | {"model": {"d_model": 256, "n_heads": 2, "d_ff": 4096, "encoder_layers": 8, "decoder_layers": 8}}
 
 # The files that the folder of a finished run has, at least.
 RUN_FILES = {"recipe.yaml", "environment.json", "data.json", "metrics.jsonl", "scores.json", "README.md", "plots"}

@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -26,7 +27,12 @@ class Trainer:
 
     def __init__(self) -> None:
         command = [sys.executable, str(Path(__file__))]
-        where = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+        where = {
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}",
+            "OMP_NUM_THREADS": "1",
+            "MALLOC_ARENA_MAX": "1",
+        }
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=where)
 
     def ask(self, **question: Any) -> Any:
@@ -45,15 +51,17 @@ class Trainer:
         leave: int = 0,
         patience: int = 120,
         lost: tuple[int, int, int] | None = None,
+        memory: int = 0,
     ) -> list[int]:
         """Begins or continues a training in `out`, and returns the process ids of its ranks; `told` has their records.
 
         `model` and `begun`: as in `training`. `leave`: the step after which rank 0 sends itself SIGTERM. `patience`:
         seconds that ranks wait for each other. `lost`: a rank, the number of its losses, and the signal that it then
-        sends itself, after recording "lost".
+        sends itself, after recording "lost". `memory`: megabytes that a rank may take beside what it begins with; 0:
+        all there are.
         """
         job = {"out": str(out), "settings": settings, "model": model, "begun": str(begun), "ranks": ranks}
-        return self.ask(**job, leave=leave, patience=patience, lost=lost)
+        return self.ask(**job, leave=leave, patience=patience, lost=lost, memory=memory)
 
     def wait(self, pids: Sequence[int]) -> list[int]:
         """How each process ended: its exit code, or minus the signal that ended it."""
@@ -151,6 +159,10 @@ def train(job: dict[str, Any], rank: int, port: int) -> int:
         )
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port))
         os.environ.update(HEEDFUL_RANK_TIMEOUT=str(job["patience"]))
+    if job["memory"]:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + (job["memory"] << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     plain, made_of = CachingTask.loss, CachingTask.batches
     made_steps, epoch_now, losses = 0, 0, 0
 

@@ -37,6 +37,12 @@ def shares_products(device: torch.device) -> bool:
     return device.type == "cpu"
 
 
+def keeps_numbers(device: torch.device) -> bool:
+    """Whether what all blocks of a pass ask for is worth keeping between them. A graph that is compiled, or captured on
+    an accelerator, must have its own."""
+    return device.type == "cpu" and not torch.compiler.is_compiling()
+
+
 def records_launches(device: torch.device) -> bool:
     """Whether kernel launches can be captured in a graph, and replayed as one."""
     return device.type == "cuda"

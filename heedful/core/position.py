@@ -21,6 +21,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.core import kernels
 from heedful.core.config import check_words
 from heedful.core.embed import Table
 from heedful.core.rotary import RotaryScaling, frequencies
@@ -113,9 +114,9 @@ _newest = threading.local()  # the positions that a thread asked for last, and t
 def _turns(
     positions: Int[Tensor, "#B T"], head_dim: int, theta: float, scaling: RotaryScaling | None, dtype: torch.dtype
 ) -> Turns:
-    """What features, and the other ones of their pairs, are multiplied by. All blocks of a pass ask for the same: on a
-    CPU they are computed once."""
-    if positions.device.type != "cpu" or torch.compiler.is_compiling():  # a graph must have its own
+    """What features, and the other ones of their pairs, are multiplied by. All blocks of a pass ask for the same, which
+    is computed once where that may be."""
+    if not kernels.keeps_numbers(positions.device):
         return _turned(positions, head_dim, theta, scaling, dtype)
     if getattr(_newest, "positions", None) is not positions:
         _newest.positions, _newest.turns = positions, {}

@@ -1,16 +1,15 @@
 """The mean of a training's last checkpoints (Vaswani et al. 2017, section 6.1)."""
 
-import copy
 from contextlib import suppress
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor
 
 from heedful.errors import HeedError
 from heedful.store import files
 from heedful.store.checkpoint import load_first, place_of, steps_of
-from heedful.store.migrations import renamed
+from heedful.store.migrations import named_before, renamed
 from heedful.training.loop import TrainState
 
 
@@ -29,18 +28,17 @@ def _is_planned(checkpoint: Path, step: int, every: int | None) -> bool:
 
 
 @torch.no_grad()
-def mean_of_last(out: Path, state: TrainState, count: int, every: int | None) -> tuple[nn.Module, int]:
-    """A model with the mean of the current weights and those of the sound checkpoints that were planned before, every
-    `every` steps; `count` weights in all, or as many as there are. Also returns their number."""
+def mean_of_last(out: Path, state: TrainState, count: int, every: int | None) -> tuple[list[Tensor], int]:
+    """The mean of the current weights, or of the pieces of them that this rank holds, and of those in the sound
+    checkpoints that were planned before, every `every` steps; of `count` weights in all, or as many as there are. Also
+    returns their number."""
     total = {name: master.detach().clone() for name, master in state.optimizer.named_masters().items()}
     before = load_first(out, [step for step in planned_steps(out, every) if step < state.step], count - 1)
+    wanted = None if state.placement is None else state.placement.wanted(state.average.model)
     for checkpoint in before:
         number = checkpoint.json("state.json").get("format", 1)
-        tensors = renamed(checkpoint.tensors("weights.safetensors"), number)
+        within = None if wanted is None else named_before(wanted, number)
+        tensors = renamed(checkpoint.tensors("weights.safetensors", within), number)
         for name, tensor in total.items():
             tensor.add_(tensors[name].to(tensor.device))
-    model = copy.deepcopy(state.average.model)
-    own = dict(model.named_parameters())
-    for name, tensor in total.items():
-        own[name].copy_(tensor / (1 + len(before)))
-    return model, 1 + len(before)
+    return [tensor / (1 + len(before)) for tensor in total.values()], 1 + len(before)

@@ -1,5 +1,7 @@
 """What a training needs before its first step: a folder that it can use, a job, and the newest checkpoint."""
 
+import secrets
+import socket
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,12 +11,14 @@ from typing import Any
 import torch
 
 from heedful.data.parts import Parts
-from heedful.errors import InputError, MissingError, NonFiniteError, counted
+from heedful.errors import HeedError, InputError, MissingError, NonFiniteError, RankError, counted
 from heedful.run.card import environment
+from heedful.run.division import Division, chosen_division
 from heedful.run.events import Note
 from heedful.run.job import Job
 from heedful.run.learnt import LEARNT, write_learnt
 from heedful.run.log import check_tensorboard
+from heedful.run.plan import maybe_short, too_large
 from heedful.run.prepared import PREPARED, begun_in, is_prepared, need_same_inputs
 from heedful.run.recipe import AUTO, Recipe, to_yaml
 from heedful.run.resume import changed_since, same_recipe
@@ -23,7 +27,7 @@ from heedful.run.state import precision_of
 from heedful.run.task import Task
 from heedful.run.tokenizers import need_no_other
 from heedful.store import files
-from heedful.store.checkpoint import Checkpoint, load_newest
+from heedful.store.checkpoint import Checkpoint, load_newest, versions
 from heedful.training.precision import Precision
 from heedful.training.ranks import Ranks
 
@@ -38,7 +42,9 @@ class Begun:
     job: Job[Any, Any, Any]
     newest: Checkpoint | None  # to continue from; None: begin anew
     precision: Precision
+    division: Division
     notes: list[Note]
+    warning: str = ""  # that memory is too little
 
 
 def checked(recipe: Recipe, out: Path, *, resume: bool) -> tuple[Recipe, bool]:
@@ -132,14 +138,76 @@ def begin(
         threads = torch.get_num_threads()
         how = f"training in {precision} on {device.type} with {counted(threads, 'thread')}: {why}"
         notes.append(Note(how, detail=True))
+        short = maybe_short(task, job, precision, device, ranks)
+        before = 0 if newest is None else newest.json("state.json").get("shares", 0)
+        division = chosen_division(job, ranks, device, short, before)
+        if before and division.shares != before:
+            what = f"this run was begun with {before} shares of a batch, whose gradients were added in one order"
+            notes.append(Note(f"{what}: from here on weights may differ from that in their last bits"))
         if newest is None:
             _write_first_files(out, job, environment(device, precision))
-        ranks.share(precision)
-        return Begun(job.recipe, job, newest, precision, notes)
-    precision = ranks.share()  # by now the first rank has checked everything and begun the run
-    recipe = with_begun_preset(recipe, out)
-    job = make_job(task, recipe, corpus, out, device)
-    return Begun(recipe, job, _newest(out, damaged), precision, [])
+        ranks.share([precision, *division])
+        need_one_folder(out, ranks)
+        need_same(_facts_of(job), ranks)
+        warning = too_large(short, division.shard, job.recipe)
+        return Begun(job.recipe, job, newest, precision, division, notes, warning)
+    precision, *divided = ranks.share()  # by now the first rank has checked everything and begun the run
+    need_one_folder(out, ranks)
+    try:
+        recipe = with_begun_preset(recipe, out)
+        job = make_job(task, recipe, corpus, out, device)
+        need_same(_facts_of(job), ranks)
+    except RankError:
+        raise
+    except HeedError as error:
+        need_same({"error": str(error)}, ranks)
+        raise
+    return Begun(recipe, job, _newest(out, damaged), precision, Division(*divided), [])
+
+
+def need_one_folder(out: Path, ranks: Ranks) -> None:
+    """Raises RankError, on all ranks, where one does not see the files that the first one writes into `out`, or runs
+    other versions."""
+    if ranks.size == 1:
+        return
+    mark = out / f"{files.TEMPORARY}{secrets.token_hex(8)}"
+    if ranks.first:
+        files.write_text(mark, "")
+    sees = (out / ranks.share(mark.name)).is_file()
+    everyone = ranks.collect({"host": socket.gethostname(), "sees": sees, "versions": versions()})
+    if ranks.first:
+        files.remove_tree(mark)
+    for number, each in enumerate(everyone):
+        rank = f"rank {number}, on {each['host']},"
+        if not each["sees"]:
+            fix = "give --out on a file system that all ranks share"
+            raise RankError(f"{rank} does not see what rank 0 writes", where=str(out), fix=fix)
+        for name, version in each["versions"].items():
+            if version != (first := everyone[0]["versions"][name]):
+                what = f"{rank} has {name} {version}, and rank 0, on {everyone[0]['host']}, has {first}"
+                raise RankError(what, fix="install the same on all of them")
+
+
+def _facts_of(job: Job[Any, Any, Any]) -> dict[str, str]:
+    """What must be the same on all ranks."""
+    return {
+        "training data": job.fingerprint,
+        "validation data": job.valid_fingerprint,
+        "a tokenizer": job.tokenizer_hash,
+    }
+
+
+def need_same(facts: dict[str, str], ranks: Ranks) -> None:
+    """Raises RankError, on all ranks, where the facts of one are not the first one's, or it has an error instead."""
+    everyone = ranks.collect({"host": socket.gethostname(), "facts": facts})
+    for number, each in enumerate(everyone):
+        rank, has = f"rank {number}, on {each['host']}", each["facts"]
+        if "error" in has:
+            raise RankError(f"{rank}: {has['error']}", fix="give it what rank 0 has")
+        for name, value in everyone[0]["facts"].items():
+            if has[name] != value:
+                what = f"{rank} has {name} other than rank 0, on {everyone[0]['host']}"
+                raise RankError(what, fix="let --data be the same files everywhere")
 
 
 def _newest(out: Path, notes: list[str]) -> Checkpoint | None:

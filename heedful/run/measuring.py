@@ -18,7 +18,6 @@ from torch import nn
 
 from heedful.errors import NonFiniteError
 from heedful.metrics.names import BEFORE, in_words
-from heedful.run.averaging import mean_of_last
 from heedful.run.card import Scores
 from heedful.run.events import Measured
 from heedful.run.job import Job, Measurement
@@ -58,14 +57,14 @@ class Validation:
         """That of the job, with the share of the validation data that is measured on."""
         return self.job.floor()
 
-    def choose_share(self, state: TrainState, progress: Progress, room: float) -> None:
+    def choose_share(self, model: nn.Module, progress: Progress, room: float) -> None:
         """Chooses the share of the validation data that can be measured on in `room` seconds; a run that is continued
         keeps its share."""
         if progress.best is not None:  # older runs, which have no share, measured on all
             progress.share = progress.share or 1.0
         if not progress.share:
             with self.signals.giving_up():
-                found = affordable_share(self.job, state.average.model, room)
+                found = affordable_share(self.job, model, room)
             progress.share, progress.cost, progress.measuring = found
         self.take_share(progress.share)
 
@@ -74,21 +73,20 @@ class Validation:
         if share < 1:
             self.job.share, self.job.valid = share, self.job.portion(self.job.valid, share)
 
-    def measure(self, state: TrainState, progress: Progress) -> Measured:
+    def measure(self, model: nn.Module, state: TrainState, progress: Progress) -> Measured:
         """Measures the average of the weights, and saves it if it is the best so far."""
-        found = self._measured(state.average.model, state, progress)
+        found = self._measured(model, state, progress)
         better = progress.exceeded_by(found.rank, found.loss, self.floor)
         progress.worse = 0 if better else progress.worse + 1
         as_good = found.rank == progress.best and found.loss <= progress.best_loss
-        return self._recorded(found, state.average.model, state, progress, best=better or as_good)
+        return self._recorded(found, model, state, progress, best=better or as_good)
 
-    def measure_mean(self, state: TrainState, progress: Progress, last: int, every: int | None) -> tuple[Measured, int]:
-        """Measures the mean of the last `last` planned checkpoints, and saves it if it is better than any model before.
-        Also returns their number."""
-        model, count = mean_of_last(self.out, state, last, every)
+    def measure_mean(self, model: nn.Module, state: TrainState, progress: Progress, count: int) -> Measured:
+        """Measures the mean of the last `count` planned checkpoints, and saves it if it is better than any model
+        before."""
         found = self._measured(model, state, progress)
         best = progress.exceeded_by(found.rank, found.loss, self.floor)
-        return self._recorded(found, model, state, progress, best=best, averaged=count), count
+        return self._recorded(found, model, state, progress, best=best, averaged=count)
 
     def _measured(self, model: nn.Module, state: TrainState, progress: Progress) -> Measurement:
         """The measurement, whose time is added to `progress`."""

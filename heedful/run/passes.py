@@ -111,6 +111,7 @@ class Pass:
     parameters: int
     matrices: int  # parameters inside blocks, which Muon steps
     largest: int  # parameters of the largest block
+    widest: int  # numbers of the largest parameter
     vocabulary: int  # logits of a position that a loss makes; 0: none
     operations: float  # multiplications and additions
     repeated: float  # operations more, at the most, where blocks are computed again (`train.checkpointing`)
@@ -144,6 +145,7 @@ def passed(config: object, shape: BatchShape, precision: Precision, *, explicit:
     for module in model.modules():
         if isinstance(module, PositionEmbeddings):  # which positions there are is content
             module.kind, module.table = "none", None
+    widest = max(parameter.numel() for parameter in named.values())
     model = model.to(DTYPES[precision]).train()
     kept, attention, operations = Kept(model), Attention(explicit=explicit), counter()
     inside = list[tuple[float, float, float]]()  # of each block: operations, bytes kept, bytes of its input
@@ -167,6 +169,7 @@ def passed(config: object, shape: BatchShape, precision: Precision, *, explicit:
         parameters=parameters,
         matrices=matrices,
         largest=largest,
+        widest=widest,
         vocabulary=vocabulary,
         operations=operations.get_total_flops() + attention.operations,
         repeated=repeated,

@@ -1,16 +1,16 @@
 """What a training will take on given devices: memory, time, bytes between devices, and disk.
 
-Arithmetic on what `heedful.run.passes` counts. It plans the training that there is: each device holds the whole model,
-its optimizer and its average, computes its rows of every batch, and gradients are summed in float32 after the backward
-pass. "optimizer" and "model" plan what is not built here: the optimizer (Rajbhandari et al. 2020, ZeRO, stage 1) or the
-weights too (stage 3, FSDP) in pieces on the devices, where sums and backward pass overlap.
+Arithmetic on what `heedful.run.passes` counts. Each device computes its rows of every batch, and holds what
+`train.shard` says: the whole model, its optimizer and its average, with gradients that are summed in float32 after the
+backward pass ("none"); some of the optimizer and the average ("optimizer"; Rajbhandari et al. 2020, ZeRO, stage 1); or
+of the weights and gradients too ("model"; stage 3, FSDP), where sums and backward pass overlap.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,7 @@ from heedful.training.loop import Budget, Step, TrainState, fit, row_count
 from heedful.training.loss import CHUNK, FEWEST
 from heedful.training.optim import Average, OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, Precision, choose_precision, gigaflops
+from heedful.training.ranks import Ranks
 
 Shard = Literal["none", "optimizer", "model"]
 SHARDS: tuple[Shard, ...] = ("none", "optimizer", "model")
@@ -37,6 +38,7 @@ MOST = 1024  # devices
 TRIAL = 4  # steps that are timed
 # A bound on bytes: of each parameter, of each output of a linear map, and of each score of attention for a token.
 STATE, WIDTHS, SCORES = 28, 16, 256
+SHARED = 16  # bytes of each parameter that ranks who sum gradients take besides
 USUAL_SHARE = 0.4  # of a device's peak; published trainings reach 0.29 to 0.52
 RUNTIME = {"cpu": 0.5e9, "cuda": 1.5e9}  # bytes of torch, its libraries and their work space
 
@@ -147,19 +149,24 @@ def memory(taken: Pass, setting: Setting, kind: Literal["cpu", "cuda"]) -> dict[
     whole = devices if setting.shard == "model" else 1  # weights and gradients are in so many pieces
     pieces = devices if setting.shard != "none" else 1  # and what the optimizer holds
     gathered = 2 * size * taken.largest if setting.shard == "model" else 0  # a block that computes, and the next
-    sides = 2 if kind == "cpu" else 1  # two halves of a batch have a gradient each (`training.halves`)
-    backward = sides * size * count if masters or sides > 1 else 0
-    moments = 8 * count - (4 * taken.matrices if setting.muon else 0)
+    stepped = count / pieces  # parameters that this device steps
+    if setting.shard == "optimizer":  # each of them whole
+        stepped = max(stepped, taken.widest) if devices > 1 else stepped
+    sides = 2 if kind == "cpu" and setting.shard != "model" else 1  # halves of a batch have a gradient each
+    fixed = devices > 1 and (setting.shard == "optimizer" or (setting.shard == "none" and kind == "cpu"))
+    backward = sides * size * count if masters or sides > 1 or fixed else 0
+    sums = 1 + sides if fixed and kind == "cpu" else 1  # of shares, as `FixedShares` adds them
+    moments = (8 * count - (4 * taken.matrices if setting.muon else 0)) / count
     rows = -(-taken.shape.rows // devices) / taken.shape.rows
     positions = taken.shape.length * taken.shape.rows * rows
     logits = min(positions * taken.vocabulary, max(CHUNK[kind], FEWEST * taken.vocabulary))
     parts = {
         "weights": size * count / whole + gathered,
-        "float32 weights": 4 * count / pieces if masters else 0,
-        "gradients": backward / whole + 4 * count / pieces,
-        "optimizer": moments / pieces,
-        "average": 4 * count / pieces,
-        "sum over devices": 4 * count if devices > 1 and setting.shard == "none" else 0,
+        "float32 weights": 4 * stepped if masters else 0,
+        "gradients": (backward + sums * 4 * count) / whole,
+        "optimizer": moments * stepped,
+        "average": 4 * stepped,
+        "sum over devices": 4 * count if devices > 1 and setting.shard != "model" else 0,
         "activations": rows * (taken.kept_inputs if setting.checkpointing else taken.kept),
         "logits": (size + 8) * logits + taken.head,
         "runtime": RUNTIME[kind],
@@ -283,7 +290,8 @@ def as_settings(recipe: Recipe, shape: BatchShape, before: Setting, after: Setti
     words = []
     if parts > 1:
         words += [f"{shape.key}={int(str(keys[shape.key])) // parts}", f"train.accumulate={after.batches}"]
-    return words + (["train.checkpointing=true"] if after.checkpointing > before.checkpointing else [])
+    words += ["train.checkpointing=true"] if after.checkpointing > before.checkpointing else []
+    return words + ([f"train.shard={after.shard}"] if after.shard != before.shard else [])
 
 
 def measured_seconds(config: object, shape: BatchShape, setting: Setting, device: torch.device) -> float:
@@ -298,37 +306,55 @@ def measured_seconds(config: object, shape: BatchShape, setting: Setting, device
     return min(after - before for before, after in pairwise(seconds))
 
 
-def too_large(task: Task, job: Job[Any, Any, Any], precision: Precision, device: torch.device, ranks: int) -> str:
-    """A warning where a training does not fit the memory that is here; "" where it does, or where the task's row does
-    not say the shape of its batches.
+class Short(NamedTuple):
+    """A training for which memory may be short."""
+
+    taken: Pass
+    setting: Setting
+    machine: Machine
+
+    def needed(self, shard: Shard) -> float:
+        return sum(memory(self.taken, replace(self.setting, shard=shard), self.machine.kind).values())
+
+
+def maybe_short(
+    task: Task, job: Job[Any, Any, Any], precision: Precision, device: torch.device, ranks: Ranks
+) -> Short | None:
+    """None where a training surely fits the memory that is here, or where the task's row does not say the shape of its
+    batches.
 
     The model is passed only where a rough bound says that there may be too little: in most trainings the answer takes
     hundredths of a second.
     """
-    recipe, kind, room = job.recipe, _kind(device), _memory_of(device)
+    recipe, kind = job.recipe, _kind(device)
+    room = _memory_of(device) / (ranks.together if kind == "cpu" else 1)
     if task.batch is None or job.lora is not None:
-        return ""
+        return None
     shape, model = task.batch()(recipe, job.config), weightless(job.config)
     count = sum(parameter.numel() for parameter in model.parameters())
     widths = sum(module.out_features for module in model.modules() if isinstance(module, nn.Linear))
     scores = sum(SCORES * shape.length for module in model.modules() if isinstance(module, Heads))
-    rows = -(-shape.rows // ranks)
-    if STATE * count + rows * shape.length * (WIDTHS * widths + scores) + RUNTIME[kind] < room:
-        return ""
-    setting = setting_of(recipe, precision, devices=ranks)
+    rows = -(-shape.rows // ranks.size)
+    state = STATE + (SHARED if ranks.size > 1 else 0)
+    if state * count + rows * shape.length * (WIDTHS * widths + scores) + RUNTIME[kind] < room:
+        return None
     try:
         taken = passed(job.config, shape, precision, explicit=kind == "cpu")
     except InputError:  # a kind of model that no plan is made of
-        return ""
+        return None
     machine = Machine(name="this device", memory=float(room), speed={precision: 1.0}, kind=kind)
-    needed = sum(memory(taken, setting, kind).values())
-    if needed <= room:
+    return Short(taken, setting_of(recipe, precision, devices=ranks.size), machine)
+
+
+def too_large(short: Short | None, shard: Shard, recipe: Recipe) -> str:
+    """A warning where a training does not fit the memory that is here; "" where it does."""
+    if short is None or (needed := short.needed(shard)) <= short.machine.memory:
         return ""
-    device_has = f"this {device.type.upper()} has {room / GIB:,.1f}"
+    device_has = f"this {short.machine.kind.upper()} has {short.machine.memory / GIB:,.1f}"
     words = f"about {needed / GIB:,.1f} GiB of memory will be needed, and {device_has}"
-    other = nearest(taken, machine, setting)
-    if other is None or other[1].shard != "none":
+    setting = replace(short.setting, shard=shard)
+    other = nearest(short.taken, short.machine, setting)
+    if other is None or other[1].shard != shard or other[1].devices != setting.devices:
         return f"{words}: take a smaller --preset"
-    return (
-        f"{words}: --set {' --set '.join(as_settings(recipe, shape, setting, other[1]))} makes the same steps in less"
-    )
+    settings = as_settings(recipe, short.taken.shape, setting, other[1])
+    return f"{words}: --set {' --set '.join(settings)} makes the same steps in less"

@@ -137,6 +137,16 @@ class TrainSection(Section):
     checkpointing: bool = Field(
         False, description="compute each block again for its gradients: less memory, about a third more time"
     )
+    shard: Literal["auto", "none", "optimizer", "model"] = Field(
+        "auto",
+        description="what several ranks hold in pieces: nothing; the optimizer and the average; or the weights and "
+        "gradients too (FSDP). auto: the first of these for which there is memory, as `heed plan` counts it",
+    )
+    exact: bool | None = Field(
+        None,
+        description="compute each batch in a fixed number of shares, whose gradients are added in one order: the same "
+        "weights, to the last bit, on 1, 2, 4 or 8 ranks; null: where several ranks train on CPUs",
+    )
     eval_every: int | None = Field(
         None,
         ge=1,

@@ -18,18 +18,20 @@ from torch import Tensor
 from heedful.core.config import from_json, to_json
 from heedful.errors import InputError, StorageError
 from heedful.models import kind_of_config
-from heedful.run.folder import METRICS, load_weights, parameters
+from heedful.run.folder import METRICS, load_weights
 from heedful.run.job import Job
 from heedful.run.recipe import R, Recipe, read_yaml, recipe_text, to_yaml, validated
 from heedful.store import files
-from heedful.store.checkpoint import Checkpoint, save_checkpoint
-from heedful.store.migrations import FORMAT, migrated, renamed
+from heedful.store.checkpoint import Checkpoint, Part, save_checkpoint
+from heedful.store.migrations import FORMAT, migrated, named_before, renamed
 from heedful.training.loop import Step, TrainState
 from heedful.training.loss import Sum, added
+from heedful.training.optim import trained_parameters
+from heedful.training.ranks import Ranks
 
 # Keys of `train` that may change when a run is continued.
 FREE = {"steps", "epochs", "minutes", "eval_every", "patience", "save_every", "keep", "non_finite"}
-FREE |= {"average_last", "tensorboard"}
+FREE |= {"average_last", "tensorboard", "shard"}
 # Keys of paths, which may have moved: what is learnt from and validated on is held to what it was by its content.
 PATHS = {"data.path", "data.valid", "data.test", "data.mix", "data.synthetic", "start_from"}
 # Keys that are in what a checkpoint holds.
@@ -174,19 +176,38 @@ def differences(old: dict, new: dict) -> dict[str, tuple[object, object]]:
 
 
 def save_state(
-    out: Path, state: TrainState, progress: Progress, job: Job[Any, Any, Any], *, precision: str, ranks: int
+    out: Path, state: TrainState, progress: Progress, job: Job[Any, Any, Any], *, precision: str, ranks: Ranks
 ) -> None:
-    """Writes the checkpoint of this step. Raises StorageError."""
-    optimizer = state.optimizer
-    contents: dict[str, Any] = {
-        "weights.safetensors": {name: master.detach() for name, master in optimizer.named_masters().items()},
-        "average.safetensors": parameters(state.average.model),
-        "optimizer.safetensors": optimizer.state(),
+    """Writes the checkpoint of this step; where the ranks hold pieces of the state, all of them write it together, and
+    otherwise the first one does. Raises StorageError."""
+    placement = state.placement
+    if placement is None and not ranks.first:
+        return
+    held = {
+        "weights": {name: master.detach() for name, master in state.optimizer.named_masters().items()},
+        "average": state.average.weights(frozen=ranks.first),
+        "optimizer": state.optimizer.state(),
     }
-    if made := job.remembered():
+    contents: dict[str, Any] = {}
+    if placement is None:
+        contents = {f"{name}.safetensors": tensors for name, tensors in held.items()}
+    elif placement.writes:
+        begins = {name: rows.begin for name, rows in placement.here.items()}
+        part = f"{ranks.rank + 1}-of-{ranks.size}"
+        contents = {f"{name}-{part}.safetensors": Part(tensors, begins) for name, tensors in held.items()}
+    if ranks.first and (made := job.remembered()):
         contents[REMEMBERED] = made
-    finite = _all_finite([tensor for tensors in contents.values() for tensor in tensors.values()])
-    contents["state.json"] = {
+    finite = _all_finite([tensor for tensors in held.values() for tensor in tensors.values()])
+    if ranks.first:
+        contents["state.json"] = _facts(state, progress, job, precision)
+    facts = {"world_size": ranks.size}
+    save_checkpoint(out, state.step, contents, finite=finite, facts=facts, writers=None if placement is None else ranks)
+
+
+def _facts(state: TrainState, progress: Progress, job: Job[Any, Any, Any], precision: str) -> dict[str, Any]:
+    """The content of state.json."""
+    shares = 0 if state.strategy is None else state.strategy.shares
+    return {
         "precision": precision,
         "data": job.fingerprint,
         "valid": job.valid_fingerprint,
@@ -198,8 +219,8 @@ def save_state(
         **({"saved": job.saved} if job.saved else {}),
         "position": {key: getattr(state, key) for key in POSITION},
         "progress": asdict(progress),
+        **({"shares": shares} if shares else {}),
     }
-    save_checkpoint(out, state.step, contents, finite=finite, facts={"world_size": ranks})
 
 
 def _all_finite(tensors: Sequence[Tensor]) -> bool:
@@ -233,14 +254,22 @@ def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], 
             fix = "choose another --out, or bring the old files back"
             raise InputError(f"{what} that this run was begun with", where=str(out), fix=fix)
     _need_same_spec(out, job)
+    wanted = None if state.placement is None else named_before(state.placement.wanted(state.average.model), number)
     weights, average, optimizer = (
-        renamed(checkpoint.tensors(f"{name}.safetensors"), number) for name in ("weights", "average", "optimizer")
+        renamed(checkpoint.tensors(f"{name}.safetensors", wanted), number)
+        for name in ("weights", "average", "optimizer")
     )
-    load_weights(state.average.model, average, where=str(checkpoint.path))
+    if wanted is None:
+        load_weights(state.average.model, average, where=str(checkpoint.path))
+    else:
+        for name, tensor in state.average.weights(frozen=True).items():
+            tensor.copy_(average[name])
     copy_frozen(state)
     state.optimizer.zero()
     state.optimizer.load_masters(weights)
     state.optimizer.load_state(optimizer)
+    if state.strategy is not None:
+        state.strategy.publish()
     if REMEMBERED in checkpoint.manifest["files"]:
         job.remember(checkpoint.tensors(REMEMBERED))
     for key in POSITION:
@@ -309,7 +338,7 @@ def needed_space(weights: int, learning: int, keep: int, held: int = 0) -> int:
 def check_space(out: Path, state: TrainState, keep: int) -> None:
     """Raises StorageError where the disk has no room for what this training will write."""
     weights = sum(parameter.numel() for parameter in state.average.model.parameters()) * 4
-    learning = sum(master.numel() for master in state.optimizer.masters) * 4
+    learning = sum(parameter.numel() for parameter in trained_parameters(state.model).values()) * 4
     held = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     needed = needed_space(weights, learning, keep, held)
     files.need_space(out, needed, fix="free some, choose another --out, or --set train.keep=1")

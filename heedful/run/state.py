@@ -10,13 +10,17 @@ from heedful.apply.inference import for_inference
 from heedful.apply.lora import adapt
 from heedful.errors import InputError
 from heedful.models import make_model
+from heedful.run.division import Division
 from heedful.run.folder import parameters
 from heedful.run.job import Job
 from heedful.run.recipe import Recipe
 from heedful.store.checkpoint import Checkpoint
-from heedful.training.loop import TrainState
+from heedful.training.loop import ALONE, TrainState
 from heedful.training.optim import Average, OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, Precision, choose_precision
+from heedful.training.ranks import Ranks
+
+WHOLE = Division()  # each rank holds everything
 
 
 def precision_of(recipe: Recipe, newest: Checkpoint | None, device: torch.device) -> tuple[Precision, str]:
@@ -29,10 +33,17 @@ def precision_of(recipe: Recipe, newest: Checkpoint | None, device: torch.device
 
 
 def new_state(
-    recipe: Recipe, job: Job[Any, Any, Any], device: torch.device, precision: Precision, *, begins: bool
+    recipe: Recipe,
+    job: Job[Any, Any, Any],
+    device: torch.device,
+    precision: Precision,
+    division: Division = WHOLE,
+    ranks: Ranks = ALONE,
+    *,
+    begins: bool,
 ) -> TrainState:
-    """The model, its optimizer and its average, as the recipe says. If the training `begins`, the model gets the
-    weights that it starts from; otherwise those of a checkpoint are loaded later."""
+    """The model, its optimizer and its average, as the recipe says, or this rank's pieces of them. If the training
+    `begins`, the model gets the weights that it starts from; otherwise those of a checkpoint are loaded later."""
     plan = recipe.train
     torch.manual_seed(plan.seed)
     model = make_model(job.config)
@@ -54,14 +65,20 @@ def new_state(
         schedule=plan.schedule,
         warmup=plan.warmup,
     )
-    model = model.to(DTYPES[precision])
-    optimizer = Optimizer(model, optim)
-    optimizer.load_masters(parameters(average.model))  # what bf16 rounded away
     if plan.compile and plan.checkpointing:
         raise InputError("train.compile and train.checkpointing", where="recipe", fix="choose one of them")
-    if plan.compile:
-        compile_blocks(model, recorded=plan.accumulate == 1 or DTYPES[precision] != torch.float32)
     if plan.checkpointing:
         checkpoint_blocks(model)
+    strategy = division.strategy(model, ranks, DTYPES[precision])
+    optimizer = Optimizer(model, optim, None if strategy is None else strategy.pieces())
+    weights = parameters(average.model)  # with what bf16 rounds away
+    if strategy is not None and strategy.placement is not None:
+        weights = {name: rows.of(weights[name]).clone() for name, rows in strategy.placement.here.items()}
+        average.divide({name: weights[name] for name in optimizer.names})
+    optimizer.load_masters(weights)
+    if plan.compile:
+        compile_blocks(model, recorded=plan.accumulate == 1 or DTYPES[precision] != torch.float32)
     companions = {name: companion.to(device, DTYPES[precision]) for name, companion in job.companions.items()}
-    return TrainState(model=model, optimizer=optimizer, average=average, seed=plan.seed, companions=companions)
+    return TrainState(
+        model=model, optimizer=optimizer, average=average, seed=plan.seed, companions=companions, strategy=strategy
+    )

@@ -8,18 +8,19 @@ ended the training.
 import json
 import shlex
 import signal
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from heedful.data.parts import Parts
 from heedful.errors import InputError, Interrupted, RankError, counted
 from heedful.look.draw import curves, panels, to_bytes
-from heedful.run.averaging import planned_steps
+from heedful.run.averaging import mean_of_last, planned_steps
 from heedful.run.begin import Begun, as_notes, begin, checked, make_job, prepare, reading
 from heedful.run.device import best_device
 from heedful.run.events import Checkpointed, Event, Finished, Note, Trained
@@ -38,7 +39,6 @@ from heedful.run.measuring import (
     still_falling,
     too_little,
 )
-from heedful.run.plan import too_large
 from heedful.run.prepared import PREPARED, is_prepared
 from heedful.run.recipe import Recipe, TrainSection
 from heedful.run.resume import Progress, best_row, check_space, forget_after, keep_recipe, restore, save_state
@@ -106,9 +106,9 @@ def train(
             clean(out)
         signals = held.enter_context(Signals())
         ready = begin(task, recipe, out, corpus, job, ranks, where, told)
-        if ranks.first and (line := too_large(task, ready.job, ready.precision, where, ranks.size)):
-            yield Note(line)
-            told.append(Note(line))
+        if ready.warning:
+            yield Note(ready.warning)
+            told.append(Note(ready.warning))
         run = _Run(task, out, ready, ranks, signals, where)
         with closing(run), Waits():
             run.keep(told)
@@ -132,7 +132,8 @@ class _Run:
         self.out, self.ranks, self.signals, self.device = out, ranks, signals, device
         self.answers = bool(task.asks)  # whether the model can be served
         self.counted, self.notes = begun.job.counted or task.counted, list(begun.notes)
-        self.state = new_state(self.recipe, self.job, device, self.precision, begins=begun.newest is None)
+        begins = begun.newest is None
+        self.state = new_state(self.recipe, self.job, device, self.precision, begun.division, ranks, begins=begins)
         self.progress = Progress()
         if begun.newest is not None:
             self._go_back(begun.newest)
@@ -250,7 +251,7 @@ class _Run:
                 self._log(step)
             stopped = False
             if progress.measures(step, plan.eval_every):
-                progress.due = self._affords(step)
+                progress.due = bool(self.ranks.share(self._affords(step)))
                 if progress.due and not step.signal:
                     yield from self._measure()
                 stopped = self._stops()
@@ -317,20 +318,22 @@ class _Run:
 
     def _begin_measuring(self) -> Iterator[Note]:
         """Takes the share of the validation data that a run that is continued has, or chooses one for its minutes."""
-        if not self.ranks.first:
-            return
         if self.progress.share:
-            self.validation.take_share(self.progress.share)
+            if self.ranks.first:
+                self.validation.take_share(self.progress.share)
         elif self._frugal and self.plan.minutes is not None:
-            with suppress(Leave):  # the next step will leave
-                self.validation.choose_share(self.state, self.progress, SHARE * 60 * self.plan.minutes / TIMES)
-        yield from self._measured_on()
+            with self.state.whole() as model, suppress(Leave):  # the next step will leave
+                if self.ranks.first:
+                    room = SHARE * 60 * self.plan.minutes / TIMES
+                    self.validation.choose_share(model, self.progress, room)
+        if self.ranks.first:
+            yield from self._measured_on()
 
-    def _choose_share(self) -> Iterator[Note]:
+    def _choose_share(self, model: nn.Module) -> Iterator[Note]:
         """Chooses it at the first measurement, where only the steps taken show how long the training is."""
         if self._frugal and not self.progress.share:
             room = max(QUICK, SHARE * self.expected / TEN_TIMES)
-            self.validation.choose_share(self.state, self.progress, room)
+            self.validation.choose_share(model, self.progress, room)
             yield from self._measured_on()
 
     def _measured_on(self) -> Iterator[Note]:
@@ -367,34 +370,52 @@ class _Run:
             raise self._interrupted(self.signals.number) from None
 
     def _measure(self) -> Iterator[Event]:
-        if self.ranks.first:
-            yield from self._choose_share()
-            yield self.validation.measure(self.state, self.progress)
+        yield from self._by_first(self.state.whole(), self._measured)
         self.progress.due, self.progress.measured = False, self.state.step
         if self.progress.saved == self.state.step:  # saved before the measurement: that belongs in the checkpoint too
             self._save()
 
+    def _measured(self, model: nn.Module) -> Iterator[Event]:
+        yield from self._choose_share(model)
+        yield self.validation.measure(model, self.state, self.progress)
+
     def _measure_mean(self) -> Iterator[Event]:
         """Measures the mean of the last checkpoints, and keeps it if it is better."""
-        if self.ranks.first:
-            plan = self.plan
-            measured, count = self.validation.measure_mean(
-                self.state, self.progress, plan.average_last, plan.save_every
-            )
-            how = "is better, and is kept" if measured.best else "is no better, and is not kept"
+        weights, count = mean_of_last(self.out, self.state, self.plan.average_last, self.plan.save_every)
+
+        def measured(model: nn.Module) -> Iterator[Event]:
+            measurement = self.validation.measure_mean(model, self.state, self.progress, count)
+            how = "is better, and is kept" if measurement.best else "is no better, and is not kept"
             mean_of = counted(count, "checkpoint")
-            yield Note(f"the mean of the last {mean_of}: validation loss {measured.valid_loss:.4f}; it {how}")
-            yield measured
+            yield Note(f"the mean of the last {mean_of}: validation loss {measurement.valid_loss:.4f}; it {how}")
+            yield measurement
+
+        yield from self._by_first(self.state.whole(weights), measured)
         self.progress.averaged = self.state.step
         self.progress.saved = -1  # the last checkpoint must include this measurement
+
+    def _by_first(
+        self, whole: AbstractContextManager[nn.Module], measure: Callable[[nn.Module], Iterator[Event]]
+    ) -> Iterator[Event]:
+        """What the first rank measures of the whole model. A signal that interrupts it ends it on all ranks."""
+        left = 0
+        with whole as model:
+            if self.ranks.first:
+                try:
+                    yield from measure(model)
+                except Leave:
+                    left = self.signals.number
+        if left := self.ranks.share(left):
+            self.signals.number = self.signals.number or left
+            raise Leave
 
     def _save(self) -> Checkpointed:
         self.progress.saved = self.state.step
         self.set_back = 0
         if self.ranks.first:
             self.log.keep()
-            size = self.ranks.size
-            save_state(self.out, self.state, self.progress, self.job, precision=self.precision, ranks=size)
+        save_state(self.out, self.state, self.progress, self.job, precision=self.precision, ranks=self.ranks)
+        if self.ranks.first:
             mean_of = planned_steps(self.out, self.plan.save_every)[: self.plan.average_last]
             rotate(self.out, self.plan.keep, protect=mean_of)
         return Checkpointed(self.state.step)

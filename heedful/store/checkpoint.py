@@ -4,6 +4,10 @@ A checkpoint is the folder RUN/checkpoints/step-N. It is written as `.tmp-step-N
 `manifest.json` last, then the folder, which is then renamed; the checkpoint exists from the rename on. The manifest has
 the size and sha256 of every file, the step, and its own sha256; a folder that does not agree with it is not a
 checkpoint.
+
+Several ranks write a checkpoint together, each its own files: what is one file of one process, `weights.safetensors`,
+is then in parts, `weights-1-of-4.safetensors` and so on, each with some rows of some tensors. The first rank writes the
+manifest once all parts are on the disk. Any number of ranks can read them.
 """
 
 import hashlib
@@ -17,9 +21,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
+from torch import Tensor
 
 from heedful.errors import HeedError, MissingError, StorageError
 from heedful.store import files
@@ -28,6 +33,32 @@ from heedful.store.refusals import MANIFEST, UPGRADE, check_name, damaged, refus
 from heedful.store.tensors import Tensors, pack, unpack
 
 SCHEMA = 1  # of a checkpoint's manifest
+T = TypeVar("T")
+Wanted = Mapping[str, tuple[int, int | None]]  # by parameter, its rows from one up to another; None: to the last
+
+
+class Part(NamedTuple):
+    """Some rows of some tensors, by names PARAMETER or PARAMETER/KEY, and where the rows of a parameter begin."""
+
+    tensors: Tensors
+    begins: Mapping[str, int]
+
+
+@runtime_checkable
+class Writers(Protocol):
+    """The processes that write a checkpoint together, as one of them sees them."""
+
+    @property
+    def first(self) -> bool: ...
+    def collect(self, value: object) -> list[Any]:
+        """Every process's value, which JSON can hold."""
+
+
+class Alone:
+    first = True
+
+    def collect(self, value: object) -> list[Any]:
+        return [value]
 
 
 @dataclass(frozen=True)
@@ -48,46 +79,83 @@ class Checkpoint:
             raise damaged(self.path / name, "changed since it was verified", fix="run `heed check`")
         return data
 
-    def tensors(self, name: str) -> Tensors:
-        """The tensors of file `name`, on the CPU."""
-        return unpack(self.data(name), where=self.path / name)[0]
+    def tensors(self, name: str, wanted: Wanted | None = None) -> Tensors:
+        """The tensors of file `name`, or of all its parts together, on the CPU; `wanted`: only these rows of these
+        parameters. One part at a time is in memory."""
+        stem, _, suffix = name.rpartition(".")
+        parts = [each for each in self.manifest["files"] if re.fullmatch(rf"{stem}-\d+-of-\d+\.{suffix}", each)]
+        pieces: dict[str, list[tuple[int, Tensor]]] = {}
+        for part in parts or [name]:
+            tensors, notes = unpack(self.data(part), where=self.path / part)
+            begins = files.parse_json(notes.get("begins", "{}").encode(), where=self.path / part)
+            for key, tensor in tensors.items():
+                parameter = key.partition("/")[0]
+                begin, rows = begins.get(parameter, 0), (0, None) if wanted is None else wanted.get(parameter, (0, 0))
+                if rows == (0, 0):
+                    continue
+                piece = _overlap(tensor, begin, *rows)
+                if not parts or not piece.ndim or len(piece):
+                    pieces.setdefault(key, []).append((begin, piece))
+        return {key: _joined(held) for key, held in pieces.items()}
 
     def json(self, name: str) -> Any:
         """The JSON value of file `name`."""
         return files.parse_json(self.data(name), where=self.path / name)
 
 
-def save_checkpoint(run: Path, step: int, contents: Mapping[str, Any], *, finite: bool, facts: dict[str, Any]) -> Path:
+def save_checkpoint(
+    run: Path,
+    step: int,
+    contents: Mapping[str, Any],
+    *,
+    finite: bool,
+    facts: dict[str, Any],
+    writers: Writers | None = None,
+) -> Path:
     """Write RUN/checkpoints/step-`step` and return it; from then on no crash loses it. Raises StorageError.
 
-    `contents` maps a file's name to tensors by name (*.safetensors), a JSON value (*.json), or else bytes.
+    `contents` maps a file's name to tensors by name or a Part (*.safetensors), a JSON value (*.json), or else bytes.
     `finite` tells whether all weights are. A folder of that step with the same content stays as it is; one
-    with another content, or damaged, is replaced. Nothing is removed but that: rotate after.
+    with another content, or damaged, is replaced. Nothing is removed but that: rotate after. Several `writers` call
+    this at the same time, each with other files; what one of them cannot write, all raise.
     """
     for name in contents:
         check_name(name)
+    writers = writers or Alone()
     folder = run / "checkpoints"
     final, old = folder / f"step-{step}", folder / f".old-step-{step}"
     temporary = folder / f"{files.TEMPORARY}step-{step}"
-    needed = sum(
-        sum(tensor.nbytes for tensor in value.values()) if name.endswith(".safetensors") else 0
-        for name, value in contents.items()
-    )
-    files.make_folder(folder)
-    files.remove_tree(temporary)
-    try:
-        files.make_folder(temporary)
+    tensors = (_tensors(value) for name, value in contents.items() if name.endswith(".safetensors"))
+    needed = sum(tensor.nbytes for held in tensors for tensor in held.values())
+
+    def prepare() -> None:
+        if writers.first:
+            files.make_folder(folder)
+            files.remove_tree(temporary)
+            files.make_folder(temporary)
+
+    def write() -> dict[str, Any]:
         entries = {}
         for name, value in contents.items():
             chunks = _chunks(value, temporary / name)
             digest = files.write_new(temporary / name, *chunks, needed=needed)
             entries[name] = {"size": sum(len(chunk) for chunk in chunks), "sha256": digest}
+        return {"files": entries, "finite": finite}
+
+    def commit() -> None:
+        if not writers.first:
+            return
+        entries = {name: entry for each in written for name, entry in each["files"].items()}
+        for name in entries:
+            if not (temporary / name).is_file():
+                fix = "give --out on a file system that all ranks share"
+                raise StorageError("another rank has written it, and it is not here", where=str(final / name), fix=fix)
         manifest = {
             "schema": SCHEMA,
             "step": step,
-            "finite": finite,
+            "finite": all(each["finite"] for each in written),
             "files": entries,
-            "versions": _versions(),
+            "versions": versions(),
             "facts": {"world_size": 1} | facts,
         }
         plain = json.loads(files.json_bytes(manifest, where=final))  # its seal is checked as it will be read
@@ -103,13 +171,36 @@ def save_checkpoint(run: Path, step: int, contents: Mapping[str, Any], *, finite
             files.rename_folder(final, old)
             files.rename_folder(temporary, final)
             files.remove_tree(old)
+
+    try:
+        _by_all(writers, prepare)
+        written = _by_all(writers, write)
+        _by_all(writers, commit)
     except StorageError:
         with suppress(StorageError):
-            if old.exists() and not final.exists():
-                files.rename_folder(old, final)
-            files.remove_tree(temporary)
+            if writers.first:
+                if old.exists() and not final.exists():
+                    files.rename_folder(old, final)
+                files.remove_tree(temporary)
         raise
     return final
+
+
+def _by_all(writers: Writers, work: Callable[[], T]) -> list[T]:
+    """What `work` returned in each process. Raises in all of them what it raised in one."""
+    done: dict[str, Any]
+    failed: StorageError | None = None
+    try:
+        done = {"result": work()}
+    except StorageError as error:
+        failed, done = error, {"failed": {"what": error.what, "where": error.where, "fix": error.fix}}
+    everyone = writers.collect(done)
+    if failed is not None:
+        raise failed
+    for each in everyone:
+        if "failed" in each:
+            raise StorageError(**each["failed"])
+    return [each["result"] for each in everyone]
 
 
 def load_newest(run: Path, warn: Callable[[str], None], *, finite: bool = False) -> Checkpoint | None:
@@ -216,14 +307,35 @@ def steps_of(run: Path) -> list[int]:
     return sorted((int(name[1]) for name in names if name), reverse=True)
 
 
+def _overlap(tensor: Tensor, begin: int, first: int, last: int | None) -> Tensor:
+    """Those of its rows, the first of which has the number `begin`, that are from `first` up to `last`; copied where
+    they are some, so that the rest is given up. One without rows is returned itself."""
+    if not tensor.ndim:
+        return tensor
+    rows = tensor[max(0, first - begin) : None if last is None else max(0, last - begin)]
+    return tensor if len(rows) == len(tensor) else rows.clone()
+
+
+def _joined(pieces: list[tuple[int, Tensor]]) -> Tensor:
+    """A tensor of pieces that begin at these rows; one without rows, which all parts have, is the first."""
+    if len(pieces) == 1 or not pieces[0][1].ndim:
+        return pieces[0][1]
+    return torch.cat([piece for _, piece in sorted(pieces, key=lambda piece: piece[0])])
+
+
+def _tensors(value: Any) -> Tensors:
+    return value.tensors if isinstance(value, Part) else value
+
+
 def _chunks(value: Any, path: Path) -> list[files.Bytes]:
     if path.suffix == ".safetensors":
-        return pack(value, {})
+        return pack(_tensors(value), {"begins": json.dumps(value.begins)} if isinstance(value, Part) else {})
     return [files.json_bytes(value, where=path) if path.suffix == ".json" else value]
 
 
 @cache  # as a file is read and parsed for it
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Those of what decides about the bits of a training."""
     try:
         heedful = metadata.version("heedful")
     except metadata.PackageNotFoundError:

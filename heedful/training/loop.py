@@ -4,14 +4,17 @@
 a `for`. All random numbers come from counters, (seed, epoch) for the order of the data and (seed, epoch, batch, row)
 for dropout, so that an interrupted training continues with the numbers that it would have had, and each row gets the
 same ones on any number of ranks. (On a GPU, dropout depends on step and rank: drawing row by row would be slow there.)
+
+A `Strategy` computes the gradients of a step and sums them over the ranks: `Replicas` here, where each rank holds
+everything; others are in `heedful.training.sharding`.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +26,7 @@ from heedful.errors import NonFiniteError
 from heedful.training.halves import FEWEST, Halves
 from heedful.training.loss import Loss, Sum, added
 from heedful.training.optim import Average, Optimizer, schedule
+from heedful.training.placement import Placement
 from heedful.training.ranks import Ranks
 
 Batch = TypeVar("Batch", bound=tuple[Any, ...])
@@ -94,6 +98,42 @@ class Budget:
         return max(parts)
 
 
+class Gradients(NamedTuple):
+    """What `Strategy.gradients` tells of this rank's rows: of each of its shares of them the total of `Loss`, its extra
+    and its count; and their further sums."""
+
+    shares: Sequence[tuple[float, float, int]]
+    beside: Mapping[str, Sum]
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """How the work of a step, and what it needs, are divided among ranks."""
+
+    @property
+    def shares(self) -> int:
+        """In how many shares each batch is computed, whatever the number of ranks; 0: one for each rank."""
+
+    @property
+    def placement(self) -> Placement | None:
+        """What each rank holds of weights, optimizer and average; None: all of them."""
+
+    def halves(self, group: Sequence[Any]) -> bool:
+        """Whether the threads of a rank may compute two halves of its rows of these batches at the same time."""
+
+    def gradients(self, task: Trainable, state: "TrainState", group: Sequence[Any], sides: Halves | None) -> Gradients:
+        """Computes the gradients of this rank's rows of the batches."""
+
+    def sum(self, optimizer: Optimizer) -> None:
+        """Gives the optimizer's masters their gradients, summed over all ranks."""
+
+    def norm(self, optimizer: Optimizer, count: int) -> float:
+        """The norm, over all parameters, of the summed gradients divided by `count`."""
+
+    def publish(self) -> None:
+        """Gives each rank the weights that others have changed."""
+
+
 @dataclass
 class TrainState:
     """The state of a training: everything that continuing it needs."""
@@ -110,10 +150,24 @@ class TrainState:
     left_out: list[list[int]] = field(default_factory=list)  # [epoch, batch] to skip
     # Frozen models that the loss or the batches need besides the one that learns; they are not saved.
     companions: Mapping[str, nn.Module] = field(default_factory=dict)
+    strategy: Strategy | None = None  # None: `Replicas`
 
     def __post_init__(self) -> None:
         for companion in self.companions.values():
             companion.eval().requires_grad_(False)
+
+    @property
+    def placement(self) -> Placement | None:
+        return None if self.strategy is None else self.strategy.placement
+
+    def whole(self, weights: Sequence[Tensor] | None = None) -> AbstractContextManager[nn.Module]:
+        """Inside this block the first rank has the average's model; with these weights, or the pieces of them that each
+        rank holds, instead of `average.trained`. All ranks enter it."""
+        weights = self.average.trained if weights is None else weights
+        if self.placement is None:
+            return nullcontext(self.average.with_weights(weights))
+        pieces = dict(zip(self.average.names, weights, strict=True))
+        return self.placement.gathered(self.average.model, pieces)
 
 
 @dataclass(frozen=True)
@@ -159,15 +213,16 @@ def fit(
     sum over rows, the two halves of a batch are computed at the same time where that is faster.
     """
     state.model.train()
+    strategy = state.strategy or Replicas(ranks)
     task = task if isinstance(task, CachingTask) else CachingTask(task)
-    sides = Halves.where_useful(_device(state)) if halves else None
+    sides = Halves.where_useful(device_of(state)) if halves else None
     with sides or nullcontext():
         begin = time.perf_counter()
         while (found := _next_batches(task, state, budget, accumulate)) is not None:
             group, progress = found
-            halved = sides if min(_own_rows(batch, ranks) for batch in group) >= FEWEST else None
+            halved = sides if strategy.halves(group) else None
             with halved.threads() if halved else nullcontext():
-                made = _step(task, state, group, progress, begin, ranks=ranks, signal=signal, sides=halved)
+                made = _step(task, state, group, progress, begin, strategy, ranks=ranks, signal=signal, sides=halved)
             if isinstance(made, Skipped) and not tolerant:
                 raise made.error
             yield made
@@ -180,22 +235,25 @@ def _step(
     group: Sequence[Any],
     progress: float,
     begin: float,
+    strategy: Strategy,
     *,
     ranks: Ranks,
     signal: Callable[[], int],
     sides: Halves | None,
 ) -> Step | Skipped:
     """One step; its time is counted from `begin`."""
-    total, extra, count, beside = _gradients(task, state, group, ranks, sides)
+    shares, beside = strategy.gradients(task, state, group, sides)
     now = time.perf_counter()
     spent, begin = now - begin, now
-    everyone = ranks.gather([total, extra, float(count), float(signal()), state.seconds + spent])
-    totals, extras, counts, signals, seconds = zip(*everyone, strict=True)  # of each rank
-    state.optimizer.sum(ranks)
-    total, extra, count = sum(totals), sum(extras), int(sum(counts))
+    flat = [float(number) for share in shares for number in share]
+    everyone = ranks.gather([float(signal()), state.seconds + spent, *flat])
+    signals, seconds = ([each[n] for each in everyone] for n in range(2))
+    total, extra, tokens = (sum(number for each in everyone for number in each[n::3]) for n in (2, 3, 4))
+    count = int(tokens)
+    strategy.sum(state.optimizer)
     parts = max(count, 1)  # a batch may have nothing to learn
     mean = total / parts
-    norm = state.optimizer.norm(parts)
+    norm = strategy.norm(state.optimizer, parts)
     if not math.isfinite(mean) or not math.isfinite(norm):
         error = non_finite(state, mean)
         state.optimizer.zero()
@@ -205,6 +263,7 @@ def _step(
     state.step += 1
     share = schedule(state.optimizer.config, state.step, progress)
     state.optimizer.step(share, norm, parts)
+    strategy.publish()
     state.average.update(state.optimizer.masters, state.step)
     state.batch += len(group)
     state.tokens += count
@@ -232,56 +291,85 @@ def _next_batches(
         state.batch += len(group)
 
 
-def _gradients(
-    task: Trainable, state: TrainState, group: Sequence[Any], ranks: Ranks, sides: Halves | None
-) -> tuple[float, float, int, Mapping[str, Sum]]:
-    """Adds up the gradients of this rank's rows of the batches. Returns the total of `Loss`, its extra, its count, and
-    its further sums."""
-    beside: dict[str, Sum] = {}
-    device = _device(state)
-    (total, extra), count = torch.zeros(2, device=device), 0
-    seed_numbers(counter_seed(state.seed, "step", state.step, ranks.rank), device)
-    for number, batch in enumerate(group, state.batch):
-        if not _own_rows(batch, ranks):
-            continue
-        if sides is None:
-            losses = [_loss(task, state, number, batch, ranks)]
-            losses[0].total.backward()
-            state.optimizer.collect()
-        else:
-            losses = _by_halves(task, state, number, batch, ranks, sides)
-        for loss in losses:
-            total += loss.total.detach()
-            extra += loss.extra.detach() if isinstance(loss.extra, Tensor) else loss.extra
-            count += loss.count
-            beside = added(beside, loss.beside)
-    return float(total), float(extra), count, beside
+class Replicas:
+    """Each rank holds everything and computes its rows of each batch; the gradients are summed over all ranks."""
+
+    shares = 0
+    placement = None
+
+    def __init__(self, ranks: Ranks = ALONE) -> None:
+        self.ranks = ranks
+
+    def halves(self, group: Sequence[Any]) -> bool:
+        return min(len(self._rows(batch)) for batch in group) >= FEWEST
+
+    def gradients(self, task: Trainable, state: TrainState, group: Sequence[Any], sides: Halves | None) -> Gradients:
+        sums = Sums(device_of(state))
+        seed_numbers(counter_seed(state.seed, "step", state.step, self.ranks.rank), device_of(state))
+        for number, batch in enumerate(group, state.batch):
+            if not self._rows(batch):
+                continue
+            if sides is None:
+                losses = [loss_of_rows(task, state, number, batch, self.ranks.rank, self.ranks.size)]
+                losses[0].total.backward()
+                state.optimizer.collect()
+            else:
+                losses = self._by_halves(task, state, number, batch, sides)
+            for loss in losses:
+                sums.add(loss)
+        return Gradients([sums.numbers()], sums.beside)
+
+    def sum(self, optimizer: Optimizer) -> None:
+        optimizer.sum(self.ranks)
+
+    def norm(self, optimizer: Optimizer, count: int) -> float:
+        return optimizer.norm(count)
+
+    def publish(self) -> None:
+        pass
+
+    def _rows(self, batch: Any) -> range:
+        return range(self.ranks.rank, row_count(batch), self.ranks.size)
+
+    def _by_halves(self, task: Trainable, state: TrainState, number: int, batch: Any, sides: Halves) -> list[Loss]:
+        """The losses of the two halves of this rank's rows, as two ranks would compute them."""
+        rank, size = self.ranks.rank, self.ranks.size
+
+        def half(side: int) -> tuple[Loss, Sequence[Tensor | None]]:
+            loss = loss_of_rows(task, state, number, batch, rank + side * size, 2 * size)
+            return loss, torch.autograd.grad(loss.total, state.optimizer.params, allow_unused=True)
+
+        (one, first), (other, second) = sides.both(half)
+        state.optimizer.collect_both(first, second)
+        return [one, other]
 
 
-def _own_rows(batch: Any, ranks: Ranks) -> int:
-    return len(range(ranks.rank, row_count(batch), ranks.size))
+class Sums:
+    """The sums of some losses, without their graphs."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.total, self.extra, self.count = torch.zeros((), device=device), torch.zeros((), device=device), 0
+        self.beside: dict[str, Sum] = {}
+
+    def add(self, loss: Loss) -> None:
+        self.total += loss.total.detach()
+        self.extra += loss.extra.detach() if isinstance(loss.extra, Tensor) else loss.extra
+        self.count += loss.count
+        self.beside = added(self.beside, loss.beside)
+
+    def numbers(self) -> tuple[float, float, int]:
+        """The total, the extra and the count."""
+        return float(self.total), float(self.extra), self.count
 
 
-def _loss(task: Trainable, state: TrainState, number: int, batch: Any, ranks: Ranks) -> Loss:
-    """The loss of a rank's rows of the batch with this number."""
-    own = range(ranks.rank, row_count(batch), ranks.size)
+def loss_of_rows(task: Trainable, state: TrainState, number: int, batch: Any, share: int, shares: int) -> Loss:
+    """The loss of the rows of a share of the batch with this number in its epoch."""
+    own = range(share, row_count(batch), shares)
     with dropout.rows([counter_seed(state.seed, state.epoch, number, row) for row in own]):
-        return task.loss(state.model, rows_of(batch, ranks.rank, ranks.size))
+        return task.loss(state.model, rows_of(batch, share, shares))
 
 
-def _by_halves(task: Trainable, state: TrainState, number: int, batch: Any, ranks: Ranks, sides: Halves) -> list[Loss]:
-    """The losses of the two halves of this rank's rows, as two ranks would compute them."""
-
-    def half(side: int) -> tuple[Loss, Sequence[Tensor | None]]:
-        loss = _loss(task, state, number, batch, Ranks(ranks.rank + side * ranks.size, 2 * ranks.size))
-        return loss, torch.autograd.grad(loss.total, state.optimizer.params, allow_unused=True)
-
-    (one, first), (other, second) = sides.both(half)
-    state.optimizer.collect_both(first, second)
-    return [one, other]
-
-
-def _device(state: TrainState) -> torch.device:
+def device_of(state: TrainState) -> torch.device:
     return next(state.model.parameters()).device
 
 
@@ -293,4 +381,5 @@ def non_finite(state: TrainState, loss: float) -> NonFiniteError:
             break
     else:
         what = f"the loss is {loss:g}"
+        what = f"a gradient of another rank is not finite ({what})" if math.isfinite(loss) else what
     return NonFiniteError(what, where=f"step {state.step + 1}", fix=NON_FINITE_FIX)

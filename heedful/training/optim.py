@@ -6,16 +6,18 @@ steps are made in float32, and the model gets the rounded result.
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.core.init import NORMS
 from heedful.training.muon import Muon
 from heedful.training.optimizers import AdamW
+from heedful.training.placement import give_up
 from heedful.training.ranks import Ranks
 
 
@@ -51,10 +53,12 @@ def schedule(config: OptimConfig, step: int, progress: float) -> float:
 
 
 class Optimizer:
-    def __init__(self, model: nn.Module, config: OptimConfig) -> None:
+    """Steps the trained parameters of a model, or those `pieces` of them, by name, that this rank steps."""
+
+    def __init__(self, model: nn.Module, config: OptimConfig, pieces: Mapping[str, Tensor] | None = None) -> None:
         self.config = config
-        trained = [(name, param) for name, param in model.named_parameters() if param.requires_grad]
-        self.names, self.params = map(list, zip(*trained, strict=True))
+        pieces = trained_parameters(model) if pieces is None else pieces
+        self.names, self.params = [*pieces], [*pieces.values()]
         self.masters = [p if p.dtype == torch.float32 else p.detach().float() for p in self.params]
         matrices = block_matrices(model) if config.optimizer == "muon" else set()
         others = [master for name, master in self.named_masters().items() if name not in matrices]
@@ -67,12 +71,14 @@ class Optimizer:
             )
             if own
         ]
-        adam = AdamW(
-            groups, lr=config.lr, betas=(beta1, beta2), eps=config.eps, weight_decay=config.weight_decay, fused=True
-        )
-        self.parts: list[tuple[torch.optim.Optimizer, float]] = [(adam, config.lr)]
-        if matrices:
-            inside = [master for name, master in self.named_masters().items() if name in matrices]
+        self.parts: list[tuple[torch.optim.Optimizer, float]] = []
+        if groups:
+            adam = AdamW(
+                groups, lr=config.lr, betas=(beta1, beta2), eps=config.eps, weight_decay=config.weight_decay, fused=True
+            )
+            self.parts.append((adam, config.lr))
+        inside = [master for name, master in self.named_masters().items() if name in matrices]
+        if inside:
             muon = Muon(inside, lr=config.muon_lr, weight_decay=config.weight_decay)
             self.parts.append((muon, config.muon_lr))
 
@@ -113,13 +119,14 @@ class Optimizer:
 
     def norm(self, count: int) -> float:
         """The norm, over all parameters, of the summed gradients divided by `count`."""
-        return float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(self._gradients())))) / count
+        return norm_of(torch.stack(torch._foreach_norm(self._gradients())), count)
 
     def step(self, share: float, norm: float, count: int) -> None:
         """One step at this share of the peak learning rate, by the summed gradients divided by `count`, and clipped by
         their norm."""
         clipped = self.config.clip / norm if self.config.clip and norm > self.config.clip else 1.0
-        torch._foreach_mul_(self._gradients(), clipped / count)
+        if gradients := self._gradients():  # a rank that steps no parameter has none
+            torch._foreach_mul_(gradients, clipped / count)
         for part, lr in self.parts:
             for group in part.param_groups:
                 group["lr"] = lr * share
@@ -168,6 +175,15 @@ class Optimizer:
                     param.copy_(master)
 
 
+def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    return {name: param for name, param in model.named_parameters() if param.requires_grad}
+
+
+def norm_of(norms: Float[Tensor, "n"], count: int) -> float:
+    """The norm of gradients divided by `count`, of which these are the norms."""
+    return float(torch.linalg.vector_norm(norms)) / count
+
+
 def block_matrices(model: nn.Module) -> set[str]:
     """The names of the matrices for Muon: linear maps inside blocks, but no embeddings and not the output."""
     return {
@@ -188,11 +204,37 @@ class Average:
         frozen = (param for param in model.parameters() if not param.requires_grad and param.dtype == torch.float32)
         shared = {id(param): nn.Parameter(param.detach(), requires_grad=False) for param in frozen}
         self.model = copy.deepcopy(model, shared).float().eval()  # the memo: these count as copied already
-        self.trained: list[Tensor] = [param for param in self.model.parameters() if param.requires_grad]
+        named = trained_parameters(self.model)
+        self.names, self.trained = [*named], list[Tensor](named.values())
+        self._all_trained = frozenset(named)
         self.model.requires_grad_(False)
         self.decay = decay
 
     @torch.no_grad()
     def update(self, masters: Iterable[Tensor], step: int) -> None:
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(self.trained, list(masters), 1 - decay)
+        if self.trained:
+            torch._foreach_lerp_(self.trained, list(masters), 1 - decay)
+
+    def weights(self, *, frozen: bool) -> dict[str, Tensor]:
+        """By name the weights that it holds, or its pieces of them; with the `frozen` ones, which it has whole."""
+        named = dict(zip(self.names, self.trained, strict=True))
+        fixed = {name: param.detach() for name, param in self.model.named_parameters() if name not in self._all_trained}
+        return {**named, **fixed} if frozen else named
+
+    def with_weights(self, weights: Sequence[Tensor]) -> nn.Module:
+        """The model; or where these are not its trained weights, a copy of it that has them."""
+        if weights is self.trained:
+            return self.model
+        model = copy.deepcopy(self.model)
+        parameters = dict(model.named_parameters())
+        with torch.no_grad():
+            for name, weight in zip(self.names, weights, strict=True):
+                parameters[name].copy_(weight)
+        return model
+
+    def divide(self, pieces: Mapping[str, Tensor]) -> None:
+        """From now on averages only these pieces of weights, by name. Of the model's trained weights the memory is
+        given up."""
+        give_up(self.trained)
+        self.names, self.trained = [*pieces], [*pieces.values()]

@@ -1,15 +1,37 @@
 """Every translator learns to say a sentence backwards in another alphabet, which a lookup of words cannot."""
 
+from pathlib import Path
+
 import pytest
 
 from heedful.data.text.corpus import Corpus
+from heedful.data.text.pairs import Pairs
 from heedful.tasks.recipes import build
+from heedful.tasks.translate.use import Translator
 from heedful.verbs.train import train
 from made import backwards, finished
 
 TRANSFORMER = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
 DECODER = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_layers": 2, "dropout": 0.0}
 RECURRENT = {"d_embed": 48, "d_hidden": 64, "d_align": 48, "d_readout": 48, "dropout": 0.0}
+
+
+def forwards(count: int, seed: int) -> Pairs:
+    """Sentences in another alphabet, word by word."""
+    source = backwards(count, seed).source
+    return Pairs([*source], [text.upper() for text in source], f"made-{seed}")
+
+
+def test_a_term_that_was_never_seen_takes_the_place_of_what_would_be_said(tmp_path: Path) -> None:
+    """And nothing else changes: a search that is held to it alone says it first or last, and leaves out the rest."""
+    corpus = Corpus(forwards(2000, 1), forwards(50, 2), {}, "made", source="low", target="high")
+    settings = {"steps": 120, "optimizer": "muon", "lr": 4e-3, "warmup": 30, "average": 0.9, "tokens": 512, "row": 32}
+    recipe = {"preset": "transformer-tiny", "model": TRANSFORMER, "data": {"vocab_size": 300}, "train": settings}
+    finished(train(build(recipe, where="test"), tmp_path / "run", corpus=corpus))
+    texts = [text for text in forwards(200, 3).source if text.split().count("ko") == 1 and len(text.split()) > 3][:20]
+    said = Translator.load(tmp_path / "run").translate(texts, glossary={"ko": "Zug"})
+    right = [one == text.upper().replace("KO", "Zug") for one, text in zip(said, texts, strict=True)]
+    assert sum(right) / len(right) >= 0.7, said
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_of_two_words_that_look_alike_the_one_beside_linked_words_is_linked(
     monkeypatch.setattr(
         "heedful.tasks.translate.pairs.links.attended_words", lambda translator, pairs: [(*spans, looked)]
     )
-    monkeypatch.setattr("heedful.tasks.translate.pairs.links.missed", lambda *given: looked.double())
+    monkeypatch.setattr("heedful.tasks.translate.pairs.links.missed", lambda *given: [looked.double()])
     (found,) = aligned(random_translator(corpus, TRANSFORMER), [(source, target)])
     assert [max(row, key=row.__getitem__) for row in found.shares] == [0, 1, 2, 3]
 

@@ -123,6 +123,11 @@ class BaseTranslator(Opened):
         """Raises TextError for a text with more tokens than the model can read."""
         refuse_longer(texts, ids, self.room, does="reads")
 
+    def refuse_untold_target(self) -> None:
+        """Raises InputError for a model of several languages without a default target language."""
+        if self.about.get("target") == "":
+            raise InputError("it has several languages: to which one?", fix="--to names it, such as de")
+
     def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
         """Each source's tokens, cut as in training, and how many were cut off. A blank source has none."""
         texts = [self.as_read(text) if text.strip() else "" for text in texts]

@@ -1,6 +1,6 @@
 """The search for translations: in batches of sources, by the search that the settings ask for, with required words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,11 +24,14 @@ from heedful.errors import InputError
 from heedful.tasks.shared.lengths import cut_warning, length_warning
 from heedful.tasks.translate.confidence import WordLikelihoods, likelihood_of
 from heedful.tasks.translate.model import BaseTranslator
+from heedful.tasks.translate.placed import placed
 from heedful.tasks.translate.wishes import NO_WISHES, UsedTerm, WantedForms, Wishes
 
 SEARCH_TOKENS = 8192  # source tokens in a batch, times the beam
 NARROWEST = 5  # the narrowest beam of a search with required words
 SLACK = 4  # tokens that a translation with required words may have beyond them and a quarter more than without
+UNLIKELY = 10.0  # nats
+LONGER = 0.2  # of its length, by which a translation may be longer than one with its terms in their places
 WISHED = 1 << 14  # tokens in wishes, times the wishes, that take as long as a step of the model
 WORTH = 2048  # source tokens, times the beam, from which several processes pay
 
@@ -146,6 +149,7 @@ def search_texts(
     plain = [len(best.tokens) for best, *_ in found]
     read = [translator.texts_of(best) for best in found]
     # Translations that have their wishes anyway are not searched for again.
+    plain_best, plain_texts = [best[0] for best in found], [said[0] for said in read]
     lacking = [n for n, own in enumerate(wanted) if not all(one.met(text) for one in own for text in read[n])]
     again = hypotheses(
         translator,
@@ -157,6 +161,11 @@ def search_texts(
         avoid=wishes.avoid,
     )
     for n, best in zip(lacking, again, strict=True):
+        found[n], read[n] = best, translator.texts_of(best)
+    doubtful = [n for n in lacking if _lost(found[n][0], plain_best[n])]
+    rows = {n: _Row(texts[n], ids[n], plain_texts[n], wanted[n]) for n in doubtful}
+    placed_too = {} if forced else _with_terms_placed(translator, decoding, rows, found)
+    for n, best in placed_too.items():
         found[n], read[n] = best, translator.texts_of(best)
     if confidence and translator.engine is not None:
         filled = [n for n, own in enumerate(ids) if own]
@@ -183,6 +192,51 @@ def search_texts(
                 unlike=translator.is_unlike(own, text),
             )
         )
+    return made
+
+
+def _lost(held: Hypothesis, plain: Hypothesis) -> bool:
+    """Whether a translation that is held to its wishes may have lost something: it is shorter than the one without, or
+    much less likely."""
+    return len(held.tokens) < len(plain.tokens) - 1 or held.log_probability < plain.log_probability - UNLIKELY
+
+
+class _Row(NamedTuple):
+    """A source, its tokens, its translation without wishes, and its wishes."""
+
+    source: str
+    ids: Ids
+    text: str
+    wanted: Sequence[WantedForms]
+
+    def lacks(self, text: str) -> list[WantedForms]:
+        """The wishes that are not met, terms first."""
+        return sorted((one for one in self.wanted if not one.met(text)), key=lambda one: not one.places)
+
+
+def _with_terms_placed(
+    translator: BaseTranslator, decoding: Decoding, rows: Mapping[int, _Row], others: Sequence[list[Hypothesis]]
+) -> dict[int, list[Hypothesis]]:
+    """Translations with the terms of a glossary where those without have the words that mean the same, one term after
+    another; and such of the `others` as leave nothing out and are hardly longer; the likeliest first. A row whose terms
+    find no place has none."""
+    made, waiting = dict[int, list[Hypothesis]](), {n: row.text for n, row in rows.items()}
+    while waiting:
+        asked = [(rows[n].source, text, rows[n].lacks(text)[0]) for n, text in waiting.items()]
+        places = placed(translator, asked, length_penalty=decoding.length_penalty)
+        texts = {n: translator.texts_of([own])[0] for n, own in zip(waiting, places, strict=True) if own is not None}
+        for (n, before), own in zip([*waiting.items()], places, strict=True):
+            lacking = len(rows[n].lacks(before))
+            del waiting[n]
+            if own is None or len(rows[n].lacks(texts[n])) >= lacking:
+                continue
+            if rows[n].lacks(texts[n]):
+                waiting[n] = texts[n]
+                continue
+            least, most = len(own.tokens) - 1, len(own.tokens) + max(2, len(own.tokens) * LONGER)
+            whole = [one for one in others[n] if least <= len(one.tokens) <= most]
+            ranked = sorted(dict.fromkeys([own, *whole]), key=lambda one: -one.log_probability)
+            made[n] = ranked[: max(decoding.n_best, 1)]
     return made
 
 
@@ -336,15 +390,9 @@ def refuse_engine(
         raise InputError(what, fix="leave out the engine")
 
 
-def refuse_untold_target(translator: BaseTranslator) -> None:
-    """Raises InputError for a model of several languages without a default target language."""
-    if translator.about.get("target") == "":
-        raise InputError("it has several languages: to which one?", fix="--to names it, such as de")
-
-
 def _refuse(translator: BaseTranslator, batch: Searched) -> None:
     decoding, engine = batch.decoding, translator.engine is not None
-    refuse_untold_target(translator)
+    translator.refuse_untold_target()
     if decoding.samples and decoding.n_best > 1:
         what = "samples and n_best cannot be combined"
         raise InputError(what, fix="leave out n_best, or samples")

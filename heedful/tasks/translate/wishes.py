@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from heedful.data.documents.words import Span
 from heedful.data.lines import composed
 from heedful.data.text.glossary import OR, Glossary, glossary_of, read_glossary
 from heedful.data.tokenizer import Tokenizer
@@ -36,11 +37,13 @@ class UsedTerm(TypedDict):
 
 
 class WantedForms(NamedTuple):
-    """One of these forms is wanted, `times` times. `source`: the term that they translate; None for a required word."""
+    """One of these forms is wanted, `times` times. `source`: the term that they translate; None for a required word.
+    `places`: where in the source it stands."""
 
     forms: tuple[str, ...]
     times: int = 1
     source: str | None = None
+    places: tuple[Span, ...] = ()
 
     def said(self, text: str) -> list[str]:
         """The occurrences of the forms in a text, as whole words."""
@@ -91,7 +94,8 @@ class Wishes:
                 forms += [form.upper() for form in forms]
             before = terms.get(term.source)
             both = dict.fromkeys([*(before.forms if before else ()), *with_capital(forms)])
-            terms[term.source] = WantedForms(tuple(both), 1 + (before.times if before else 0), term.source)
+            places = (*(before.places if before else ()), (found.begin, found.end))
+            terms[term.source] = WantedForms(tuple(both), len(places), term.source, places)
         return [*self.required(), *terms.values()]
 
     def required(self) -> list[WantedForms]:

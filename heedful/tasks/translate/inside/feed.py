@@ -6,7 +6,6 @@ from torch import Tensor
 from heedful.errors import InputError
 from heedful.run.task import Feed
 from heedful.tasks.shared.pieces import labelled_pieces, named_after
-from heedful.tasks.translate.searching import refuse_untold_target
 from heedful.tasks.translate.use import Translator
 
 
@@ -17,7 +16,7 @@ def feed_translator(served: Translator, text: str, pair: str | None) -> Feed:
     if not ids:
         raise InputError("there is no text to trace", fix='heed trace RUN "a sentence"')
     served.refuse_too_long([text], [ids])
-    refuse_untold_target(served)
+    served.refuse_untold_target()
     source, segments = served.padded([ids])
     said = [served.target.bos, *served.begin, *(served.target.encode([pair])[0] if pair else [])]
     target = torch.tensor([said])

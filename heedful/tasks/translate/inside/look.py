@@ -16,7 +16,6 @@ from heedful.tasks.shared.look import TextLook, draw_text, font_note, named_weig
 from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.shared.steps import StepsOptions, steps_of
 from heedful.tasks.translate.options import TranslationLook
-from heedful.tasks.translate.searching import refuse_untold_target
 from heedful.tasks.translate.segment import segments_of, sentence_of
 from heedful.tasks.translate.use import Translator
 
@@ -80,7 +79,7 @@ def watched(
 ) -> tuple[Ids, Float[Tensor, "T V"], dict[str, Float[Tensor, "_ _ _"]]]:
     """One pass over a source and what is said of it: the source as it is read, of each token that is said, and of the
     end, the logits, and the weights by the names of the layers. V is the target's vocabulary."""
-    refuse_untold_target(translator)
+    translator.refuse_untold_target()
     device = translator.model.head.weight.device
     source, segments = (part.to(device) for part in translator.padded([ids]))
     read = torch.tensor([[translator.target.bos, *said]], device=device)

@@ -13,12 +13,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.data.documents.words import Span, words_in
+from heedful.data.tokenizer import Ids
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models import DecoderOnlyTranslator, Seq2Seq
 from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.pairs.weigh import batches_of, refuse_long_targets
-from heedful.tasks.translate.searching import Ids
 
 
 def attended_words(

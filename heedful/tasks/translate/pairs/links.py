@@ -20,6 +20,7 @@ from torch import Tensor
 from heedful.data.documents.tags import Alignment
 from heedful.data.documents.words import Span
 from heedful.data.lines import sanitise
+from heedful.data.tokenizer import Ids
 from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.pairs.attended import attended_words
 from heedful.tasks.translate.pairs.weigh import log_probabilities
@@ -38,9 +39,9 @@ def aligned(translator: BaseTranslator, pairs: Sequence[tuple[str, str]]) -> lis
     beside it, and TextError for a text that is too long for it."""
     translator = translator.with_own_search() or translator
     pairs = [(sanitise(text), sanitise(translation)) for text, translation in pairs]
-    made = []
-    for pair, (source, target, looked) in zip(pairs, attended_words(translator, pairs), strict=True):
-        missing = missed(translator, *pair, source, target)
+    made, words = [], [*attended_words(translator, pairs)]
+    losses = missed(translator, pairs, [(source, target) for source, target, _ in words])
+    for pair, (source, target, looked), missing in zip(pairs, words, losses, strict=True):
         both = ((looked.double() + LITTLE) * (missing + LITTLE)).sqrt()
         shares = balanced((both + LEAST) * likely(*pair, source, target))
         shares = balanced(shares * (1 + BESIDE * beside(shares))) ** SURE
@@ -51,24 +52,30 @@ def aligned(translator: BaseTranslator, pairs: Sequence[tuple[str, str]]) -> lis
 
 
 def missed(
-    translator: BaseTranslator, text: str, translation: str, source: Sequence[Span], target: Sequence[Span]
-) -> Float[Tensor, "J I"]:
-    """By how many nats the words of a translation are less likely without each word of the text, as shares of what all
-    of them together make."""
-    ((ids, heard),) = translator.source.encode_placed([translator.as_read(text)])
-    ((said, spoken),) = translator.target.encode_placed([translation])
-    own, theirs = owners(heard, source), owners(spoken, target)
-    made = torch.zeros(len(target), len(source), dtype=torch.float64)
-    if not ids or not said or not source or not target:
-        return made
-    rows = [ids, *([token for token, word in zip(ids, own, strict=True) if word != i] for i in range(len(source)))]
-    found = log_probabilities(translator, [(row, [*translator.begin, *said]) for row in rows])
-    chances = torch.tensor(found, dtype=torch.float64)[:, len(translator.begin) :]
-    fallen = (chances[0] - chances[1:]).clamp(min=0)
-    for token, word in enumerate(theirs):
-        if word is not None:
-            made[word] += fallen[:, token]
-    return made / made.sum(1, keepdim=True).clamp(min=LEAST)
+    translator: BaseTranslator, pairs: Sequence[tuple[str, str]], words: Sequence[tuple[Sequence[Span], Sequence[Span]]]
+) -> list[Float[Tensor, "J I"]]:
+    """Of each text and its translation, whose words these are: by how many nats the words of the translation are less
+    likely without each word of the text, as shares of what all of them together make."""
+    heard = translator.source.encode_placed([translator.as_read(text) for text, _ in pairs])
+    spoken = translator.target.encode_placed([translation for _, translation in pairs])
+    rows = list[tuple[Ids, Ids]]()
+    for (ids, places), (said, _), (source, target) in zip(heard, spoken, words, strict=True):
+        if ids and said and source and target:
+            own = owners(places, source)
+            without = ([token for token, word in zip(ids, own, strict=True) if word != i] for i in range(len(source)))
+            rows += [(row, [*translator.begin, *said]) for row in (ids, *without)]
+    found, made = iter(log_probabilities(translator, rows)), list[Tensor]()
+    for (ids, _), (said, places), (source, target) in zip(heard, spoken, words, strict=True):
+        lost = torch.zeros(len(target), len(source), dtype=torch.float64)
+        if ids and said and source and target:
+            logs = torch.tensor([next(found) for _ in range(1 + len(source))], dtype=torch.float64)
+            chances = logs[:, len(translator.begin) :]
+            fallen = (chances[0] - chances[1:]).clamp(min=0)
+            for token, word in enumerate(owners(places, target)):
+                if word is not None:
+                    lost[word] += fallen[:, token]
+        made.append(lost / lost.sum(1, keepdim=True).clamp(min=LEAST))
+    return made
 
 
 def owners(tokens: Sequence[Span], words: Sequence[Span]) -> list[int | None]:

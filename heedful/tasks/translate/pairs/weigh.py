@@ -10,13 +10,13 @@ from torch import Tensor
 
 from heedful.core.kernels import batch_scale
 from heedful.data.batches import of_like_length, pad
+from heedful.data.tokenizer import Ids
 from heedful.decode.rows import refuse_nan
 from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
 from heedful.tasks.shared.lengths import cut_warning, most_positions, refuse_longer, shorten
 from heedful.tasks.translate.languages import DirectionOptions
 from heedful.tasks.translate.model import BaseTranslator
-from heedful.tasks.translate.searching import Ids, refuse_untold_target
 
 TOKENS = 2048  # in a batch on either side, padding included
 LOGITS = 1 << 24  # that exist at a time
@@ -130,7 +130,7 @@ def batches_of(
 ) -> Iterator[tuple[list[int], Int[Tensor, "B S"], Int[Tensor, "B S"], Int[Tensor, "B T"], Int[Tensor, "B T"]]]:
     """Pairs of like length on the model's device: their numbers; the sources and their segments; and what is read to
     say the targets, one token before each, with its segments."""
-    refuse_untold_target(translator)
+    translator.refuse_untold_target()
     device, own = next(translator.model.parameters()).device, translator.target
     lengths = [max(map(len, pair)) for pair in pairs]
     for group in of_like_length(lengths, batch_scale(device) * TOKENS):
