@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 from unittest import mock
 
+import numpy
 import torch
 
 from heedful.data.episodes.environments import random_episodes
@@ -17,6 +18,7 @@ from heedful.data.images.labelled import LabelledImages, Part
 from heedful.data.images.masks import SHAPES, MaskedImages, MaskedPart
 from heedful.data.made import shapes
 from heedful.data.parts import Parts
+from heedful.data.proteins.made import made_chain
 from heedful.data.sound.utterances import read_utterances
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.documents import Documents
@@ -204,6 +206,14 @@ def named(model: Any, files: list[str]) -> Any:
     return model.classify(TEXTS[:5], choices=[["ba", "no"]] * 5 if model.spec.answer == "choice" else ())
 
 
+CHAINS = [made_chain(number) for number in range(9)]
+ALIGNED = ">first\nACDEFGHIK\n>other\nAC-EFaaGHIK\n"
+PROTEIN_FOLDER = tempfile.TemporaryDirectory()
+PROTEINS = [f"{PROTEIN_FOLDER.name}/{name}" for name in ("one.fasta", "two.a3m")]
+for file, text in zip(PROTEINS, (">one\nGIVEQCCTSICSLYQLENYCN\n", ALIGNED), strict=True):
+    Path(file).write_text(text)
+
+
 CHARS = {"tokenizer": "chars"}
 BPE = {"vocab_size": 300}
 CASES = {
@@ -328,6 +338,14 @@ CASES = {
         SPOKEN,
         lambda model, files: model.transcribe(SOUNDS),
         more={"sound": {"batch": 3}},
+    ),
+    "fold": Case(
+        "fold",
+        "fold-nano",
+        {"n_layers": 1, "d_msa": 8, "d_pair": 8, "n_heads": 2, "head_dim": 4, "structure_layers": 1, "distances": 12},
+        Parts(CHAINS, CHAINS[:3], {"test": CHAINS[:3]}, "made"),
+        lambda model, files: [[*map(numpy.ndarray.tolist, each[1:])] for each in model.fold(["ACDEFGHIKL", ALIGNED])],
+        {"sequences": 4, "residues": 16},
     ),
     "vectors": Case(
         "vectors",

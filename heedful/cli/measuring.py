@@ -26,7 +26,7 @@ def evaluate(
 
     Translations by sacreBLEU's BLEU and chrF, summaries by ROUGE, a text or a painter's pictures by their
     likelihood, answers by accuracy, trees by EVALB's brackets, boxes by mAP, masks by mean IoU, decisions by the
-    return of episodes that are played.
+    return of episodes that are played, structures by the precision of contacts and lDDT.
 
     A language model answers a .jsonl file whose first line has an "input": {"input": ..., "answer": ...}, perhaps
     with "choices": [...]. All other data is plain text to it.

@@ -1,10 +1,12 @@
-"""Tokenizers from the vocabulary files of older model folders: WordPiece, and byte-level BPE. SentencePiece has a
+"""Tokenizers from the vocabulary files of older model folders: WordPiece, single tokens, and byte-level BPE.
+SentencePiece has a
 module of its own, `spm`."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import tokenizers
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 
 
 def word_pieces(
@@ -16,6 +18,18 @@ def word_pieces(
     inner.normalizer = normalizers.BertNormalizer(handle_chinese_chars=chinese, strip_accents=accents, lowercase=lower)
     inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     inner.decoder = decoders.WordPiece()
+    return inner
+
+
+def single_tokens(numbers: Mapping[str, int], *, unknown: str) -> tokenizers.Tokenizer:
+    """Returns a tokenizer of a list in which each token stands for itself wherever it occurs, such as the letters of
+    residues. What is between them, up to a space, is one unknown token; spaces are left out (Lin et al. 2023, ESM-2;
+    their code)."""
+    inner = tokenizers.Tokenizer(models.WordLevel(dict(numbers), unk_token=unknown))
+    longest_first = sorted(filter(None, numbers), key=len, reverse=True)
+    each = pre_tokenizers.Split(Regex("|".join(map(re.escape, longest_first))), "isolated")
+    inner.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), each])
+    inner.decoder = decoders.Fuse()
     return inner
 
 

@@ -10,6 +10,7 @@ from heedful.exchange.hf import (
     decision_transformer,
     detr,
     distilbert,
+    esm,
     gemma,
     gemma2,
     gemma3,
@@ -66,6 +67,7 @@ FAMILIES: dict[str, Family[Any]] = {
     "bert": bert.FAMILY,
     "distilbert": distilbert.FAMILY,
     "modernbert": modernbert.FAMILY,
+    "esm": esm.FAMILY,  # of proteins
     "vit": vit.FAMILY,
     "deit": vit.FAMILY,  # a ViT that was trained with a teacher
     "swin": swin.FAMILY,

@@ -1,5 +1,5 @@
-"""Tokenizers of older folders of the Hub, made from bare lists: vocab.txt (WordPiece), vocab.json with merges.txt
-(byte-level BPE), or a .model (SentencePiece); and the names of a folder's special tokens."""
+"""Tokenizers of older folders of the Hub, made from bare lists: vocab.txt (WordPiece, or single tokens), vocab.json
+with merges.txt (byte-level BPE), or a .model (SentencePiece); and the names of a folder's special tokens."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from tokenizers import AddedToken, processors
 
 from heedful.data.spm import Spm, as_fairseq, as_pegasus, read_spm, with_sentinels
 from heedful.data.tokenizer import SENTINEL, Ids
-from heedful.data.vocabulary import byte_merges, with_controls, word_pieces
+from heedful.data.vocabulary import byte_merges, single_tokens, with_controls, word_pieces
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.exchange.hf.folder import CONFIG, read_object
 from heedful.exchange.trial import refuse_harmful, with_charsmap
@@ -21,6 +21,7 @@ TOKENIZER_CONFIG, SPECIAL_MAP, ADDED = "tokenizer_config.json", "special_tokens_
 WORD_PIECES, MERGES = "vocab.txt", "merges.txt"
 PIECES, FAIRSEQ_PIECES = "spiece.model", "sentencepiece.bpe.model"
 OF_WORD_PIECES = ("BertTokenizer", "DistilBertTokenizer")  # classes that need nothing but vocab.txt
+OF_RESIDUES = "EsmTokenizer"  # whose vocab.txt lists single tokens
 SPM_LIMIT = 1 << 28  # bytes
 MOST_SENTINELS = 10_000
 FIX = "get the tokenizer that belongs to the model"
@@ -88,11 +89,12 @@ def _of_lists(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokeni
 def _of_word_pieces(folder: Path, names: Mapping[str, Any], said: Mapping[str, Any]) -> tokenizers.Tokenizer:
     """BERT's tokenizer. `said`: config.json."""
     reader = str(names.get("tokenizer_class") or said.get("tokenizer_class") or "").removesuffix("Fast")
+    if reader == OF_RESIDUES or (not reader and said.get("model_type") == "esm"):
+        return _of_residues(folder, names)
     if reader not in ("", *OF_WORD_PIECES):
         what = f"tokenizer_class is {reader!r}, which does more than look pieces up in {WORD_PIECES}"
         raise InputError(what, where=str(folder), fix="take a model that comes with a tokenizer.json")
-    lines = files.read_bytes(folder / WORD_PIECES, limit=SPM_LIMIT).decode(errors="replace").split("\n")
-    numbers = {line.removesuffix("\r"): index for index, line in enumerate(lines) if line or index + 1 < len(lines)}
+    numbers = _numbered_lines(folder / WORD_PIECES)
     unknown = spelled(names, "unk_token", "[UNK]")
     inner = word_pieces(
         numbers,
@@ -104,6 +106,21 @@ def _of_word_pieces(folder: Path, names: Mapping[str, Any], said: Mapping[str, A
     first, last = spelled(names, "cls_token", "[CLS]"), spelled(names, "sep_token", "[SEP]")
     controls = [spelled(names, "pad_token", "[PAD]"), unknown, first, last, spelled(names, "mask_token", "[MASK]")]
     return _with_frame(with_controls(inner, [name for name in controls if name in numbers]), [first], [last])
+
+
+def _numbered_lines(path: Path) -> dict[str, int]:
+    lines = files.read_bytes(path, limit=SPM_LIMIT).decode(errors="replace").split("\n")
+    return {line.removesuffix("\r"): index for index, line in enumerate(lines) if line or index + 1 < len(lines)}
+
+
+def _of_residues(folder: Path, names: Mapping[str, Any]) -> tokenizers.Tokenizer:
+    """ESM-2's tokenizer."""
+    numbers = _numbered_lines(folder / WORD_PIECES)
+    roles = {"cls": "<cls>", "pad": "<pad>", "eos": "<eos>", "unk": "<unk>", "mask": "<mask>"}
+    control = {role: spelled(names, f"{role}_token", default) for role, default in roles.items()}
+    inner = single_tokens(numbers, unknown=control["unk"])
+    inner = with_controls(inner, [name for name in control.values() if name in numbers])
+    return _with_frame(inner, [control["cls"]], [control["eos"]])
 
 
 def _of_merges(folder: Path, names: Mapping[str, Any], *, framed: bool) -> tokenizers.Tokenizer:

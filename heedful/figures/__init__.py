@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from heedful.core.init import uninitialised
-from heedful.figures.others import actor_critic, decision, evoformer, rnn, vectors
+from heedful.figures.others import actor_critic, decision, evoformer, fold, rnn, vectors
 from heedful.figures.pictures import clip, detr, pyramid, vit
 from heedful.figures.sequences import classifier, decoder_only, encoder, lm, seq2seq, token_classifier
 from heedful.figures.sounds import ctc, speech_to_text
@@ -30,6 +30,7 @@ FIGURES: dict[str, Callable[[Any, str, Sizes], Architecture]] = {
     "vectors": vectors,
     "decision": decision,
     "evoformer": evoformer,
+    "protein_fold": fold,
     "actor_critic": actor_critic,
     "speech_to_text": speech_to_text,
     "ctc": ctc,

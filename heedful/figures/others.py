@@ -1,12 +1,15 @@
 """Figures of the other families: recurrent translators, actor-critic models, word vectors, decision transformers and
 proteins."""
 
+from dataclasses import replace
+
 from heedful.figures.sequences import NEXT, lm_head, lm_parts, tied_note
 from heedful.figures.stacks import Sizes, head, named, softmax, stack
 from heedful.look.architecture import Add, Architecture, Beside, Box, Column, DrawnResidual, Kind, Link, Repeat
 from heedful.models.actor_critic import ActorCriticConfig
 from heedful.models.decision import DecisionTransformerConfig
 from heedful.models.evoformer import EvoformerConfig
+from heedful.models.fold import FoldConfig
 from heedful.models.rnn import RNNConfig
 from heedful.models.vectors import VectorsConfig
 
@@ -87,9 +90,9 @@ def decision(config: DecisionTransformerConfig, title: str, sizes: Sizes) -> Arc
     return Architecture(title=title, parameters=sizes.total, columns=(column,))
 
 
-def evoformer(config: EvoformerConfig, title: str, sizes: Sizes) -> Architecture:
-    """Jumper et al. 2021, figure 3 a."""
-    at, heads = "blocks.0", f"{config.n_heads} heads of {config.head_dim}"
+def evoformer(config: EvoformerConfig, title: str, sizes: Sizes, within: str = "") -> Architecture:
+    """Jumper et al. 2021, figure 3 a. `within`: what the names of its modules begin with."""
+    at, heads = f"{within}blocks.0", f"{config.n_heads} heads of {config.head_dim}"
 
     def branch(label: str, kind: Kind, parts: tuple[str, ...], *notes: str, name: str = "") -> DrawnResidual:
         own = sizes.of(*(f"{at}.{part}" for part in parts))
@@ -110,13 +113,14 @@ def evoformer(config: EvoformerConfig, title: str, sizes: Sizes) -> Architecture
         branch("Triangle attention", "attention", ("ending",), heads, "around the ending node"),
         branch("Transition", "mlp", ("pair_transition",)),
     )
-    offsets = sizes.of("offsets")
+    offsets = sizes.of(f"{within}offsets")
     table = f"{config.n_kinds} x"
+    sides, told = (f"{within}left", f"{within}right"), "which residues touch"
     sequences = Column(
         title="Sequences",
         reads="aligned sequences",
         parts=(
-            named("Residues", "embed", sizes.of("residues"), f"{table} {config.d_msa}"),
+            named("Residues", "embed", sizes.of(f"{within}residues"), f"{table} {config.d_msa}"),
             Repeat(times=config.n_layers, parts=msa, name="msa"),
         ),
     )
@@ -124,12 +128,12 @@ def evoformer(config: EvoformerConfig, title: str, sizes: Sizes) -> Architecture
         title="Pairs of residues",
         reads="the first sequence",
         parts=(
-            named("Left + right residue", "embed", sizes.of("left", "right"), f"2 x {table} {config.d_pair}"),
+            named("Left + right residue", "embed", sizes.of(*sides), f"2 x {table} {config.d_pair}"),
             Add(label="distances", notes=(f"to {config.furthest}", f"{offsets:,}"), parameters=offsets),
             Repeat(times=config.n_layers, parts=pair, name="pairs"),
-            head("Linear", config.d_pair, 1, sizes.of("head"), "of both orders, normed"),
+            head("Linear", config.d_pair, config.n_outputs, sizes.of(f"{within}head"), "of both orders, normed"),
         ),
-        gives="which residues touch",
+        gives=told if config.n_outputs == 1 else "how far apart residues are",
     )
     return Architecture(
         title=title,
@@ -138,6 +142,36 @@ def evoformer(config: EvoformerConfig, title: str, sizes: Sizes) -> Architecture
         links=(Link("msa", "outer", "sequences of each layer"),),
         notes=("In each layer the pairs bias the rows of sequences, and the sequences change the pairs.",),
     )
+
+
+def fold(config: FoldConfig, title: str, sizes: Sizes) -> Architecture:
+    """Jumper et al. 2021, figures 1 e and 3 d."""
+    drawn, structure = evoformer(config.trunk, title, sizes, "trunk."), config.structure
+    M, at = structure.d_single, "structure."
+    begins = sizes.of("single", f"{at}single_norm", f"{at}pair_norm", f"{at}first")
+    weights = sizes.of(f"{at}attention", f"{at}attention_norm")
+    heads = f"{structure.n_heads} heads of {structure.head_dim}"
+    points = f"{structure.query_points} points asked, {structure.value_points} seen"
+    transition = sizes.of(f"{at}transition", f"{at}transition_norm")
+    column = Column(
+        title="Structure",
+        reads="the first sequence, and pairs",
+        parts=(
+            named("Recycled", "embed", sizes.of("recycling"), f"{config.recycles} times"),
+            named("Single", "linear", begins, f"{config.trunk.d_msa} → {M}"),
+            DrawnResidual(
+                branch=(named("Invariant point attention", "attention", weights, heads, points, name="points"),)
+            ),
+            DrawnResidual(branch=(named("Transition", "mlp", transition, f"{M} → {M}"),)),
+            named("Move and turn frames", "linear", sizes.of(f"{at}update"), f"{M} → 6"),
+            named("Angles, agreement", "mlp", sizes.of(f"{at}angles", "agreement")),
+        ),
+        gives="frames of the backbone",
+    )
+    repeated = f"Attention, transition and moves are repeated {structure.n_layers} times, by the same weights."
+    notes = (*drawn.notes, repeated)
+    links = (*drawn.links, Link("pairs", "points", "pairs"))
+    return replace(drawn, columns=(*drawn.columns, column), links=links, notes=notes)
 
 
 def vectors(config: VectorsConfig, title: str, sizes: Sizes) -> Architecture:

@@ -16,6 +16,7 @@ from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTransl
 from heedful.models.detr import DETR, DETRConfig
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.evoformer import Evoformer, EvoformerConfig
+from heedful.models.fold import Fold, FoldConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.models.named import PRESETS, preset
 from heedful.models.pyramid import Pyramid, PyramidConfig
@@ -49,6 +50,8 @@ __all__ = [
     "EncoderConfig",
     "Evoformer",
     "EvoformerConfig",
+    "Fold",
+    "FoldConfig",
     "LMConfig",
     "Pyramid",
     "PyramidConfig",
@@ -90,6 +93,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "encoder": (EncoderConfig, Encoder),
     "decision": (DecisionTransformerConfig, DecisionTransformer),
     "evoformer": (EvoformerConfig, Evoformer),
+    "protein_fold": (FoldConfig, Fold),
     "actor_critic": (ActorCriticConfig, ActorCritic),
     "vectors": (VectorsConfig, Vectors),
     "speech_to_text": (SpeechToTextConfig, SpeechToText),

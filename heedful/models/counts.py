@@ -105,4 +105,6 @@ PARAMETERS: dict[str, int] = {
     "vectors-300": 22_200_000,
     "decision-nano": 166_342,
     "decision-small": 727_558,
+    "fold-nano": 148_614,
+    "fold-small": 999_814,
 }

@@ -1,12 +1,13 @@
 """An encoder: one stack in which every token sees all others, before and after it (Devlin et al. 2019, figure 3;
 Liu et al. 2019).
 
-B batch, T tokens, N positions picked out of a batch, V vocabulary, C model width.
+B batch, T tokens, N positions picked out of a batch, R residues, A maps of attention, V vocabulary, C model width.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -28,6 +29,8 @@ class EncoderConfig:
     pooler: bool = False  # makes one vector of a text from its first token
     pooler_kind: Literal["tanh", "relu", "transform"] = "tanh"  # what follows its map, or a `Transform`
     nsp_head: bool = False  # predicts from that vector whether the second of two texts follows the first
+    dropped: int | None = None  # a token, the mask, that counts as dropped out (`token_dropout`)
+    contact_head: bool = False  # predicts from all maps of attention which residues of a protein touch
 
 
 class UnnormedBlock(Block):
@@ -40,6 +43,7 @@ class UnnormedBlock(Block):
 
 
 UNNORMED = "unnormed"  # its `kind` in a configuration
+DROPPED = 0.15 * 0.8  # the share of tokens that are masked in training
 
 
 class Transform(nn.Module):
@@ -53,6 +57,27 @@ class Transform(nn.Module):
 
     def forward(self, x: Float[Tensor, "*N C"]) -> Float[Tensor, "*N C"]:
         return self.norm(self.activation(self.dense(x)))
+
+
+def token_dropout(
+    tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None, dropped: int
+) -> Float[Tensor, "B T 1"]:
+    """What to multiply token vectors by, so that the token `dropped` counts as dropped out: by 0 there, and elsewhere
+    by the share of tokens that stay in training over the share that stay in this text (Meier et al. 2021, their code).
+    """
+    stays = tokens != dropped
+    if segments is None:
+        share = stays.float().mean(1, keepdim=True)
+    else:
+        text = segments[:, :, None] == segments[:, None]
+        share = (text & stays[:, None]).sum(2) / text.sum(2)
+    return torch.where(stays, (1 - DROPPED) / share, 0.0)[:, :, None]
+
+
+def product_corrected(x: Float[Tensor, "*B R R"]) -> Float[Tensor, "*B R R"]:
+    """Without what the means of row and column explain (Dunn et al. 2008, equation 5: APC)."""
+    rows, columns = x.sum(-1, keepdim=True), x.sum(-2, keepdim=True)
+    return x - rows * columns / x.sum((-1, -2), keepdim=True)
 
 
 class Encoder(nn.Module):
@@ -73,6 +98,8 @@ class Encoder(nn.Module):
         self.head = nn.Linear(d_model, vocab_size) if config.mlm_head else None
         self.pooler = _pooler(config) if config.pooler else None
         self.nsp_head = nn.Linear(d_model, 2) if config.nsp_head else None
+        maps = config.stack.n_layers * config.stack.block.attention.n_heads
+        self.contact_head = nn.Linear(maps, 1) if config.contact_head else None
         (xavier if config.embed.scaled else normal)(self)
         if self.head is not None and config.tied:
             self.head.weight = self.embed.tokens.weight
@@ -101,7 +128,10 @@ class Encoder(nn.Module):
         mask = EVERYONE if segments is None else Mask(segments=(segments, segments))
         types = types if self.config.embed.types > 1 else None
         context = Context(mask=mask, positions=positions)
-        return self.stack(self.embed(tokens, positions, types), context)
+        x = self.embed(tokens, positions, types)
+        if self.config.dropped is not None:
+            x = x * token_dropout(tokens, segments, self.config.dropped).to(x.dtype)
+        return self.stack(x, context)
 
     def predict_tokens(self, hidden: Float[Tensor, "*N C"]) -> Float[Tensor, "*N V"]:
         """The logits of every token, from the hidden states of these positions."""
@@ -128,6 +158,14 @@ class Encoder(nn.Module):
         if self.nsp_head is None:
             raise InputError("this encoder has no head for pairs", fix="nsp_head = true")
         return self.nsp_head(self.pool(first))
+
+    def predict_contacts(self, weights: Float[Tensor, "B A T T"]) -> Float[Tensor, "B R R"]:
+        """The logit of each two residues of a protein that they touch, from all layers' and heads' attention weights
+        over it and the tokens around it (Rao et al. 2021, section 3.2)."""
+        if self.contact_head is None:
+            raise InputError("this encoder has no head for contacts", fix="contact_head = true")
+        maps = weights[:, :, 1:-1, 1:-1]
+        return self.contact_head(product_corrected(maps + maps.mT).movedim(1, -1))[..., 0]
 
 
 def _pooler(config: EncoderConfig) -> nn.Module:

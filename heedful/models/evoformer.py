@@ -2,9 +2,10 @@
 sequence, and a vector for each pair of its residues; the two exchange information.
 
 All of its attention is the core's, along one axis at a time, with a bias computed from the pairs and with a gate.
-Left out: dropout, recycling, templates, and the structure module. The maps out of attention have no biases here.
+Left out: dropout, and templates. `heedful.models.fold` adds recycling and a structure.
 
-B batch, N sequences, R residues, I rows of J entries each, M width of a sequence's residue, C width of a pair.
+B batch, N sequences, R residues, I rows of J entries each, M width of a sequence's residue, C width of a pair,
+D logits of a pair.
 """
 
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ class EvoformerConfig:
     n_layers: int
     n_kinds: int  # of residues
     furthest: int = 32  # all larger distances along the sequence share one vector (algorithm 4)
+    n_outputs: int = 1  # logits of a pair of residues: 1 is that they touch
 
 
 class RowAttention(nn.Module):
@@ -42,7 +44,7 @@ class RowAttention(nn.Module):
 
     def __init__(self, d_model: int, config: EvoformerConfig, d_pair: int | None = None) -> None:
         super().__init__()
-        heads = AttentionConfig(n_heads=config.n_heads, head_dim=config.head_dim, bias=False, gate=True)
+        heads = AttentionConfig(n_heads=config.n_heads, head_dim=config.head_dim, bias=False, out_bias=True, gate=True)
         self.attention = Attention(d_model, heads)
         self.bias = nn.Linear(d_pair, config.n_heads, bias=False) if d_pair else None
 
@@ -107,7 +109,8 @@ class TriangleProduct(nn.Module):
 
 
 class OuterProductMean(nn.Module):
-    """Vectors of pairs of residues, from how both vary together over the sequences (algorithm 10)."""
+    """Vectors of pairs of residues, from how both vary together over the sequences that are `related` (algorithm
+    10)."""
 
     def __init__(self, config: EvoformerConfig) -> None:
         super().__init__()
@@ -115,9 +118,14 @@ class OuterProductMean(nn.Module):
         self.sides = nn.Linear(config.d_msa, 2 * config.d_outer)
         self.out = nn.Linear(config.d_outer**2, config.d_pair)
 
-    def forward(self, msa: Float[Tensor, "B N R M"]) -> Float[Tensor, "B R R C"]:
+    def forward(
+        self, msa: Float[Tensor, "B N R M"], related: Bool[Tensor, "B N"] | None = None
+    ) -> Float[Tensor, "B R R C"]:
         a, b = self.sides(self.norm(msa)).chunk(2, dim=-1)
-        return self.out(torch.einsum("bnic,bnjd->bijcd", a, b).flatten(3) / msa.shape[1])
+        count: int | Tensor = msa.shape[1]
+        if related is not None:
+            a, count = a * related[:, :, None, None], related.sum(1)[:, None, None, None]
+        return self.out(torch.einsum("bnic,bnjd->bijcd", a, b).flatten(3) / count)
 
 
 class Transition(nn.Module):
@@ -153,19 +161,22 @@ class EvoformerBlock(nn.Module):
         msa: Float[Tensor, "B N R M"],
         pair: Float[Tensor, "B R R C"],
         valid: Bool[Tensor, "B R"] | None = None,
+        related: Bool[Tensor, "B N"] | None = None,
     ) -> tuple[Float[Tensor, "B N R M"], Float[Tensor, "B R R C"]]:
-        """`valid` is False where a residue is padding."""
+        """`valid` is False where a residue is padding, and `related` where a whole sequence is."""
         msa = msa + self.msa_rows(self.row_norm(msa), self.pair_norm(pair), valid)
-        msa = msa + self.msa_columns(self.column_norm(msa).transpose(1, 2)).transpose(1, 2)
+        columns = self.column_norm(msa).transpose(1, 2)
+        msa = msa + self.msa_columns(columns, valid=related).transpose(1, 2)
         msa = msa + self.msa_transition(msa)
-        pair = pair + self.outer_product(msa)
+        pair = pair + self.outer_product(msa, related)
         for triangles in (self.outgoing, self.incoming, self.starting, self.ending):
             pair = pair + triangles(pair, valid)
         return msa, pair + self.pair_transition(pair)
 
 
 class Evoformer(nn.Module):
-    """Blocks over aligned sequences, and a head that predicts which residues touch."""
+    """Blocks over aligned sequences, and a head of what is to be told of each pair of residues: whether they touch, or
+    of several distances, how probable each is."""
 
     def __init__(self, config: EvoformerConfig) -> None:
         super().__init__()
@@ -174,18 +185,37 @@ class Evoformer(nn.Module):
         self.left, self.right = Table(config.n_kinds, config.d_pair), Table(config.n_kinds, config.d_pair)
         self.offsets = Table(2 * config.furthest + 1, config.d_pair)
         self.blocks = nn.ModuleList(EvoformerBlock(config) for _ in range(config.n_layers))
-        self.head = nn.Linear(config.d_pair, 1)
+        self.head = nn.Linear(config.d_pair, config.n_outputs)
 
     def forward(
         self, sequences: Int[Tensor, "B N R"], valid: Bool[Tensor, "B R"] | None = None
     ) -> Float[Tensor, "B R R"]:
         """The logit of each pair of residues of the first sequence that they touch, the same in either order.
         The other sequences are its relatives, aligned to it."""
+        _, pair = self.through(*self.embed(sequences), valid)
+        return self.tell(pair)[..., 0]
+
+    def embed(self, sequences: Int[Tensor, "B N R"]) -> tuple[Float[Tensor, "B N R M"], Float[Tensor, "B R R C"]]:
+        """What the first block gets (algorithms 3 and 4)."""
         first, R = sequences[:, 0], sequences.shape[2]
         where = torch.arange(R, device=sequences.device)
         offset = (where[:, None] - where).clamp(-self.config.furthest, self.config.furthest) + self.config.furthest
-        msa = self.residues(sequences)
-        pair = self.left(first)[:, :, None] + self.right(first)[:, None] + self.offsets(offset)
+        return self.residues(sequences), self.left(first)[:, :, None] + self.right(first)[:, None] + self.offsets(
+            offset
+        )
+
+    def through(
+        self,
+        msa: Float[Tensor, "B N R M"],
+        pair: Float[Tensor, "B R R C"],
+        valid: Bool[Tensor, "B R"] | None = None,
+        related: Bool[Tensor, "B N"] | None = None,
+    ) -> tuple[Float[Tensor, "B N R M"], Float[Tensor, "B R R C"]]:
+        """What the last block gives."""
         for block in self.blocks:
-            msa, pair = block(msa, pair, valid)
-        return self.head(F.layer_norm(pair + pair.transpose(1, 2), pair.shape[-1:]))[..., 0]
+            msa, pair = block(msa, pair, valid, related)
+        return msa, pair
+
+    def tell(self, pair: Float[Tensor, "B R R C"]) -> Float[Tensor, "B R R D"]:
+        """The head's logits, the same in either order of two residues."""
+        return self.head(F.layer_norm(pair + pair.transpose(1, 2), pair.shape[-1:]))

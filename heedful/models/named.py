@@ -8,6 +8,7 @@ from heedful.core.config import from_json, to_json, unknown_key
 from heedful.errors import InputError
 from heedful.models.counts import VOCABULARY
 from heedful.models.decision import DECISIONS, DecisionSize, decision_config
+from heedful.models.fold import FOLDS, FoldSize, fold_config
 from heedful.models.presets import (
     ENCODERS,
     LANGUAGE_MODELS,
@@ -48,6 +49,7 @@ ALL: tuple[Mapping[str, Any], ...] = (
     VECTORS,
     DECISIONS,
     SPEECH,
+    FOLDS,
 )
 PRESETS: Mapping[str, Any] = MappingProxyType({name: row for rows in ALL for name, row in rows.items()})
 NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -71,7 +73,7 @@ def preset(
     row = from_json(type(row), to_json(row) | dict(changes), where=f"preset {name}")
     of_pictures = isinstance(row, ViTSize | SegformerSize | DetrSize)
     unused, value = ("n_classes", n_classes)
-    if of_pictures or (isinstance(row, DecisionSize) and value is None):
+    if of_pictures or (isinstance(row, DecisionSize | FoldSize) and value is None):
         unused, value = ("vocab_size", vocab_size)
     if value is not None:
         raise InputError(f"{unused}={value} is not used by {name}", where="preset", fix=f"leave out {unused}")
@@ -94,6 +96,8 @@ def preset(
             return vectors_config(row, vocab_size=vocab_size or VOCABULARY)
         case DecisionSize():
             return decision_config(row)
+        case FoldSize():
+            return fold_config(row)
         case _:
             size = vocab_size or VOCABULARY
             return translator_config(row, source_vocab=size, target_vocab=size, joint=True)

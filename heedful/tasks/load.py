@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from heedful.tasks.decide.use import Decider
     from heedful.tasks.detect.use import Detector
     from heedful.tasks.fill.use import Filler
+    from heedful.tasks.fold.use import StructurePredictor
     from heedful.tasks.generate.use import LanguageModel
     from heedful.tasks.match.use import Matcher
     from heedful.tasks.paint.use import Painter
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         | Parser
         | RewardModel
         | Segmenter
+        | StructurePredictor
         | Tagger
         | TextClassifier
         | TextEncoder

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cases import BEGUN_SWING, BEGUN_WALK, CASES, PIXELS, SOUNDS
+from cases import BEGUN_SWING, BEGUN_WALK, CASES, PIXELS, PROTEINS, SOUNDS
 from commands import heed, standard_input
 from heedful import cli
 from heedful.data.images.files import to_image
@@ -37,6 +37,7 @@ MORE = {
     "paint": ["--samples", "2"],
     "act": ["--asked", "1", "--weights", "int8"],
     "transcribe": ["--times"],
+    "fold": ["--weights", "int8"],
     "embed": ["--pool", "mean"],
     "look": ["--out", "x.svg"],
 }
@@ -53,6 +54,7 @@ READS_LINES = {
     "segment",
     "match",
     "transcribe",
+    "fold",
     "embed",
     "act",
 }
@@ -77,6 +79,8 @@ def inputs_of(verb: str, run: Path, pictures: list[str]) -> list[str]:
         return [BEGUN_SWING, '{"observations": [[1, 2, 3]]}'] if run.name == "swings" else [BEGUN_WALK, "bandit-walk"]
     if CASES[run.name].task == "transcribe":
         return SOUNDS
+    if verb == "fold" or CASES[run.name].task == "fold":
+        return ["GIVEQCCTSICSLYQLENYCN"] if verb == "look" else PROTEINS
     if verb == "align" or (verb == "score" and CASES[run.name].task in ("translate", "denoise")):
         return ["ba de gi\tGI DE BA", "ko\tKO"]
     return ["ba <mask> gi", "<mask> ko"] if verb == "fill" else ["ba de gi", "ko"]

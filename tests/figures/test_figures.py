@@ -28,6 +28,7 @@ from heedful.models.token_classifier import TokenClassifierConfig
 ONE_EACH = {
     "transformer-base": {},
     "transformer-deep-shallow": {"order": "sandwich"},
+    "fold-nano": {},
     "marian": {},
     "t5-small": {},
     "t5-v1.1-small": {},

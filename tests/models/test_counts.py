@@ -14,6 +14,7 @@ from heedful.models.classifier import ClassifierConfig
 from heedful.models.counts import PARAMETERS, VOCABULARY
 from heedful.models.decision import DECISIONS, DecisionTransformerConfig, decision_config
 from heedful.models.evoformer import EvoformerConfig
+from heedful.models.fold import FOLDS, FoldSize, fold_config
 from heedful.models.presets import (
     ENCODERS,
     LANGUAGE_MODELS,
@@ -68,6 +69,8 @@ def config_of_preset(name: str) -> Any:
         return vectors_config(VECTORS[name], vocab_size=VOCABULARY)
     if name in DECISIONS:
         return decision_config(DECISIONS[name])
+    if name in FOLDS:
+        return fold_config(FOLDS[name])
     if name in SEGMENTERS:
         return segformer_config(SEGMENTERS[name])
     if name in SPEECH:
@@ -156,6 +159,7 @@ SMALLEST: list[Any] = [
     ActorCriticConfig(lm=lm_config(LANGUAGE)),
     DecisionTransformerConfig(d_model=C, d_state=3, n_actions=4, longest=5, stack=lm_config(LANGUAGE).stack),
     EvoformerConfig(d_msa=C, d_pair=C, n_heads=H, head_dim=2, d_outer=2, d_product=3, n_layers=1, n_kinds=5),
+    fold_config(FoldSize(n_layers=1, d_msa=C, d_pair=C, n_heads=H, head_dim=2, structure_layers=1)),
     *(VectorsConfig(vocab_size=V, d_model=C, method=method) for method in ("cbow", "glove")),  # type: ignore[arg-type]
 ]
 

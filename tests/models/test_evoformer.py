@@ -1,9 +1,16 @@
 """AlphaFold's trunk in small: its laws, its triangles by loops, and against Hugging Face's of ESMFold."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers.models.esm.modeling_esmfold import EsmFoldTriangleAttention, EsmFoldTriangleMultiplicativeUpdate
+from transformers.models.esm.modeling_esmfold import (
+    EsmFoldResidueMLP,
+    EsmFoldSelfAttention,
+    EsmFoldTriangleAttention,
+    EsmFoldTriangleMultiplicativeUpdate,
+)
 
 from heedful.models import config_of, model_from
 from heedful.models.evoformer import (
@@ -11,6 +18,8 @@ from heedful.models.evoformer import (
     EvoformerBlock,
     EvoformerConfig,
     OuterProductMean,
+    RowAttention,
+    Transition,
     TriangleAttention,
     TriangleProduct,
 )
@@ -62,6 +71,17 @@ def test_padding_changes_nothing(tables: tuple[Tensor, Tensor]) -> None:
     close(rows[1][1:], block(msa[1:], pair[1:])[1])
 
 
+def test_sequences_that_are_padding_change_nothing(tables: tuple[Tensor, Tensor]) -> None:
+    block = loud(EvoformerBlock(CONFIG))
+    msa, pair = tables
+    related = torch.tensor([[True] * N, [True] * (N - 1) + [False]])
+    rows, plain = block(msa, pair, None, related), block(msa, pair)
+    short = block(msa[1:, : N - 1], pair[1:])
+    for i in range(2):
+        close(rows[i][:1], plain[i][:1])
+        close(rows[i][1:] if i else rows[i][1:, : N - 1], short[i])
+
+
 def test_triangle_attention_by_loops(tables: tuple[Tensor, Tensor]) -> None:
     """Algorithm 13, edge by edge."""
     layer = loud(TriangleAttention(CONFIG, "start"))
@@ -75,7 +95,7 @@ def test_triangle_attention_by_loops(tables: tuple[Tensor, Tensor]) -> None:
             for h in range(H):
                 scores = torch.stack([q[i, j, h] @ k[i, t, h] / 2 + bias[j, t, h] for t in range(R)])
                 found.append(scores.softmax(0) @ v[i, :, h])
-            edge = maps.out.weight @ (gate[i, j] * torch.cat(found))
+            edge = maps.out(gate[i, j] * torch.cat(found))
             close(layer(tables[1])[0, i, j], edge)
 
 
@@ -139,12 +159,12 @@ def test_triangle_attention_against_hugging_face(around: str, tables: tuple[Tens
     theirs = loud(EsmFoldTriangleAttention(C, 4, H, starting=around == "start"))
     own = loud(TriangleAttention(CONFIG, around))
     with torch.no_grad():
-        theirs.mha.linear_o.bias.zero_()  # we have none
         own.norm.load_state_dict({name: getattr(theirs.layer_norm, name) for name in ("weight", "bias")})
         own.rows.bias.weight.copy_(theirs.linear.weight)
         for name, part in zip("qkvo", ("query", "key", "value", "out"), strict=True):
             getattr(own.rows.attention, part).weight.copy_(getattr(theirs.mha, f"linear_{name}").weight)
         own.rows.attention.gate.load_state_dict(theirs.mha.linear_g.state_dict())
+        own.rows.attention.out.bias.copy_(theirs.mha.linear_o.bias)
     close(own(tables[1]), theirs(tables[1]))
 
 
@@ -165,3 +185,27 @@ def test_triangle_products_against_hugging_face(edges: str, tables: tuple[Tensor
         for part, their in ((own.norm, theirs.layer_norm_in), (own.product_norm, theirs.layer_norm_out)):
             part.load_state_dict(their.state_dict())
     close(own(tables[1]), theirs(tables[1]))
+
+
+def test_row_attention_and_transition_against_hugging_face(tables: tuple[Tensor, Tensor]) -> None:
+    """Of one sequence, with a bias from pairs and padding."""
+    msa, pair = tables[0][:, :1], tables[1]
+    theirs, own = (
+        loud(EsmFoldSelfAttention(M, H, M // H, gated=True)),
+        loud(RowAttention(M, replace(CONFIG, head_dim=M // H), C)),
+    )
+    with torch.no_grad():
+        # They keep queries, keys and values of a head next to each other.
+        parts = theirs.proj.weight.unflatten(0, (H, 3, -1))
+        for i, part in enumerate((own.attention.query, own.attention.key, own.attention.value)):
+            part.weight.copy_(parts[:, i].flatten(0, 1))
+    own.attention.gate.load_state_dict(theirs.g_proj.state_dict())
+    own.attention.out.load_state_dict(theirs.o_proj.state_dict())
+    valid = torch.arange(R) < torch.tensor([[R - 2], [R]])
+    expected, _ = theirs(msa[:, 0], mask=valid, bias=own.bias(pair))
+    close(own(msa, pair, valid)[:, 0][valid], expected[valid])
+    mlp, transition = loud(EsmFoldResidueMLP(M, 4 * M)), loud(Transition(M))
+    own_parts = (transition.norm, transition.mlp.up, transition.mlp.down)
+    for their, part in zip((mlp.mlp[0], mlp.mlp[1], mlp.mlp[3]), own_parts, strict=True):
+        part.load_state_dict(their.state_dict())
+    close(msa + transition(msa), mlp(msa))

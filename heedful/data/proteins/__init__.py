@@ -1,0 +1,1 @@
+"""Chains of proteins: aligned sequences, backbones, and the files that have them."""
