@@ -22,6 +22,7 @@ from heedful.core.experts import Experts, ExpertsConfig
 from heedful.core.mask import Mask
 from heedful.core.norm import Norm, make_norm
 from heedful.core.position import PositionConfig
+from heedful.core.sparsity import Sparsity
 from heedful.errors import InputError
 
 MOST_LAYERS = 1000  # a config from elsewhere may say anything
@@ -46,10 +47,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockConfig:
+class BlockConfig(Sparsity):
     kind: str = "transformer"  # which block it is: a key of BLOCKS, or of what its model adds to them
     attention: AttentionConfig
-    window: int | None = None  # a token looks at those less than this many positions away; None: at any
     d_ff: int  # width inside the MLP
     cross: AttentionConfig | None = None  # also look at a memory
     order: Literal["post", "pre", "sandwich"] = "post"  # where the norms of a residual stand
@@ -63,9 +63,8 @@ class BlockConfig:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_words(self)
-        if self.window is not None and self.window < 1:
-            raise InputError(f"a window of {self.window} shows nothing", fix="give 1 or more, or leave it out")
 
 
 @dataclass(frozen=True)
@@ -218,7 +217,7 @@ class Stack(nn.Module):
             if layer.kind not in blocks:
                 raise unknown_key(layer.kind, [*blocks], where="block.kind")
         self.blocks = nn.ModuleList(blocks[layer.kind](d_model, layer) for layer in config.layers)
-        self.windows = [layer.window for layer in config.layers]
+        self.sparsities = [layer.sparsity for layer in config.layers]
         self.norm = make_norm(block.norm, d_model, block.norm_eps) if config.final_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
         head_dim = attention.head_dim or d_model // attention.n_heads
@@ -261,17 +260,18 @@ class Stack(nn.Module):
         return [block.remember(memory) for block in blocks]
 
     def _with_contexts(self, context: Context, cache: tuple[BlockCache, ...] | None) -> list[tuple[nn.Module, Context]]:
-        """Each block with its context: with the bias that all blocks share, and the block's own window."""
+        """Each block with its context: with the bias that all blocks share, and the block's own sparsity."""
         keys = context.positions
-        if cache is not None and keys is not None and (self.shares_position or any(self.windows)):
+        if cache is not None and keys is not None and (self.shares_position or any(each.is_sparse for each in self.sparsities)):
             keys = cache[0].past.positions_with(keys)
         if self.shares_position:
             context = replace(context, bias=self.position.bias(None, context.positions, keys))
-        contexts: dict[int | None, Context] = {None: context}  # by the window
-        for window in self.windows:
-            if window is not None and window not in contexts:
-                contexts[window] = replace(context, mask=Mask.of(context.mask).within(window, context.positions, keys))
-        return [(block, contexts[window]) for block, window in zip(self.blocks, self.windows, strict=True)]
+        contexts = {Sparsity(): context}
+        for sparsity in self.sparsities:
+            if sparsity not in contexts:
+                mask = Mask.of(context.mask).within(sparsity, context.positions, keys)
+                contexts[sparsity] = replace(context, mask=mask)
+        return [(block, contexts[sparsity]) for block, sparsity in zip(self.blocks, self.sparsities, strict=True)]
 
     def _out(self, x: Tensor) -> Tensor:
         return self.dropout(self.norm(x))

@@ -14,22 +14,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.core import kernels
+from heedful.core.sparsity import Sparsity
 from heedful.errors import InputError
 
 SHAPES = "give (T, S), (B, T, S) or (B, H, T, S)"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mask:
-    """All given conditions must hold; without any, every query sees every key.
+class Mask(Sparsity):
+    """All given conditions must hold; without any, every query sees every key. (What a `Sparsity` says is one of them.)
 
     Positions are counted in the keys. Unless `start` gives the position of the first query, the queries are the last T
     keys, which is right for whole sequences and for a growing cache.
     """
 
     causal: bool = False  # a query sees the keys up to its own position
-    window: int | None = None  # and those less than this many positions away
-    positions: tuple[Int[Tensor, "#B T"], Int[Tensor, "#B S"]] | None = None  # which a window counts; None: as above
+    positions: tuple[Int[Tensor, "#B T"], Int[Tensor, "#B S"]] | None = None  # of the sparsity; None: as above
     prefix: Int[Tensor, "B"] | None = None  # but the first `prefix` keys are seen by every query
     valid: Bool[Tensor, "B S"] | None = None  # False marks padding
     segments: tuple[Int[Tensor, "B T"], Int[Tensor, "B S"]] | None = None  # packed rows: like sees like, 0 is padding
@@ -38,21 +38,21 @@ class Mask:
     _dense: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
     _additive: dict[tuple[object, ...], "AdditiveMask | None"] = field(default_factory=dict, init=False, repr=False)
     _opened: dict[tuple[object, ...], "OpenedMask | None"] = field(default_factory=dict, init=False, repr=False)
+    _tiled: dict[tuple[object, ...], "TiledMask | None"] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for given in (self.valid, self.allowed):
             if given is not None:
                 _refuse_others(given)
         if self.allowed is not None and not 2 <= self.allowed.dim() <= 4:
             raise InputError(f"a mask of the shape {tuple(self.allowed.shape)}", fix=SHAPES)
-        if self.window is not None and (not isinstance(self.window, int) or self.window < 1):
-            raise InputError(f"a window of {self.window} keys", fix="give 1 or more; 1 is a token itself")
         for name, pair in (("segments", self.segments), ("positions", self.positions)):
             if pair is not None and (not isinstance(pair, tuple) or len(pair) != 2):
                 raise InputError(f"{name} that are no pair", fix="give two tensors, of the queries and of the keys")
         if self.prefix is not None and not isinstance(self.prefix, Tensor):
             raise InputError(f"a prefix of {self.prefix!r}", fix="give a tensor, with a number for each row")
-        if self.prefix is not None and not self.causal and self.window is None:
+        if self.prefix is not None and not self.causal and not self.is_sparse:
             raise InputError("a prefix of keys where all are seen already", fix="say causal=True too")
 
     @staticmethod
@@ -116,46 +116,114 @@ class Mask:
             self._opened[key] = None if visible is None else opened_mask(visible)
         return self._opened[key]
 
-    def within(self, window: int, queries: Tensor | None, keys: Tensor | None) -> "Mask":
-        """The same mask with a `window`, for queries and keys at these positions (None: as they stand in their
+    def tiled(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
+        """The mask in tiles; None where its keys are not seen by position, and where tiles would not be much less than
+        the whole."""
+        if not self.is_sparse or torch.compiler.is_exporting() or T * S < kernels.least_tiled(device):
+            return None
+        key = (T, S, device)
+        if key not in self._tiled:
+            self._tiled[key] = self._make_tiles(T, S, device)
+        return self._tiled[key]
+
+    def within(self, sparsity: Sparsity, queries: Tensor | None, keys: Tensor | None) -> "Mask":
+        """The same mask with this sparsity, for queries and keys at these positions (None: as they stand in their
         rows)."""
         positions = None if queries is None or keys is None else (queries, keys)
-        return replace(self, window=window, positions=positions)
+        return replace(self, positions=positions, **vars(sparsity))
 
     @property
     def tells_queries(self) -> bool:
         """Whether queries of one row may see different keys."""
-        by_position = self.causal or self.window is not None or self.segments is not None
+        by_position = self.causal or self.is_sparse or self.segments is not None
         return by_position or (self.allowed is not None and self.allowed.shape[-2] > 1)
 
     def is_plain_causal(self, T: int, S: int) -> bool:
         """Whether a kernel's own causal switch means the same: it counts from the top left corner, so only
         square scores qualify."""
-        others = (self.window, self.prefix, self.valid, self.segments, self.allowed)
-        return self.causal and T == S and self.start in (None, 0) and all(other is None for other in others)
+        others = (self.prefix, self.valid, self.segments, self.allowed)
+        square = T == S and self.start in (None, 0)
+        return self.causal and square and not self.is_sparse and all(other is None for other in others)
 
     def _make(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B H T S"] | None:
-        seen = None
-        if self.causal or self.window is not None:
-            start = S - T if self.start is None else self.start
-            distance = (torch.arange(start, start + T, device=device)[:, None] - torch.arange(S, device=device))[None]
-            seen = distance >= 0 if self.causal else None
-            if self.window is not None:
-                if self.positions is not None:
-                    distance = self.positions[0][:, :, None] - self.positions[1][:, None, :]
-                seen = _both(seen, distance.abs() < self.window)
+        queries, keys = torch.arange(T, device=device), torch.arange(S, device=device)
+        seen = self._between(queries + self._start(T, S), keys, slice(None), slice(None))
+        return None if seen is None else seen.expand(-1, -1, T, S)
+
+    def _start(self, T: int, S: int) -> int:
+        return S - T if self.start is None else self.start
+
+    def _between(
+        self, query_places: Tensor, key_places: Tensor, queries: Tensor | slice, keys: Tensor | slice
+    ) -> Bool[Tensor, "B H #T #S"] | None:
+        """The mask of some queries and some keys, at these places of their rows."""
+        q, k, seen = query_places[None, :, None], key_places[None, None], None
+        if self.causal:
+            seen = k <= q
+        if self.is_sparse:
+            if self.positions is None:
+                near = self.sees(q, k)
+            else:
+                near = self.sees(self.positions[0][:, queries, None], self.positions[1][:, None, keys])
+            seen = _both(seen, near)
         if self.prefix is not None and seen is not None:
-            seen = seen | (torch.arange(S, device=device) < self.prefix[:, None])[:, None]
+            seen = seen | (k < self.prefix[:, None, None])
         if self.valid is not None:
-            seen = _both(seen, self.valid[:, None, :].expand(-1, T, -1))
+            seen = _both(seen, self.valid[:, None, keys])
         if self.segments is not None:
-            queries, keys = self.segments
-            seen = _both(seen, (queries[:, :, None] == keys[:, None, :]) & (keys > 0)[:, None, :])
+            of_queries, of_keys = self.segments[0][:, queries, None], self.segments[1][:, None, keys]
+            seen = _both(seen, (of_queries == of_keys) & (of_keys > 0))
         seen = None if seen is None else seen[:, None]
         if self.allowed is None:
             return seen
         own = self.allowed[:, None] if self.allowed.dim() == 3 else self.allowed  # (T, S) broadcasts
-        return _both(seen, own if own.dim() == 4 else own[None, None])
+        own = own if own.dim() == 4 else own[None, None]
+        return _both(seen, (own if own.shape[2] == 1 else own[:, :, queries])[..., keys])
+
+    def _make_tiles(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
+        if self.prefix is not None or not self._in_order(T, S):
+            return None
+        places, keys = torch.arange(T, device=device) + self._start(T, S), torch.arange(S, device=device)
+        tiles, left = [], kernels.WORTH_TILING * T * S
+        for of_queries, of_keys in self.parts(places, self.positions or (places[None], keys[None]), causal=self.causal):
+            seen = self._between(places[of_queries], of_keys, of_queries, of_keys)
+            assert seen is not None
+            used = seen.flatten(0, 2).any(dim=0)
+            if used.any():
+                of_keys, seen = of_keys[used], seen[..., used]
+            tiles.append((of_queries, of_keys, Mask(allowed=seen)))
+            left -= len(of_queries) * len(of_keys)
+            if left < 0:
+                return None
+        queries, keys, masks = zip(*tiles, strict=True)
+        order = torch.cat(queries)
+        return TiledMask(order, torch.cat(keys), [*map(len, queries)], [*map(len, keys)], masks)
+
+    def _in_order(self, T: int, S: int) -> bool:
+        """Whether the queries are some of the keys, and tokens of a text stand side by side, as their positions say."""
+        if self.positions is None:
+            return True
+        (queries, keys), start = self.positions, self._start(T, S)
+        if start < 0 or start + T > S or not bool((queries == keys[:, start : start + T]).all()):
+            return False
+        follows = keys[:, 1:] == keys[:, :-1] + 1
+        if self.segments is not None:
+            texts, begins = self.segments[1], keys == 0
+            same = texts[:, 1:] == texts[:, :-1]
+            follows = torch.where(same, follows, begins[:, 1:]) | (texts[:, 1:] == 0)
+            follows = follows & (begins | (texts == 0))[:, :1] & self.segments[0].equal(texts[:, start : start + T])
+        return bool(follows.all())
+
+
+class TiledMask(NamedTuple):
+    """A mask in tiles, which hold all pairs that it allows: each query is in one of them, beside the keys that it may
+    see and others. `queries` and `keys` are those of all tiles, one behind another, in these numbers."""
+
+    queries: Int[Tensor, "T"]
+    keys: Int[Tensor, "K"]
+    query_counts: list[int]
+    key_counts: list[int]
+    masks: tuple[Mask, ...]
 
 
 class AdditiveMask(NamedTuple):
