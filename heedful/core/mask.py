@@ -35,6 +35,7 @@ class Mask(Sparsity):
     segments: tuple[Int[Tensor, "B T"], Int[Tensor, "B S"]] | None = None  # packed rows: like sees like, 0 is padding
     allowed: Bool[Tensor, "*BHT S"] | None = None  # any other pattern, (T, S), (B, T, S) or of each head (B, H, T, S)
     start: int | None = None  # the position of the first query, where keys are a fixed buffer
+    places: Int[Tensor, "#B S"] | None = None  # where the keys stand in the row; None: side by side
     _dense: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
     _additive: dict[tuple[object, ...], "AdditiveMask | None"] = field(default_factory=dict, init=False, repr=False)
     _opened: dict[tuple[object, ...], "OpenedMask | None"] = field(default_factory=dict, init=False, repr=False)
@@ -72,10 +73,10 @@ class Mask(Sparsity):
     def refuse_other_sizes(self, B: int, H: int, T: int, S: int) -> None:
         """Raises InputError where one of its tensors does not fit scores of this shape. Tensors that all rows, heads or
         queries share may have the size 1 there."""
-        own = (self.prefix, self.valid, self.segments, self.positions, self.allowed)
+        own = (self.prefix, self.valid, self.segments, self.positions, self.allowed, self.places)
         if all(given is None for given in own) or torch.compiler.is_exporting():  # whose sizes are not compared
             return
-        sized = [("prefix", self.prefix, (B,)), ("valid", self.valid, (B, S))]
+        sized = [("prefix", self.prefix, (B,)), ("valid", self.valid, (B, S)), ("places", self.places, (B, S))]
         for name, pair in (("segments", self.segments), ("positions", self.positions)):
             if pair is not None:
                 sized += [(f"{name} of queries", pair[0], (B, T)), (f"{name} of keys", pair[1], (B, S))]
@@ -119,11 +120,13 @@ class Mask(Sparsity):
     def tiled(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
         """The mask in tiles; None where its keys are not seen by position, and where tiles would not be much less than
         the whole."""
-        if not self.is_sparse or torch.compiler.is_exporting() or T * S < kernels.least_tiled(device):
+        by_position = self.is_sparse or self.places is not None
+        if not by_position or torch.compiler.is_exporting() or T * S < kernels.least_tiled(device):
             return None
         key = (T, S, device)
         if key not in self._tiled:
-            self._tiled[key] = self._make_tiles(T, S, device)
+            make = self._make_tiles if self.places is None else self._make_steps
+            self._tiled[key] = make(T, S, device)
         return self._tiled[key]
 
     def within(self, sparsity: Sparsity, queries: Tensor | None, keys: Tensor | None) -> "Mask":
@@ -131,6 +134,20 @@ class Mask(Sparsity):
         rows)."""
         positions = None if queries is None or keys is None else (queries, keys)
         return replace(self, positions=positions, **vars(sparsity))
+
+    def at(self, places: Int[Tensor, "#B M"], valid: Bool[Tensor, "#B M"] | None, T: int, S: int) -> "Mask":
+        """The mask of T queries and those of the S keys that stand at these places and are `valid` (None: all). Raises
+        InputError for a mask that allows keys one by one."""
+        if self.allowed is not None or self.is_sparse:
+            raise InputError("a mask that allows keys one by one, where they are compressed", fix="give another mask")
+
+        def taken(table: Tensor) -> Tensor:
+            return torch.take_along_dim(table, places, dim=1)
+
+        if self.valid is not None:
+            valid = taken(self.valid) if valid is None else taken(self.valid) & valid
+        segments = None if self.segments is None else (self.segments[0], taken(self.segments[1]))
+        return replace(self, places=places, valid=valid, segments=segments, start=self._start(T, S))
 
     @property
     def tells_queries(self) -> bool:
@@ -141,7 +158,7 @@ class Mask(Sparsity):
     def is_plain_causal(self, T: int, S: int) -> bool:
         """Whether a kernel's own causal switch means the same: it counts from the top left corner, so only
         square scores qualify."""
-        others = (self.prefix, self.valid, self.segments, self.allowed)
+        others = (self.prefix, self.valid, self.segments, self.allowed, self.places)
         square = T == S and self.start in (None, 0)
         return self.causal and square and not self.is_sparse and all(other is None for other in others)
 
@@ -157,7 +174,8 @@ class Mask(Sparsity):
         self, query_places: Tensor, key_places: Tensor, queries: Tensor | slice, keys: Tensor | slice
     ) -> Bool[Tensor, "B H #T #S"] | None:
         """The mask of some queries and some keys, at these places of their rows."""
-        q, k, seen = query_places[None, :, None], key_places[None, None], None
+        k = key_places[None, None] if self.places is None else self.places[:, None, keys]
+        q, seen = query_places[None, :, None], None
         if self.causal:
             seen = k <= q
         if self.is_sparse:
@@ -198,6 +216,21 @@ class Mask(Sparsity):
         queries, keys, masks = zip(*tiles, strict=True)
         order = torch.cat(queries)
         return TiledMask(order, torch.cat(keys), [*map(len, queries)], [*map(len, keys)], masks)
+
+    def _make_steps(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
+        """Of keys that are the last of equally many tokens: the queries that stand equally far behind such a key see
+        one key more each, which is plain causal attention."""
+        others = (self.prefix, self.valid, self.segments, self.allowed, self.positions)
+        assert self.places is not None
+        if not (self.causal and S) or self.start != 0 or any(other is not None for other in others):
+            return None
+        size, places = int(self.places[0, 0]) + 1, torch.arange(T, device=device)
+        if not self.places.equal(places[None, size - 1 :: size]):
+            return None
+        queries = [places[: size - 1], *(places[first::size] for first in range(size - 1, 2 * size - 1))]
+        keys = [places[: len(of) if i else 0] for i, of in enumerate(queries)]  # none before the first
+        masks = tuple(Mask(causal=i > 0) for i in range(len(queries)))
+        return TiledMask(torch.cat(queries), torch.cat(keys), [*map(len, queries)], [*map(len, keys)], masks)
 
     def _in_order(self, T: int, S: int) -> bool:
         """Whether the queries are some of the keys, and tokens of a text stand side by side, as their positions say."""

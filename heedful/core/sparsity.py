@@ -50,7 +50,7 @@ class Sparsity:
         """These conditions alone."""
         return Sparsity(**{field.name: getattr(self, field.name) for field in fields(Sparsity)})
 
-    def sees(self, queries: Int[Tensor, "*#B T 1"], keys: Int[Tensor, "*#B 1 S"]) -> Bool[Tensor, "*B T S"]:
+    def sees(self, queries: Int[Tensor, "*#B T 1"], keys: Int[Tensor, "*#B 1 S"]) -> Bool[Tensor, "*B #T S"]:
         """Whether queries at these positions see keys at those."""
         allowed = keys < 0  # none
         if self.window is not None:

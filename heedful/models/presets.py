@@ -11,11 +11,12 @@ from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
 from heedful.core.experts import ExpertsConfig
+from heedful.core.sparsity import Sparsity
 from heedful.errors import InputError
 from heedful.models.decoder_only import DecoderOnlyTranslatorConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
-from heedful.models.positions import FIXED, Positions, embedded, stack_of
+from heedful.models.positions import FIXED, Positions, embedded, stack_of, taking_turns
 from heedful.models.rnn import RNNConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 
@@ -23,7 +24,7 @@ Style = Literal["marian", "bart", "t5", "t5-v1.1"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Layers:
+class _Layers(Sparsity):
     """The layers of the Transformer."""
 
     d_model: int
@@ -37,7 +38,6 @@ class _Layers:
     gated: bool = False
     position: Positions = "sinusoidal"
     context_length: int = 512  # where positions are learned: how many
-    window: int | None = None  # a token looks at those less than this many positions away; None: at any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +55,10 @@ class DecoderOnlySize(_Layers):
     n_layers: int
     input_loss: float = 1.0
     prefix: bool = False
+    compress: int | None = None  # in every second layer keys and values of so many tokens become one
+    experts: int | None = None  # as in `LMSize`
+    experts_used: int = 2
+    experts_balance: float = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +94,7 @@ class RNNSize:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LMSize:
+class LMSize(Sparsity):
     """A language model's size. Data and recipe replace the published `vocab_size` and `context_length`."""
 
     style: Literal["gpt1", "gpt2", "llama"] = "gpt2"
@@ -105,14 +109,14 @@ class LMSize:
     dropout: float = 0.0
     tied: bool = True
     position: Positions | None = None  # None: as published
-    window: int | None = None  # a token looks at those less than this many positions before it; None: at all
+    compress: int | None = None  # in every second layer keys and values of so many tokens become one
     experts: int | None = None  # so many MLPs of width `d_ff` in place of one, of which a token uses `experts_used`
     experts_used: int = 2
     experts_balance: float = 0.01  # weight of the loss that keeps them equally busy
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderSize:
+class EncoderSize(Sparsity):
     """An encoder's size. Data and recipe replace the published `vocab_size` and `context_length`."""
 
     style: Literal["bert", "roberta", "modern"] = "bert"
@@ -125,7 +129,6 @@ class EncoderSize:
     order: Literal["post", "pre", "sandwich"] = "post"
     dropout: float = 0.1
     position: Positions | None = None  # None: as published
-    window: int | None = None  # a token looks at those less than this many positions away; None: at all
 
 
 TranslatorSize = TransformerSize | Seq2SeqSize | DecoderOnlySize | RNNSize
@@ -227,7 +230,8 @@ def transformer_config(row: TransformerSize, *, source_vocab: int, target_vocab:
 
 def decoder_only_config(row: DecoderOnlySize, *, vocab_size: int) -> DecoderOnlyTranslatorConfig:
     """The same without an encoder."""
-    stack = stack_of(_block(row), row.n_layers, row.position, causal=not row.prefix)
+    block = replace(_block(row), experts=_experts(row))
+    stack = taking_turns(stack_of(block, row.n_layers, row.position, causal=not row.prefix), row.compress)
     lm = LMConfig(d_model=row.d_model, embed=_embed(row, vocab_size), stack=stack)
     return DecoderOnlyTranslatorConfig(lm=lm, input_loss=row.input_loss, prefix=row.prefix)
 
@@ -244,7 +248,7 @@ def _embed(row: _Layers, vocab_size: int) -> EmbedConfig:
 def _block(row: _Layers) -> BlockConfig:
     return BlockConfig(
         attention=AttentionConfig(n_heads=row.n_heads, bias=False, dropout=row.attention_dropout),
-        window=row.window,
+        **vars(row.sparsity),
         d_ff=row.d_ff,
         order=row.order,
         norm=row.norm,
@@ -404,7 +408,7 @@ def lm_config(row: LMSize, *, vocab_size: int | None = None, context_length: int
     dropout = 0.0 if llama else row.dropout  # of the embeddings, and of attention weights
     block = BlockConfig(
         attention=AttentionConfig(n_heads=row.n_heads, kv_heads=row.kv_heads, bias=not llama, dropout=dropout),
-        window=row.window,
+        **vars(row.sparsity),
         d_ff=row.d_ff or 4 * row.d_model,
         order="post" if row.style == "gpt1" else "pre",
         norm="rms" if llama else "layer",
@@ -421,11 +425,11 @@ def lm_config(row: LMSize, *, vocab_size: int | None = None, context_length: int
         context_length=context_length or row.context_length,
         dropout=dropout,
     )
-    stack = stack_of(block, row.n_layers, position, causal=True)
+    stack = taking_turns(stack_of(block, row.n_layers, position, causal=True), row.compress)
     return LMConfig(d_model=row.d_model, embed=embed, stack=stack, tied=row.tied)
 
 
-def _experts(row: LMSize) -> ExpertsConfig | None:
+def _experts(row: LMSize | DecoderOnlySize) -> ExpertsConfig | None:
     if row.experts is None:
         return None
     return ExpertsConfig(number=row.experts, used=row.experts_used, balance=row.experts_balance)
@@ -475,7 +479,7 @@ def encoder_config(
     position = row.position or ("rotary" if modern else "learned")
     block = BlockConfig(
         attention=AttentionConfig(n_heads=row.n_heads, bias=not modern, dropout=row.dropout),
-        window=row.window,
+        **vars(row.sparsity),
         d_ff=row.d_ff or 4 * row.d_model,
         order=row.order,
         norm_eps=eps,
