@@ -121,7 +121,7 @@ class Mask(Sparsity):
         """The mask in tiles; None where its keys are not seen by position, and where tiles would not be much less than
         the whole."""
         by_position = self.is_sparse or self.places is not None
-        if not by_position or torch.compiler.is_exporting() or T * S < kernels.least_tiled(device):
+        if not by_position or torch.compiler.is_exporting() or kernels.least_tiled(device) > T * S:
             return None
         key = (T, S, device)
         if key not in self._tiled:

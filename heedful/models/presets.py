@@ -148,6 +148,10 @@ def seq2seq_size(style: Style, d_model: int, n_heads: int, d_ff: int, layers: in
     )
 
 
+def t_dmca_size(experts: int | None = None) -> DecoderOnlySize:
+    return DecoderOnlySize(d_model=512, n_heads=8, d_ff=2048, n_layers=5, block=256, compress=3, experts=experts)
+
+
 TRANSLATORS: dict[str, TranslatorSize] = {
     "transformer-tiny": TransformerSize(
         d_model=128, n_heads=4, d_ff=512, encoder_layers=2, decoder_layers=2, order="pre"
@@ -172,6 +176,11 @@ TRANSLATORS: dict[str, TranslatorSize] = {
     "decoder-tiny": DecoderOnlySize(d_model=128, n_heads=4, d_ff=512, n_layers=2, order="pre"),
     "decoder-small": DecoderOnlySize(d_model=256, n_heads=4, d_ff=1024, n_layers=3, order="pre"),
     "decoder-base": DecoderOnlySize(d_model=512, n_heads=8, d_ff=2048, n_layers=6),
+    # Liu et al. 2018, section 4.2.4: five layers, local and memory-compressed by turns; and its numbers of experts.
+    "t-dmca-tiny": DecoderOnlySize(d_model=128, n_heads=4, d_ff=512, n_layers=3, order="pre", block=64, compress=3),
+    "t-dmca": t_dmca_size(),
+    "t-dmca-moe-128": t_dmca_size(experts=128),
+    "t-dmca-moe-256": t_dmca_size(experts=256),
     "marian": seq2seq_size("marian", 512, 8, 2048, 6),  # the size of OPUS-MT (Tiedemann and Thottingal 2020)
     "bart-base": seq2seq_size("bart", 768, 12, 3072, 6),  # Lewis et al. 2020
     "bart-large": seq2seq_size("bart", 1024, 16, 4096, 12),
@@ -371,6 +380,17 @@ LANGUAGE_MODELS: dict[str, LMSize] = {
         vocab_size=32000,
         context_length=2048,
         tied=False,
+    ),
+    # The layers of T-DMCA (below `TRANSLATORS`), for texts that are longer than a block.
+    "t-dmca-nano": LMSize(
+        n_layers=5,
+        d_model=128,
+        n_heads=4,
+        vocab_size=256,
+        context_length=256,
+        activation="gelu",
+        block=32,
+        compress=3,
     ),
     # Jiang et al. 2024, table 1, made small: a little more work than llama-nano, and four times its MLPs' weights.
     "mixtral-nano": LMSize(
