@@ -224,8 +224,9 @@ class Heads(nn.Module):
         heads: Sequence[int] | None = None,
         queries: Sequence[int] | None = None,
     ) -> Float[Tensor, "B h t S"]:
-        """What `forward` weighs values by, before dropout: of some heads and queries alone where they are given."""
-        k = kv.key
+        """What `forward` weighs values by, before dropout: of some heads and queries alone where they are given. A
+        compressed key's weight is shared equally by the tokens that it stands for, if each row is one text."""
+        k, places, tokens = kv.key, mask.places, q.shape[2] + (mask.start or 0)
         if heads is not None:
             shared = q.shape[1] // k.shape[1]  # query heads for each key head
             q, k = q[:, list(heads)], k[:, [head // shared for head in heads]]
@@ -238,7 +239,16 @@ class Heads(nn.Module):
             rows = list(queries)
             mask = EVERYONE if visible is None else Mask(allowed=visible[:, :, rows])
             q, bias = q[:, :, rows], bias if bias is None else bias[:, :, rows]
-        return attention_weights(q, k, mask=mask, bias=bias, scale=self.scale, softcap=self.softcap)
+        weights = attention_weights(q, k, mask=mask, bias=bias, scale=self.scale, softcap=self.softcap)
+        return weights if places is None else _shared_by_tokens(weights, places, tokens)
+
+
+def _shared_by_tokens(weights: Float[Tensor, "B H T M"], ends: Int[Tensor, "#B M"], S: int) -> Float[Tensor, "B H T S"]:
+    shared = weights.new_zeros(*weights.shape[:3], S)
+    size = int(ends[0, 0]) + 1 if ends.numel() else 1
+    for back in range(size):
+        shared.scatter_(3, (ends - back)[:, None, None].expand_as(weights), weights / size)
+    return shared
 
 
 class Attention(nn.Module):

@@ -16,6 +16,7 @@ from heedful.core.embed import positions_in_segments
 from heedful.core.mask import EVERYONE, Mask
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
+from heedful.look.record import record
 from heedful.models.lm import LM
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from loud import make_loud
@@ -180,3 +181,16 @@ def test_a_pattern_of_one_s_own_is_not_compressed() -> None:
     with pytest.raises(InputError, match="allows keys one by one"):
         stack()(torch.randn(B, T, C), context)
     assert stack()(torch.randn(B, T, C), Context(mask=EVERYONE)).isfinite().all()
+
+
+def test_weights_of_compressed_keys_are_shown_on_their_tokens() -> None:
+    """Each row of a recording sums to 1 once a key is seen, and shows no later token."""
+    made, x = stack(), torch.randn(1, T, C)
+    with record(made) as recording:
+        made(x, causal(torch.arange(T)[None]))
+    shown = recording.weights("blocks.1.self_attention")
+    assert shown.shape == (1, H, T, T)
+    assert (shown.triu(1) == 0).all()
+    close(shown.sum(-1)[..., N - 1 :], torch.ones(1, H, T - N + 1))
+    assert (shown[..., : N - 1, :] == 0).all()
+    close(shown[..., 0:-2:N], shown[..., 1:-1:N])
