@@ -160,18 +160,8 @@ class Block(nn.Module):
 
         def look_at_self(h: Tensor) -> Tensor:
             nonlocal cache
-            queries = self.self_attention.queries(h, positions, embeddings)
-            kv = self.self_attention.keys_values(h, positions, embeddings)
-            if cache is not None:
-                cache = cache.append(kv)
-                kv = cache.past.kv()
-            if self.compress is not None:
-                assert context.groups is not None
-                kv = self.compress(kv, context.groups.tokens)
-                if cache is not None:
-                    cache = cache.compress(kv, context.groups.counts)
-                    kv = cache.compressed.kv()
-            return self.self_attention(queries, kv, mask=context.mask, bias=context.bias)
+            out, cache = self.look_at_self(h, context, cache)
+            return out
 
         def look_at_memory(h: Tensor) -> Tensor:
             kv = self.remember(memory) if cache is None else cache.memory
@@ -191,6 +181,24 @@ class Block(nn.Module):
         if self.cross_residual is not None:
             x = self.cross_residual(x, look_at_memory)
         return self.mlp_residual(x, feed_forward), cache
+
+    def look_at_self(
+        self, h: Float[Tensor, "B T C"], context: Context, cache: BlockCache | None
+    ) -> tuple[Float[Tensor, "B T C"], BlockCache | None]:
+        """Self-attention alone, and the cache with these tokens in it."""
+        positions, embeddings = context.positions, context.position_embeddings
+        queries = self.self_attention.queries(h, positions, embeddings)
+        kv = self.self_attention.keys_values(h, positions, embeddings)
+        if cache is not None:
+            cache = cache.append(kv)
+            kv = cache.past.kv()
+        if self.compress is not None:
+            assert context.groups is not None
+            kv = self.compress(kv, context.groups.tokens)
+            if cache is not None:
+                cache = cache.compress(kv, context.groups.counts)
+                kv = cache.compressed.kv()
+        return self.self_attention(queries, kv, mask=context.mask, bias=context.bias), cache
 
     def remember(self, memory: Memory | None) -> KV | None:
         """The memory's keys and values, projected once for all steps of a decoding; None without a memory."""

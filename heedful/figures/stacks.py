@@ -99,7 +99,7 @@ def block(config: BlockConfig, d_model: int, sizes: Sizes, at: str, *, causal: b
     label = "Masked multi-head attention" if causal else "Multi-head attention"
     within = "" if config.window is None else f"window of {config.window}"
     match config.kind:
-        case "transformer" | "unnormed":
+        case "transformer" | "unnormed" | "longformer":
             pass
         case "windows" | "shifted_windows":
             label, within = "Attention in windows", f"{config.window} x {config.window} patches"
