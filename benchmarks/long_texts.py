@@ -1,17 +1,22 @@
 """What attention costs as texts grow: processor time, forward and backward, of one attention of 4 heads of 64.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.long_texts            # a minute
-    OMP_NUM_THREADS=1 python -m benchmarks.long_texts --longformer    # beside transformers, with the layer around it
+    OMP_NUM_THREADS=1 python -m benchmarks.long_texts                  # two minutes
+    OMP_NUM_THREADS=1 python -m benchmarks.long_texts --longformer     # one block beside that of transformers, forward
+    OMP_NUM_THREADS=1 python -m benchmarks.long_texts --models         # five layers of width 512, and their memory
 
-Each cell is the median of three passes after one that is not counted, in milliseconds of processor time, which other
-programs of the machine disturb less than seconds. The exponent is the slope of its logarithm over that of the length.
+Each cell is the median of three passes after one that is not counted (of models, one pass), in milliseconds of
+processor time, which other programs of the machine disturb less than seconds. The exponent is the slope of its logarithm
+over that of the length. Memory is the most that a process of its own has had, less what it had before the pass.
 """
 
 import math
+import resource
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from multiprocessing import get_context
 from statistics import median
 
 import torch
@@ -20,6 +25,8 @@ from heedful.core.attention import AttentionConfig, attend
 from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.compress import groups_in
 from heedful.core.mask import EVERYONE, Mask
+from heedful.models.lm import LM
+from heedful.models.presets import TRANSLATORS, decoder_only_config
 
 LENGTHS = (2048, 4096, 8192, 11_008)
 MASKS = {
@@ -82,7 +89,7 @@ def beside_longformer() -> None:
     block = BlockConfig(attention=AttentionConfig(n_heads=HEADS), window=WINDOW + 1, d_ff=4 * width, activation="gelu")
     ours = Stack(width, StackConfig(n_layers=1, block=block)).eval()
     context = Context(mask=EVERYONE)
-    for length in LENGTHS:
+    for length in (each // 512 * 512 for each in LENGTHS):  # theirs reads multiples of 512
         x, seen = torch.randn(1, length, width), torch.zeros(1, length)
         with torch.inference_mode():
             passes = (partial(ours, x, context), partial(theirs, x, attention_mask=seen, padding_len=0))
@@ -90,9 +97,44 @@ def beside_longformer() -> None:
         print(f"{length:>8,}  ours {times[0]:8.0f}  transformers {times[1]:8.0f}  ratio {times[1] / times[0]:.2f}")
 
 
+MODELS = {
+    "dense": {},
+    "local": {"block": 256},
+    "compressed": {"compress": 3},
+    "T-DMCA": {"block": 256, "compress": 3},
+    "T-DMCA, 8 experts": {"block": 256, "compress": 3, "experts": 8},
+}
+
+
+def one_pass(sizes: dict[str, int], length: int) -> tuple[float, float]:
+    """Milliseconds of processor time, and MiB, of one text forward and backward."""
+    row = replace(TRANSLATORS["t-dmca"], block=None, compress=None)
+    model = LM(decoder_only_config(replace(row, **sizes), vocab_size=1000).lm)
+    tokens = torch.randint(1000, (1, length))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begin = time.process_time()
+    model.hidden(tokens).sum().backward()
+    taken = 1000 * (time.process_time() - begin)
+    return taken, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def models() -> None:
+    print(f"{'ms of a processor, MiB':<24}" + "".join(f"{length:>16,}" for length in LENGTHS) + "  exponents")
+    for name, sizes in MODELS.items():
+        cells = []
+        for length in LENGTHS:
+            with get_context("spawn").Pool(1) as pool:
+                cells.append(pool.apply(one_pass, (sizes, length)))
+        slopes = "".join(f"{exponent(list(each)):6.2f}" for each in zip(*cells, strict=True))
+        print(f"{name:<24}" + "".join(f"{ms:9.0f}{mib:7.0f}" for ms, mib in cells) + slopes, flush=True)
+
+
 def main() -> None:
     if "--longformer" in sys.argv:
         beside_longformer()
+        return
+    if "--models" in sys.argv:
+        models()
         return
     print(f"{'ms of a processor':<24}" + "".join(f"{length:>9,}" for length in LENGTHS) + "  exponent")
     for kind in KINDS:
