@@ -59,8 +59,12 @@ def answering(app: ASGIApp, **how: Any) -> Iterator[Answering]:
     listening, ready, clock = socket.socket(), threading.Event(), Clock()
     listening.bind(("127.0.0.1", 0))
     server = make_server(app, ready=ready.set, **how)
-    run = server.serve(sockets=[listening])
-    thread = threading.Thread(target=clock.loop.run_until_complete, args=(run,))
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=lambda: clock.loop) as runner:  # which leaves no connection open
+            runner.run(server.serve(sockets=[listening]))
+
+    thread = threading.Thread(target=run)
     thread.start()
     assert ready.wait(PATIENCE)
     try:
@@ -71,4 +75,3 @@ def answering(app: ASGIApp, **how: Any) -> Iterator[Answering]:
         thread.join(PATIENCE)
         listening.close()
     assert not thread.is_alive()
-    clock.loop.close()

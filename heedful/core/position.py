@@ -12,6 +12,7 @@ B batch, T queries, S keys, H heads, D head width, C model width.
 """
 
 import math
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -100,14 +101,39 @@ class Rotary(Position):
     ) -> Float[Tensor, "B H T D"]:
         if positions is None:
             raise InputError("rotary attention without positions", fix="give Context(positions=...)")
-        turn = frequencies(self.head_dim, self.theta, self.scaling, heads.device)
-        angle = positions[:, None, :, None] * turn  # float32, whatever the heads are
-        cos, sin = angle.cos(), angle.sin()
-        if self.scaling is not None:
-            cos, sin = cos * self.scaling.magnitude, sin * self.scaling.magnitude
-        cos, sin = cos.to(heads.dtype), sin.to(heads.dtype)
+        cos, sin = _turns(positions, self.head_dim, self.theta, self.scaling, heads.dtype)
         first, second = heads.chunk(2, dim=-1)
-        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+        return torch.addcmul(heads * cos, torch.cat([second, first], dim=-1), sin)
+
+
+Turns = tuple[Float[Tensor, "#B 1 T D"], Float[Tensor, "#B 1 T D"]]
+_newest = threading.local()  # the positions that a thread asked for last, and their turns
+
+
+def _turns(
+    positions: Int[Tensor, "#B T"], head_dim: int, theta: float, scaling: RotaryScaling | None, dtype: torch.dtype
+) -> Turns:
+    """What features, and the other ones of their pairs, are multiplied by. All blocks of a pass ask for the same: on a
+    CPU they are computed once."""
+    if positions.device.type != "cpu" or torch.compiler.is_compiling():  # a graph must have its own
+        return _turned(positions, head_dim, theta, scaling, dtype)
+    if getattr(_newest, "positions", None) is not positions:
+        _newest.positions, _newest.turns = positions, {}
+    key = (head_dim, theta, scaling, dtype, torch.is_inference_mode_enabled())
+    turns: dict[tuple[object, ...], Turns] = _newest.turns
+    if key not in turns:
+        turns[key] = _turned(positions, head_dim, theta, scaling, dtype)
+    return turns[key]
+
+
+def _turned(
+    positions: Int[Tensor, "#B T"], head_dim: int, theta: float, scaling: RotaryScaling | None, dtype: torch.dtype
+) -> Turns:
+    angle = positions[:, None, :, None] * frequencies(head_dim, theta, scaling, positions.device)  # float32
+    cos, sin = angle.cos(), angle.sin()
+    if scaling is not None:
+        cos, sin = cos * scaling.magnitude, sin * scaling.magnitude
+    return torch.cat([cos, cos], dim=-1).to(dtype), torch.cat([-sin, sin], dim=-1).to(dtype)
 
 
 class Alibi(Position):

@@ -187,6 +187,12 @@ class Server(uvicorn.Server):
         if self.started:
             self._ready()
 
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        for connection in [*self.server_state.connections]:  # a client that came while all others were being closed
+            connection.transport.abort()
+        await asyncio.sleep(0)  # so that it is lost now
+
 
 def make_server(
     app: ASGIApp, *, ready: Callable[[], None] = lambda: None, seconds: float = SECONDS, **more: Any

@@ -3,8 +3,10 @@ together, and swapped everywhere but in embeddings."""
 
 import copy
 import itertools
+import math
 import platform
 import weakref
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -19,12 +21,14 @@ from heedful.apply.inference import (
     Int8Linear,
     JointPart,
     PackedLinear,
+    QuickRMSNorm,
     draft_model,
     for_inference,
 )
 from heedful.core.attention import Attention, AttentionConfig
 from heedful.core.block import Block, BlockConfig
 from heedful.core.kernels import onednn_knows
+from heedful.core.norm import OffsetRMSNorm
 from heedful.errors import InputError
 from heedful.look.record import record
 from heedful.models.detr import DETR
@@ -137,6 +141,46 @@ def test_bfloat16_is_laid_out_where_the_processor_knows_it(known: bool, monkeypa
         torch.testing.assert_close(made(x), full(x))
 
 
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """A test may choose how many there are."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize(("K", "N"), [(400, 500), (500, 402), (300, 301)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_one_row_is_shared_by_threads(count: int, K: int, N: int, bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each multiplies a part of the weights, in either layout of them, and the products are the same."""
+    full, x = linear(K, N, bias), torch.randn(1, 1, K)
+    torch.set_num_threads(count)
+    for avx2 in (True, False):
+        monkeypatch.setattr(inference, "AVX2", avx2)
+        made = PackedLinear(full)
+        with torch.inference_mode(), torch.profiler.profile() as told:
+            torch.testing.assert_close(made(x), full(x), rtol=1e-5, atol=1e-4)
+        divided = N if made.weight.is_contiguous() else K
+        assert any(event.name == "aten::bmm" for event in told.events()) == (math.gcd(count, divided) > 1)
+
+
+@pytest.mark.parametrize("kind", [nn.RMSNorm, OffsetRMSNorm])
+@pytest.mark.parametrize("eps", [None, 1e-6, 0.5])
+def test_root_mean_squares_by_fewer_operations(kind: type[nn.RMSNorm], eps: float | None) -> None:
+    full = kind(24, eps=eps)
+    nn.init.normal_(full.weight)
+    made, x = QuickRMSNorm(full), torch.randn(2, 3, 24)
+    x[0, 0], x[0, 1], x[1, 0, 3] = 0, 1e-4, torch.nan
+    x.requires_grad_()
+    with torch.no_grad():
+        torch.testing.assert_close(made(x), full(x), equal_nan=True)
+    (own,) = torch.autograd.grad(made(x).nansum(), x, retain_graph=True)
+    (want,) = torch.autograd.grad(full(x).nansum(), x)
+    torch.testing.assert_close(own, want, equal_nan=True)
+
+
 @pytest.fixture(params=[True, False], ids=["vnni", "fbgemm"])
 def steps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Of weights in eight bits: both kernels run on any x86."""
@@ -155,7 +199,7 @@ def test_eight_bits(K: int, N: int, bias: bool, steps: int) -> None:
         assert made.weight.abs().amax(0).eq(127).all(), "all of the range is used"
         weight = made.weight.t() * made.scale[:, None] * 127
     else:
-        weight = made(torch.eye(K)).T - made.bias[:, None]
+        weight = made(torch.eye(K)).T - (0 if made.bias is None else made.bias[:, None])
         weight = (weight / step).round() * step
         assert weight.abs().amax(1, keepdim=True).allclose(63 * step), "all of the range is used"
     assert ((weight - full.weight).abs() <= step * 0.501).all()
@@ -210,6 +254,7 @@ def test_a_model(row: LMSize, weights: str, least: float, most: float) -> None:
     made = for_inference(made, weights)
     attention = made.stack.blocks[0].self_attention
     assert isinstance(attention.query, JointPart)
+    assert row is not LLAMA or isinstance(made.stack.blocks[0].mlp.gate, JointPart)
     assert bool(list(attention.query.parameters())) == (weights == "float32"), "not twice in fewer bits"
     assert not any(type(module) is nn.Linear for module in made.modules())
     if weights == "float32":

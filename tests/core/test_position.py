@@ -5,9 +5,11 @@ from typing import Any, Literal
 
 import pytest
 import torch
+from torch import Tensor
 from transformers.models.t5.modeling_t5 import T5Attention
 
 from accelerator import THERE, accelerator
+from heedful.core import position
 from heedful.core.attention import Attention, AttentionConfig
 from heedful.core.mask import EVERYONE
 from heedful.core.position import (
@@ -41,6 +43,31 @@ def test_rotary_by_complex_numbers() -> None:
 def test_rotary_by_hand() -> None:
     turned = Rotary(2, theta=10_000.0).rotate(torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]]), places([3, 3]))
     torch.testing.assert_close(turned[0, 0], torch.tensor([[math.cos(3), math.sin(3)], [-math.sin(3), math.cos(3)]]))
+
+
+def test_turns_are_computed_once_for_the_same_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all blocks of a pass, whatever else is asked for between them; and anew for other positions, another scheme,
+    other numbers, and where gradients are kept."""
+    asked = list[float]()
+
+    def counted(head_dim: int, theta: float, *more: Any) -> Tensor:
+        asked.append(theta)
+        return frequencies(head_dim, theta, *more)
+
+    monkeypatch.setattr(position, "frequencies", counted)
+    x, at, later = torch.randn(2, 3, 4, 8), places([0, 1, 2, 3]), places([4, 5, 6, 7])
+    blocks = [Rotary(8, theta) for theta in (10.0, 20.0, 10.0)]
+    with torch.inference_mode():
+        first = [block.rotate(x, at) for block in blocks]
+        assert all(block.rotate(x, at).equal(want) for block, want in zip(blocks, first, strict=True))
+        assert asked == [10.0, 20.0]
+        assert not blocks[0].rotate(x, later).equal(first[0])
+        assert blocks[0].rotate(x, at).equal(first[0])
+        blocks[0].rotate(x.bfloat16(), at)
+    x.requires_grad_()
+    blocks[0].rotate(x, at).sum().backward()
+    assert x.grad is not None
+    assert asked == [10.0, 20.0, 10.0, 10.0, 10.0, 10.0]
 
 
 def test_scaled_rotary_by_hand() -> None:

@@ -178,6 +178,19 @@ def test_who_is_being_answered_keeps_the_connection(monkeypatch: pytest.MonkeyPa
         assert answers_in(rest_of(one)) == [(200, '"at last"')]
 
 
+def test_no_connection_outlives_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor one that was made after all others were told to close."""
+    monkeypatch.setattr(serving, "DRAIN", 1)
+    monkeypatch.setattr(serving.PatientProtocol, "shutdown", lambda self: None)
+    with ExitStack() as held:
+        with answering(echoing()) as served:
+            late = held.enter_context(connected(served.port))
+            assert becomes(lambda: bool(served.connections))
+            (connection,) = served.server.server_state.connections
+        assert connection.transport.is_closing()
+        assert rest_of(late) == b""
+
+
 def test_few_files_mean_few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     for files, most in ((256, 128), (1 << 20, serving.CONNECTIONS), (resource.RLIM_INFINITY, serving.CONNECTIONS)):
         monkeypatch.setattr(resource, "getrlimit", lambda kind, files=files: (files, files))
