@@ -243,6 +243,7 @@ class Stack(nn.Module):
                 raise unknown_key(layer.kind, [*blocks], where="block.kind")
         self.blocks = nn.ModuleList(blocks[layer.kind](d_model, layer) for layer in config.layers)
         self.reaches = [(layer.sparsity, layer.compress) for layer in config.layers]
+        self.by_nearness = any(sparsity.is_sparse or compress is not None for sparsity, compress in self.reaches)
         self.norm = make_norm(block.norm, d_model, block.norm_eps) if config.final_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
         head_dim = attention.head_dim or d_model // attention.n_heads
@@ -289,10 +290,10 @@ class Stack(nn.Module):
         self, context: Context, x: Float[Tensor, "B T C"], cache: tuple[BlockCache, ...] | None
     ) -> list[tuple[nn.Module, Context]]:
         """Each block with its context: with the bias that all blocks share, and the mask of what the block sees."""
-        past = Past() if cache is None else cache[0].past
-        keys = context.positions
-        needed = self.shares_position or any(reach != (Sparsity(), None) for reach in self.reaches)
-        if cache is not None and keys is not None and needed:
+        if not self.by_nearness and not self.shares_position:
+            return [(block, context) for block in self.blocks]
+        past, keys = Past() if cache is None else cache[0].past, context.positions
+        if cache is not None and keys is not None:
             keys = past.positions_with(keys)
         contexts: dict[tuple[Sparsity, int | None], Context] = {}
         for sparsity, compress in dict.fromkeys(self.reaches):

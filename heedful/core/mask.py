@@ -118,10 +118,10 @@ class Mask(Sparsity):
         return self._opened[key]
 
     def tiled(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
-        """The mask in tiles; None where its keys are not seen by position, and where tiles would not be much less than
-        the whole."""
+        """The mask in tiles; None where its keys are not seen by position, where tiles would not be much less than the
+        whole, and in a compiled graph, whose sizes may not depend on what a mask says."""
         by_position = self.is_sparse or self.places is not None
-        if not by_position or torch.compiler.is_exporting() or kernels.least_tiled(device) > T * S:
+        if not by_position or torch.compiler.is_compiling() or kernels.least_tiled(device) > T * S:
             return None
         key = (T, S, device)
         if key not in self._tiled:

@@ -93,7 +93,7 @@ class DecoderOnlyTranslator(nn.Module):
             segments = torch.cat([source_segments, target_segments], dim=1)
         prefix = source.shape[1] if self.config.prefix else 0
         tokens = torch.cat([source, target], dim=1)
-        if segments is None or prefix or not self.lm.by_nearness:
+        if segments is None or prefix or not self.lm.stack.by_nearness:
             return self.lm.hidden(tokens, segments, prefix, losses)
         # What is near in a text must stand side by side: each source before its own target, and padding before all.
         order = segments.argsort(dim=1, stable=True)

@@ -83,11 +83,6 @@ class LM(nn.Module):
         """The size of the vocabulary."""
         return self.config.embed.vocab_size
 
-    @property
-    def by_nearness(self) -> bool:
-        """Whether some blocks attend to what is near, or to neighbours as one."""
-        return any(layer.is_sparse or layer.compress is not None for layer in self.config.stack.layers)
-
     def forward(self, tokens: Int[Tensor, "B T"], segments: Int[Tensor, "B T"] | None = None) -> Float[Tensor, "B T V"]:
         """The logits of the token that follows each token.
 
