@@ -5,8 +5,8 @@
     OMP_NUM_THREADS=1 python -m benchmarks.long_texts --models         # five layers of width 512, and their memory
 
 Each cell is the median of three passes after one that is not counted (of models, one pass), in milliseconds of
-processor time, which other programs of the machine disturb less than seconds. The exponent is the slope of its logarithm
-over that of the length. Memory is the most that a process of its own has had, less what it had before the pass.
+processor time, which other programs of the machine disturb less than seconds. The exponent is the slope of its
+logarithm over that of the length. Memory is the most that a process of its own has had, less what it had before.
 """
 
 import math
