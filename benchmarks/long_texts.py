@@ -26,7 +26,7 @@ from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.compress import groups_in
 from heedful.core.mask import EVERYONE, Mask
 from heedful.models.lm import LM
-from heedful.models.presets import TRANSLATORS, decoder_only_config
+from heedful.models.presets import TRANSLATORS, DecoderOnlySize, decoder_only_config
 
 LENGTHS = (2048, 4096, 8192, 11_008)
 MASKS = {
@@ -97,7 +97,7 @@ def beside_longformer() -> None:
         print(f"{length:>8,}  ours {times[0]:8.0f}  transformers {times[1]:8.0f}  ratio {times[1] / times[0]:.2f}")
 
 
-MODELS = {
+MODELS: dict[str, dict[str, int]] = {
     "dense": {},
     "local": {"block": 256},
     "compressed": {"compress": 3},
@@ -108,8 +108,10 @@ MODELS = {
 
 def one_pass(sizes: dict[str, int], length: int) -> tuple[float, float]:
     """Milliseconds of processor time, and MiB, of one text forward and backward."""
-    row = replace(TRANSLATORS["t-dmca"], block=None, compress=None)
-    model = LM(decoder_only_config(replace(row, **sizes), vocab_size=1000).lm)
+    row = TRANSLATORS["t-dmca"]
+    assert isinstance(row, DecoderOnlySize)
+    row = replace(row, block=sizes.get("block"), compress=sizes.get("compress"), experts=sizes.get("experts"))
+    model = LM(decoder_only_config(row, vocab_size=1000).lm)
     tokens = torch.randint(1000, (1, length))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.process_time()

@@ -6,6 +6,7 @@ a kernel asks for one, and is then kept for the other layers that ask the same.
 B batch, H heads, T queries, S keys.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -175,7 +176,8 @@ class Mask(Sparsity):
     ) -> Bool[Tensor, "B H #T #S"] | None:
         """The mask of some queries and some keys, at these places of their rows."""
         k = key_places[None, None] if self.places is None else self.places[:, None, keys]
-        q, seen = query_places[None, :, None], None
+        q = query_places[None, :, None]
+        seen: Tensor | None = None
         if self.causal:
             seen = k <= q
         if self.is_sparse:
@@ -201,21 +203,21 @@ class Mask(Sparsity):
     def _make_tiles(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
         if self.prefix is not None or not self._in_order(T, S):
             return None
-        places, keys = torch.arange(T, device=device) + self._start(T, S), torch.arange(S, device=device)
-        tiles, left = [], kernels.WORTH_TILING * T * S
-        for of_queries, of_keys in self.parts(places, self.positions or (places[None], keys[None]), causal=self.causal):
-            seen = self._between(places[of_queries], of_keys, of_queries, of_keys)
+        places = torch.arange(T, device=device) + self._start(T, S)
+        positions = self.positions or (places[None], torch.arange(S, device=device)[None])
+        tiles: list[tuple[Tensor, Tensor, Mask]] = []
+        left = kernels.WORTH_TILING * T * S
+        for queries, keys in self.parts(places, positions, causal=self.causal):
+            seen = self._between(places[queries], keys, queries, keys)
             assert seen is not None
             used = seen.flatten(0, 2).any(dim=0)
             if used.any():
-                of_keys, seen = of_keys[used], seen[..., used]
-            tiles.append((of_queries, of_keys, Mask(allowed=seen)))
-            left -= len(of_queries) * len(of_keys)
+                keys, seen = keys[used], seen[..., used]
+            tiles.append((queries, keys, Mask(allowed=seen)))
+            left -= len(queries) * len(keys)
             if left < 0:
                 return None
-        queries, keys, masks = zip(*tiles, strict=True)
-        order = torch.cat(queries)
-        return TiledMask(order, torch.cat(keys), [*map(len, queries)], [*map(len, keys)], masks)
+        return TiledMask.of(tiles)
 
     def _make_steps(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
         """Of keys that are the last of equally many tokens: the queries that stand equally far behind such a key see
@@ -227,10 +229,9 @@ class Mask(Sparsity):
         size, places = int(self.places[0, 0]) + 1, torch.arange(T, device=device)
         if not self.places.equal(places[None, size - 1 :: size]):
             return None
-        queries = [places[: size - 1], *(places[first::size] for first in range(size - 1, 2 * size - 1))]
-        keys = [places[: len(of) if i else 0] for i, of in enumerate(queries)]  # none before the first
-        masks = tuple(Mask(causal=i > 0) for i in range(len(queries)))
-        return TiledMask(torch.cat(queries), torch.cat(keys), [*map(len, queries)], [*map(len, keys)], masks)
+        before = (places[: size - 1], places[:0], EVERYONE)  # which see none
+        steps = (places[first::size] for first in range(size - 1, 2 * size - 1))
+        return TiledMask.of([before, *((queries, places[: len(queries)], Mask(causal=True)) for queries in steps)])
 
     def _in_order(self, T: int, S: int) -> bool:
         """Whether the queries are some of the keys, and tokens of a text stand side by side, as their positions say."""
@@ -256,7 +257,14 @@ class TiledMask(NamedTuple):
     keys: Int[Tensor, "K"]
     query_counts: list[int]
     key_counts: list[int]
-    masks: tuple[Mask, ...]
+    masks: list[Mask]
+
+    @staticmethod
+    def of(tiles: Sequence[tuple[Tensor, Tensor, Mask]]) -> "TiledMask":
+        """From the queries, the keys and the mask of each."""
+        queries, keys = ([tile[side] for tile in tiles] for side in (0, 1))
+        masks = [mask for *_, mask in tiles]
+        return TiledMask(torch.cat(queries), torch.cat(keys), [*map(len, queries)], [*map(len, keys)], masks)
 
 
 class AdditiveMask(NamedTuple):

@@ -43,7 +43,8 @@ class Sparsity:
 
     @property
     def is_sparse(self) -> bool:
-        return not self.window is self.block is self.stride is None
+        """Whether some keys are not seen."""
+        return any(size is not None for size in (self.window, self.block, self.stride))
 
     @property
     def sparsity(self) -> "Sparsity":
