@@ -78,7 +78,8 @@ def exponent(times: list[float]) -> float:
 
 def beside_longformer() -> None:
     """One block of width 256 and a window of 256 to each side, forward: ours, and Longformer's of transformers."""
-    from transformers import LongformerConfig, LongformerModel
+    from transformers.models.longformer.configuration_longformer import LongformerConfig
+    from transformers.models.longformer.modeling_longformer import LongformerModel
 
     width = HEADS * WIDTH
     sizes = {"hidden_size": width, "num_attention_heads": HEADS, "intermediate_size": 4 * width}

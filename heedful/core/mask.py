@@ -262,8 +262,8 @@ class TiledMask(NamedTuple):
     @staticmethod
     def of(tiles: Sequence[tuple[Tensor, Tensor, Mask]]) -> "TiledMask":
         """From the queries, the keys and the mask of each."""
-        queries, keys = ([tile[side] for tile in tiles] for side in (0, 1))
-        masks = [mask for *_, mask in tiles]
+        queries, keys = [part for part, _, _ in tiles], [part for _, part, _ in tiles]
+        masks = [mask for _, _, mask in tiles]
         return TiledMask(torch.cat(queries), torch.cat(keys), [*map(len, queries)], [*map(len, keys)], masks)
 
 
