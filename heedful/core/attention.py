@@ -226,7 +226,7 @@ class Heads(nn.Module):
     ) -> Float[Tensor, "B h t S"]:
         """What `forward` weighs values by, before dropout: of some heads and queries alone where they are given. A
         compressed key's weight is shared equally by the tokens that it stands for, if each row is one text."""
-        k, places, tokens = kv.key, mask.places, q.shape[2] + (mask.start or 0)
+        k, indices, tokens = kv.key, mask.indices, q.shape[2] + (mask.start or 0)
         if heads is not None:
             shared = q.shape[1] // k.shape[1]  # query heads for each key head
             q, k = q[:, list(heads)], k[:, [head // shared for head in heads]]
@@ -240,7 +240,7 @@ class Heads(nn.Module):
             mask = EVERYONE if visible is None else Mask(allowed=visible[:, :, rows])
             q, bias = q[:, :, rows], bias if bias is None else bias[:, :, rows]
         weights = attention_weights(q, k, mask=mask, bias=bias, scale=self.scale, softcap=self.softcap)
-        return weights if places is None else _shared_by_tokens(weights, places, tokens)
+        return weights if indices is None else _shared_by_tokens(weights, indices, tokens)
 
 
 def _shared_by_tokens(weights: Float[Tensor, "B H T M"], ends: Int[Tensor, "#B M"], S: int) -> Float[Tensor, "B H T S"]:

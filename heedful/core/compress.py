@@ -55,10 +55,10 @@ class Compress(nn.Module):
 
     def forward(self, kv: KV, tokens: Int[Tensor, "#B m N"]) -> KV:
         """One key and one value for these tokens of each group."""
-        places = tokens.flatten(1)
+        indices = tokens.flatten(1)
 
         def convolved(part: Tensor, convolution: nn.Linear) -> Tensor:
-            taken = torch.take_along_dim(part, places[:, None, :, None], dim=2).unflatten(2, tokens.shape[1:])
+            taken = torch.take_along_dim(part, indices[:, None, :, None], dim=2).unflatten(2, tokens.shape[1:])
             return convolution(taken.permute(0, 2, 3, 1, 4).flatten(2)).unflatten(2, part.shape[1::2]).transpose(1, 2)
 
         positions = None if kv.positions is None else torch.take_along_dim(kv.positions, tokens[..., -1], dim=1)

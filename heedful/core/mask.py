@@ -36,7 +36,7 @@ class Mask(Sparsity):
     segments: tuple[Int[Tensor, "B T"], Int[Tensor, "B S"]] | None = None  # packed rows: like sees like, 0 is padding
     allowed: Bool[Tensor, "*BHT S"] | None = None  # any other pattern, (T, S), (B, T, S) or of each head (B, H, T, S)
     start: int | None = None  # the position of the first query, where keys are a fixed buffer
-    places: Int[Tensor, "#B S"] | None = None  # where the keys stand in the row; None: side by side
+    indices: Int[Tensor, "#B S"] | None = None  # where the keys stand in the row; None: side by side
     _dense: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
     _additive: dict[tuple[object, ...], "AdditiveMask | None"] = field(default_factory=dict, init=False, repr=False)
     _opened: dict[tuple[object, ...], "OpenedMask | None"] = field(default_factory=dict, init=False, repr=False)
@@ -74,10 +74,10 @@ class Mask(Sparsity):
     def refuse_other_sizes(self, B: int, H: int, T: int, S: int) -> None:
         """Raises InputError where one of its tensors does not fit scores of this shape. Tensors that all rows, heads or
         queries share may have the size 1 there."""
-        own = (self.prefix, self.valid, self.segments, self.positions, self.allowed, self.places)
+        own = (self.prefix, self.valid, self.segments, self.positions, self.allowed, self.indices)
         if all(given is None for given in own) or torch.compiler.is_exporting():  # whose sizes are not compared
             return
-        sized = [("prefix", self.prefix, (B,)), ("valid", self.valid, (B, S)), ("places", self.places, (B, S))]
+        sized = [("prefix", self.prefix, (B,)), ("valid", self.valid, (B, S)), ("indices", self.indices, (B, S))]
         for name, pair in (("segments", self.segments), ("positions", self.positions)):
             if pair is not None:
                 sized += [(f"{name} of queries", pair[0], (B, T)), (f"{name} of keys", pair[1], (B, S))]
@@ -121,12 +121,12 @@ class Mask(Sparsity):
     def tiled(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
         """The mask in tiles; None where its keys are not seen by position, where tiles would not be much less than the
         whole, and in a compiled graph, whose sizes may not depend on what a mask says."""
-        by_position = self.is_sparse or self.places is not None
+        by_position = self.is_sparse or self.indices is not None
         if not by_position or torch.compiler.is_compiling() or kernels.least_tiled(device) > T * S:
             return None
         key = (T, S, device)
         if key not in self._tiled:
-            make = self._make_tiles if self.places is None else self._make_steps
+            make = self._make_tiles if self.indices is None else self._make_steps
             self._tiled[key] = make(T, S, device)
         return self._tiled[key]
 
@@ -136,19 +136,19 @@ class Mask(Sparsity):
         positions = None if queries is None or keys is None else (queries, keys)
         return replace(self, positions=positions, **vars(sparsity))
 
-    def at(self, places: Int[Tensor, "#B M"], valid: Bool[Tensor, "#B M"] | None, T: int, S: int) -> "Mask":
-        """The mask of T queries and those of the S keys that stand at these places and are `valid` (None: all). Raises
+    def at(self, indices: Int[Tensor, "#B M"], valid: Bool[Tensor, "#B M"] | None, T: int, S: int) -> "Mask":
+        """The mask of T queries and those of the S keys that stand at these indices and are `valid` (None: all). Raises
         InputError for a mask that allows keys one by one."""
         if self.allowed is not None or self.is_sparse:
             raise InputError("a mask that allows keys one by one, where they are compressed", fix="give another mask")
 
         def taken(table: Tensor) -> Tensor:
-            return torch.take_along_dim(table, places, dim=1)
+            return torch.take_along_dim(table, indices, dim=1)
 
         if self.valid is not None:
             valid = taken(self.valid) if valid is None else taken(self.valid) & valid
         segments = None if self.segments is None else (self.segments[0], taken(self.segments[1]))
-        return replace(self, places=places, valid=valid, segments=segments, start=self._start(T, S))
+        return replace(self, indices=indices, valid=valid, segments=segments, start=self._start(T, S))
 
     @property
     def tells_queries(self) -> bool:
@@ -159,7 +159,7 @@ class Mask(Sparsity):
     def is_plain_causal(self, T: int, S: int) -> bool:
         """Whether a kernel's own causal switch means the same: it counts from the top left corner, so only
         square scores qualify."""
-        others = (self.prefix, self.valid, self.segments, self.allowed, self.places)
+        others = (self.prefix, self.valid, self.segments, self.allowed, self.indices)
         square = T == S and self.start in (None, 0)
         return self.causal and square and not self.is_sparse and all(other is None for other in others)
 
@@ -172,11 +172,11 @@ class Mask(Sparsity):
         return S - T if self.start is None else self.start
 
     def _between(
-        self, query_places: Tensor, key_places: Tensor, queries: Tensor | slice, keys: Tensor | slice
+        self, query_indices: Tensor, key_indices: Tensor, queries: Tensor | slice, keys: Tensor | slice
     ) -> Bool[Tensor, "B H #T #S"] | None:
-        """The mask of some queries and some keys, at these places of their rows."""
-        k = key_places[None, None] if self.places is None else self.places[:, None, keys]
-        q = query_places[None, :, None]
+        """The mask of some queries and some keys, at these indices of their rows."""
+        k = key_indices[None, None] if self.indices is None else self.indices[:, None, keys]
+        q = query_indices[None, :, None]
         seen: Tensor | None = None
         if self.causal:
             seen = k <= q
@@ -196,19 +196,19 @@ class Mask(Sparsity):
         seen = None if seen is None else seen[:, None]
         if self.allowed is None:
             return seen
-        own = self.allowed[:, None] if self.allowed.dim() == 3 else self.allowed  # (T, S) broadcasts
-        own = own if own.dim() == 4 else own[None, None]
-        return _both(seen, (own if own.shape[2] == 1 else own[:, :, queries])[..., keys])
+        pattern = self.allowed[:, None] if self.allowed.dim() == 3 else self.allowed  # (T, S) broadcasts
+        pattern = pattern if pattern.dim() == 4 else pattern[None, None]
+        return _both(seen, (pattern if pattern.shape[2] == 1 else pattern[:, :, queries])[..., keys])
 
     def _make_tiles(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
         if self.prefix is not None or not self._in_order(T, S):
             return None
-        places = torch.arange(T, device=device) + self._start(T, S)
-        positions = self.positions or (places[None], torch.arange(S, device=device)[None])
+        indices = torch.arange(T, device=device) + self._start(T, S)
+        positions = self.positions or (indices[None], torch.arange(S, device=device)[None])
         tiles: list[tuple[Tensor, Tensor, Mask]] = []
         left = kernels.WORTH_TILING * T * S
-        for queries, keys in self.parts(places, positions, causal=self.causal):
-            seen = self._between(places[queries], keys, queries, keys)
+        for queries, keys in self.parts(indices, positions, causal=self.causal):
+            seen = self._between(indices[queries], keys, queries, keys)
             assert seen is not None
             used = seen.flatten(0, 2).any(dim=0)
             if used.any():
@@ -223,15 +223,15 @@ class Mask(Sparsity):
         """Of keys that are the last of equally many tokens: the queries that stand equally far behind such a key see
         one key more each, which is plain causal attention."""
         others = (self.prefix, self.valid, self.segments, self.allowed, self.positions)
-        assert self.places is not None
+        assert self.indices is not None
         if not (self.causal and S) or self.start != 0 or any(other is not None for other in others):
             return None
-        size, places = int(self.places[0, 0]) + 1, torch.arange(T, device=device)
-        if not self.places.equal(places[None, size - 1 :: size]):
+        size, indices = int(self.indices[0, 0]) + 1, torch.arange(T, device=device)
+        if not self.indices.equal(indices[None, size - 1 :: size]):
             return None
-        before = (places[: size - 1], places[:0], EVERYONE)  # which see none
-        steps = (places[first::size] for first in range(size - 1, 2 * size - 1))
-        return TiledMask.of([before, *((queries, places[: len(queries)], Mask(causal=True)) for queries in steps)])
+        before = (indices[: size - 1], indices[:0], EVERYONE)  # which see none
+        steps = (indices[first::size] for first in range(size - 1, 2 * size - 1))
+        return TiledMask.of([before, *((queries, indices[: len(queries)], Mask(causal=True)) for queries in steps)])
 
     def _in_order(self, T: int, S: int) -> bool:
         """Whether the queries are some of the keys, and tokens of a text stand side by side, as their positions say."""

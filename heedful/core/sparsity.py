@@ -67,9 +67,9 @@ class Sparsity:
         return allowed
 
     def parts(
-        self, places: Int[Tensor, "T"], positions: tuple[Int[Tensor, "#B T"], Int[Tensor, "#B S"]], *, causal: bool
+        self, indices: Int[Tensor, "T"], positions: tuple[Int[Tensor, "#B T"], Int[Tensor, "#B S"]], *, causal: bool
     ) -> Iterator[tuple[Int[Tensor, "t"], Int[Tensor, "s"]]]:
-        """The queries, which stand at these places among the keys, in parts, with the keys that any of a part may see:
+        """The queries, which stand at these indices among the keys, in parts, with the keys that any of a part may see:
         those near it, and those that are seen from everywhere. Tokens of a text must stand side by side."""
         S = positions[1].shape[1]
         seen_by_all = positions[1] < self.global_tokens
@@ -78,16 +78,16 @@ class Sparsity:
         see_all = (positions[0] < (0 if causal else self.global_tokens)).any(dim=0)
         everywhere = seen_by_all.any(dim=0).nonzero()[:, 0]
         if see_all.any():
-            yield see_all.nonzero()[:, 0], torch.arange(S, device=places.device)
+            yield see_all.nonzero()[:, 0], torch.arange(S, device=indices.device)
         reach = max(self.window or 1, self.block or 1) - 1
         step = self.dilation if self.block is None else 1
         reach = reach // step * step
         for residue in range(step):
-            for queries in ((places % step == residue) & ~see_all).nonzero()[:, 0].split(TILE):
+            for queries in ((indices % step == residue) & ~see_all).nonzero()[:, 0].split(TILE):
                 if not len(queries):
                     continue
-                first, last = int(places[queries[0]]) - reach, int(places[queries[-1]]) + (0 if causal else reach)
-                near = torch.arange(first, last + 1, step, device=places.device)
+                first, last = int(indices[queries[0]]) - reach, int(indices[queries[-1]]) + (0 if causal else reach)
+                near = torch.arange(first, last + 1, step, device=indices.device)
                 near = near[(near >= 0) & (near < S)]
                 far = everywhere[(everywhere < first) | (everywhere > last) | ((everywhere - first) % step > 0)]
                 yield queries, torch.cat([far[far <= last] if causal else far, near])

@@ -93,7 +93,7 @@ def walk(attention: Attention, tap: Tap, *, head: int, query: int) -> Walk:
     if tap.heads is None or tap.x is None or tap.out is None:
         raise InputError("this attention was not called", fix="choose a layer that reads this text")
     q, kv, mask, bias = tap.heads
-    if mask.places is not None:
+    if mask.indices is not None:
         what = "its keys are compressed: each stands for several tokens"
         raise InputError(what, fix="choose a layer without compressed keys")
     H, T, S = q.shape[1], q.shape[2], kv.key.shape[2]

@@ -26,13 +26,13 @@ from heedful.models.presets import (
     TRANSLATORS,
     DecoderOnlySize,
     RNNSize,
-    Seq2SeqSize,
     TransformerSize,
     decoder_only_config,
     encoder_config,
     lm_config,
     translator_config,
 )
+from heedful.models.seq2seq_presets import Seq2SeqSize
 from heedful.verbs.info import describe
 
 

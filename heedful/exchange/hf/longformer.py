@@ -46,7 +46,7 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 
 
 def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
-    """Raises InputError for a model with global tokens too, of which their configuration says nothing."""
+    """Raises InputError for a model with global tokens too, which their configuration cannot hold."""
     windows = [layer.window for layer in config.stack.layers]
     if None in windows:
         raise InputError("a layer sees all", fix="only models with a window in each layer are Longformers")
