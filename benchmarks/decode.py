@@ -26,7 +26,8 @@ from heedful.apply.inference import WEIGHTS, for_inference
 from heedful.data.made.phrasebook import phrasebook
 from heedful.data.tokenizer import train_tokenizer
 from heedful.models import make_model
-from heedful.models.presets import TRANSLATORS, Seq2SeqSize, translator_config
+from heedful.models.presets import TRANSLATORS, translator_config
+from heedful.models.seq2seq_presets import Seq2SeqSize
 from heedful.run.folder import parameters, write_model
 from heedful.run.tokenizers import tokenizer_files
 from heedful.tasks.load import load_model

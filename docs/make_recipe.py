@@ -82,7 +82,7 @@ MODEL = {
     "encoder_layers": "blocks of the encoder",
     "experts": "MLPs of a block, of which a token uses a few; null: one MLP, which all use",
     "experts_balance": "weight of the loss that keeps experts equally busy, beside the loss of a token; learnt in "
-    "generate, chat and paint",
+    "translate, summarise, generate, chat and paint",
     "experts_used": "experts that a token uses",
     "gated": "the MLP has a gate",
     "head_dim": "width of a head; null: d_model / n_heads",
@@ -124,7 +124,12 @@ MODEL = {
     "tied": "the output matrix is that of the embeddings",
     "vocab_size": "different tokens; taken from the tokenizer",
     "widths": "width of each stage",
-    "window": "attend only to tokens less than so many positions away; null: to all, which is as fast or faster",
+    "window": "attend to tokens less than so many positions away; null, without block and stride too: to all",
+    "dilation": "of a window, only tokens whose distance is a multiple of this",
+    "block": "attend to tokens in the same block of so many positions",
+    "stride": "attend also to the last of each so many positions",
+    "global_tokens": "beside a window, block or stride: the first so many tokens are seen by all, and see all",
+    "compress": "in every second layer (without window and block: in all) the keys of so many tokens become one",
     "ViTSize.depths": "blocks of each further stage; before each, 2 x 2 patches become one of twice the width (Swin)",
     "ViTSize.window": "attend only within squares of so many patches; null: to all",
 }

@@ -20,6 +20,8 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    LongformerConfig,
+    LongformerForMaskedLM,
     MarianConfig,
     MarianMTModel,
     ModernBertConfig,
@@ -312,6 +314,17 @@ def roberta_folder(folder: Path, kind: Any = RobertaForMaskedLM, *, bare: bool =
         vocab_size=inner.get_vocab_size(), max_position_embeddings=42, type_vocab_size=1, **SMALL, **options
     )
     model = _save_bytes(folder, kind(config), inner, "RobertaTokenizer", bare=bare)
+    model.base_model.embeddings.position_embeddings.weight.data[:2] = 0.0  # never looked up
+    model.save_pretrained(folder)
+    return model
+
+
+def longformer_folder(folder: Path, kind: Any = LongformerForMaskedLM, **options: Any) -> Any:
+    """RoBERTa's vocabulary, and windows of two sizes, which most texts are longer than."""
+    inner = _byte_level()
+    sizes = SMALL | {"vocab_size": inner.get_vocab_size(), "max_position_embeddings": 42, "type_vocab_size": 1}
+    config = LongformerConfig(**sizes | {"attention_window": [4, 8]} | options)
+    model = _save_bytes(folder, kind(config), inner, "RobertaTokenizer", bare=False)
     model.base_model.embeddings.position_embeddings.weight.data[:2] = 0.0  # never looked up
     model.save_pretrained(folder)
     return model

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from heedful.core import kernels
 from heedful.core.config import check_words
 from heedful.core.dropout import dropout as drop
-from heedful.core.mask import EVERYONE, AdditiveMask, Mask
+from heedful.core.mask import EVERYONE, AdditiveMask, Mask, TiledMask
 from heedful.core.norm import Norm, make_norm
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
@@ -85,9 +85,14 @@ def attend(
     softcap: float | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "B H T E"]:
-    """`attention_weights(q, k, ...) @ v`, in value and in gradient, by the fastest way that the device has."""
+    """`attention_weights(q, k, ...) @ v`, in value and in gradient, by the fastest way that the device has. Without a
+    bias, the cost of a sparse mask is that of the pairs that it allows."""
     mask, S = Mask.of(mask), k.shape[2]
     B, H, T, _ = q.shape
+    tiled = None if bias is not None else mask.tiled(T, S, q.device)
+    if tiled is not None:
+        mask.refuse_other_sizes(B, H, T, S)
+        return _attend_in_tiles(q, k, v, tiled, scale=scale, softcap=softcap, dropout=dropout)
     plain = bias is None and not dropout and k.shape[3] == v.shape[3]
     if softcap is not None or kernels.explicit_attention(q, plain=plain):  # torch's fused kernel knows no caps
         weights = attention_weights(q, k, mask=mask, bias=bias, scale=scale, softcap=softcap)
@@ -107,6 +112,24 @@ def attend(
         visible = bias if visible is None else bias.masked_fill(~visible, -torch.inf)
     found = F.scaled_dot_product_attention(q, k, v, visible, dropout, scale=scale, enable_gqa=grouped)
     return found if opened is None else found.masked_fill(opened.blind, 0.0)
+
+
+def _attend_in_tiles(
+    q: Float[Tensor, "B H T D"],
+    k: Float[Tensor, "B G S D"],
+    v: Float[Tensor, "B G S E"],
+    tiled: TiledMask,
+    *,
+    scale: float,
+    softcap: float | None,
+    dropout: float,
+) -> Float[Tensor, "B H T E"]:
+    """Gathers once for all tiles, so that the gradients are gathered once too."""
+    queries = q.index_select(2, tiled.queries).split(tiled.query_counts, dim=2)
+    keys, values = (part.index_select(2, tiled.keys).split(tiled.key_counts, dim=2) for part in (k, v))
+    tiles = zip(queries, keys, values, tiled.masks, strict=True)
+    outputs = [attend(*qkv, mask=mask, scale=scale, softcap=softcap, dropout=dropout) for *qkv, mask in tiles]
+    return torch.cat(outputs, dim=2).index_select(2, tiled.queries.argsort())
 
 
 def _for_each_query_head(kv: Float[Tensor, "B G S D"], n_heads: int) -> Float[Tensor, "B H S D"]:
@@ -201,8 +224,9 @@ class Heads(nn.Module):
         heads: Sequence[int] | None = None,
         queries: Sequence[int] | None = None,
     ) -> Float[Tensor, "B h t S"]:
-        """What `forward` weighs values by, before dropout: of some heads and queries alone where they are given."""
-        k = kv.key
+        """What `forward` weighs values by, before dropout: of some heads and queries alone where they are given. A
+        compressed key's weight is shared equally by the tokens that it stands for, if each row is one text."""
+        k, indices, tokens = kv.key, mask.indices, q.shape[2] + (mask.start or 0)
         if heads is not None:
             shared = q.shape[1] // k.shape[1]  # query heads for each key head
             q, k = q[:, list(heads)], k[:, [head // shared for head in heads]]
@@ -215,7 +239,16 @@ class Heads(nn.Module):
             rows = list(queries)
             mask = EVERYONE if visible is None else Mask(allowed=visible[:, :, rows])
             q, bias = q[:, :, rows], bias if bias is None else bias[:, :, rows]
-        return attention_weights(q, k, mask=mask, bias=bias, scale=self.scale, softcap=self.softcap)
+        weights = attention_weights(q, k, mask=mask, bias=bias, scale=self.scale, softcap=self.softcap)
+        return weights if indices is None else _shared_by_tokens(weights, indices, tokens)
+
+
+def _shared_by_tokens(weights: Float[Tensor, "B H T M"], ends: Int[Tensor, "#B M"], S: int) -> Float[Tensor, "B H T S"]:
+    shared = weights.new_zeros(*weights.shape[:3], S)
+    size = int(ends[0, 0]) + 1 if ends.numel() else 1
+    for back in range(size):
+        shared.scatter_(3, (ends - back)[:, None, None].expand_as(weights), weights / size)
+    return shared
 
 
 class Attention(nn.Module):

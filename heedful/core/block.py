@@ -16,12 +16,14 @@ from torch import Tensor, nn
 
 from heedful.core.attention import KV, Attention, AttentionConfig
 from heedful.core.cache import BlockCache, Past
+from heedful.core.compress import Compress, Groups, groups_after, groups_in
 from heedful.core.config import check_words, unknown_key
 from heedful.core.dropout import Dropout
 from heedful.core.experts import Experts, ExpertsConfig
 from heedful.core.mask import Mask
 from heedful.core.norm import Norm, make_norm
 from heedful.core.position import PositionConfig
+from heedful.core.sparsity import Sparsity
 from heedful.errors import InputError
 
 MOST_LAYERS = 1000  # a config from elsewhere may say anything
@@ -46,10 +48,10 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockConfig:
+class BlockConfig(Sparsity):
     kind: str = "transformer"  # which block it is: a key of BLOCKS, or of what its model adds to them
     attention: AttentionConfig
-    window: int | None = None  # a token looks at those less than this many positions away; None: at any
+    compress: int | None = None  # keys and values of so many tokens become one (`heedful.core.compress`)
     d_ff: int  # width inside the MLP
     cross: AttentionConfig | None = None  # also look at a memory
     order: Literal["post", "pre", "sandwich"] = "post"  # where the norms of a residual stand
@@ -63,9 +65,14 @@ class BlockConfig:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_words(self)
-        if self.window is not None and self.window < 1:
-            raise InputError(f"a window of {self.window} shows nothing", fix="give 1 or more, or leave it out")
+        if self.compress is not None:
+            if self.compress < 2:
+                raise InputError(f"{self.compress} tokens become one key", fix="give a compress of 2 or more")
+            if self.is_sparse or self.attention.position.kind == "rotary":
+                what = "compressed keys in a window or a block, or with rotary positions"
+                raise InputError(what, fix="let layers take turns, and give another position")
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,7 @@ class Context:
     positions: Int[Tensor, "#B T"] | None = None
     position_embeddings: Float[Tensor, "#B T C"] | None = None  # for the scheme "added"
     bias: Float[Tensor, "#B #H T K"] | None = None  # a position bias that all blocks share
+    groups: Groups | None = None  # the tokens whose keys are compressed
     grid: tuple[int, int] | None = None  # rows and columns, where the tokens are the patches of a picture
     losses: list[Tensor] | None = None  # auxiliary losses that blocks append; None: they are dropped
 
@@ -137,6 +145,8 @@ class Block(nn.Module):
         self.self_residual = Residual(d_model, config)
         self.cross_attention = Attention(d_model, config.cross) if config.cross is not None else None
         self.cross_residual = Residual(d_model, config) if config.cross is not None else None
+        width = self.self_attention.key.out_features
+        self.compress = None if config.compress is None else Compress(width, config.compress)
         make = partial(MLP, d_model, config)
         self.mlp: MLP | Experts = make() if config.experts is None else Experts(d_model, config.experts, make)
         self.mlp_residual = Residual(d_model, config)
@@ -150,12 +160,8 @@ class Block(nn.Module):
 
         def look_at_self(h: Tensor) -> Tensor:
             nonlocal cache
-            queries = self.self_attention.queries(h, positions, embeddings)
-            kv = self.self_attention.keys_values(h, positions, embeddings)
-            if cache is not None:
-                cache = cache.append(kv)
-                kv = cache.past.kv()
-            return self.self_attention(queries, kv, mask=context.mask, bias=context.bias)
+            out, cache = self.look_at_self(h, context, cache)
+            return out
 
         def look_at_memory(h: Tensor) -> Tensor:
             kv = self.remember(memory) if cache is None else cache.memory
@@ -175,6 +181,24 @@ class Block(nn.Module):
         if self.cross_residual is not None:
             x = self.cross_residual(x, look_at_memory)
         return self.mlp_residual(x, feed_forward), cache
+
+    def look_at_self(
+        self, h: Float[Tensor, "B T C"], context: Context, cache: BlockCache | None
+    ) -> tuple[Float[Tensor, "B T C"], BlockCache | None]:
+        """Self-attention alone, and the cache with these tokens in it."""
+        positions, embeddings = context.positions, context.position_embeddings
+        queries = self.self_attention.queries(h, positions, embeddings)
+        kv = self.self_attention.keys_values(h, positions, embeddings)
+        if cache is not None:
+            cache = cache.append(kv)
+            kv = cache.past.kv()
+        if self.compress is not None:
+            assert context.groups is not None
+            kv = self.compress(kv, context.groups.tokens)
+            if cache is not None:
+                cache = cache.compress(kv, context.groups.counts)
+                kv = cache.compressed.kv()
+        return self.self_attention(queries, kv, mask=context.mask, bias=context.bias), cache
 
     def remember(self, memory: Memory | None) -> KV | None:
         """The memory's keys and values, projected once for all steps of a decoding; None without a memory."""
@@ -218,7 +242,8 @@ class Stack(nn.Module):
             if layer.kind not in blocks:
                 raise unknown_key(layer.kind, [*blocks], where="block.kind")
         self.blocks = nn.ModuleList(blocks[layer.kind](d_model, layer) for layer in config.layers)
-        self.windows = [layer.window for layer in config.layers]
+        self.reaches = [(layer.sparsity, layer.compress) for layer in config.layers]
+        self.by_nearness = any(sparsity.is_sparse or compress is not None for sparsity, compress in self.reaches)
         self.norm = make_norm(block.norm, d_model, block.norm_eps) if config.final_norm else nn.Identity()
         self.dropout = Dropout(config.dropout)
         head_dim = attention.head_dim or d_model // attention.n_heads
@@ -230,7 +255,7 @@ class Stack(nn.Module):
 
     def forward(self, x: Float[Tensor, "B T C"], context: Context) -> Float[Tensor, "B T C"]:
         """The stack's output for whole texts."""
-        for block, given in self._with_contexts(context, None):
+        for block, given in self._with_contexts(context, x, None):
             x, _ = block(x, given)
         return self._out(x)
 
@@ -239,39 +264,53 @@ class Stack(nn.Module):
     ) -> tuple[Float[Tensor, "B T C"], tuple[BlockCache, ...]]:
         """The stack's output for the newest tokens, and the blocks' caches (`start`) with these tokens in them."""
         newer = []
-        for (block, given), cache in zip(self._with_contexts(context, caches), caches, strict=True):
+        for (block, given), cache in zip(self._with_contexts(context, x, caches), caches, strict=True):
             x, cache = block(x, given, cache)
             newer.append(cache)
         return self._out(x), tuple(newer)
 
     def each(self, x: Float[Tensor, "B T C"], context: Context) -> Iterator[Float[Tensor, "B T C"]]:
         """The stack's output if it ended at each of its layers in turn."""
-        for block, own in self._with_contexts(context, None):
+        for block, own in self._with_contexts(context, x, None):
             x, _ = block(x, own)
             yield self._out(x)
 
     def start(self, memory: Memory | None = None, size: int | None = None) -> tuple[BlockCache, ...]:
         """Empty caches, with the keys and values of the memory, and room for `size` tokens a row (None: any number)."""
         past = Past(size)
-        return tuple(BlockCache(past, kv) for kv in self.remembered(memory))
+        memories = zip(self.remembered(memory), self.reaches, strict=True)
+        return tuple(BlockCache(past, kv, size=compress) for kv, (_, compress) in memories)
 
     def remembered(self, memory: Memory | None) -> list[KV | None]:
         """The keys and values of the memory in each block."""
         blocks: Iterable[Any] = self.blocks
         return [block.remember(memory) for block in blocks]
 
-    def _with_contexts(self, context: Context, cache: tuple[BlockCache, ...] | None) -> list[tuple[nn.Module, Context]]:
-        """Each block with its context: with the bias that all blocks share, and the block's own window."""
-        keys = context.positions
-        if cache is not None and keys is not None and (self.shares_position or any(self.windows)):
-            keys = cache[0].past.positions_with(keys)
-        if self.shares_position:
-            context = replace(context, bias=self.position.bias(None, context.positions, keys))
-        contexts: dict[int | None, Context] = {None: context}  # by the window
-        for window in self.windows:
-            if window is not None and window not in contexts:
-                contexts[window] = replace(context, mask=Mask.of(context.mask).within(window, context.positions, keys))
-        return [(block, contexts[window]) for block, window in zip(self.blocks, self.windows, strict=True)]
+    def _with_contexts(
+        self, context: Context, x: Float[Tensor, "B T C"], cache: tuple[BlockCache, ...] | None
+    ) -> list[tuple[nn.Module, Context]]:
+        """Each block with its context: with the bias that all blocks share, and the mask of what the block sees."""
+        if not self.by_nearness and not self.shares_position:
+            return [(block, context) for block in self.blocks]
+        past, keys = Past() if cache is None else cache[0].past, context.positions
+        if cache is not None and keys is not None:
+            keys = past.positions_with(keys)
+        contexts: dict[tuple[Sparsity, int | None], Context] = {}
+        for sparsity, compress in dict.fromkeys(self.reaches):
+            mask, groups, at = context.mask, None, keys
+            if sparsity.is_sparse:
+                mask = Mask.of(mask).within(sparsity, context.positions, keys)
+            if compress is not None:
+                T = x.shape[1]
+                if cache is None and keys is not None:
+                    groups = groups_in(keys, compress)
+                else:
+                    groups = groups_after(past, T, compress, x.device)
+                mask = Mask.of(mask).at(groups.ends, groups.valid, T, past.length + T)
+                at = None if keys is None else torch.take_along_dim(keys, groups.ends, dim=1)
+            bias = self.position.bias(None, context.positions, at) if self.shares_position else context.bias
+            contexts[sparsity, compress] = replace(context, mask=mask, groups=groups, bias=bias)
+        return [(block, contexts[reach]) for block, reach in zip(self.blocks, self.reaches, strict=True)]
 
     def _out(self, x: Tensor) -> Tensor:
         return self.dropout(self.norm(x))

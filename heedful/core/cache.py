@@ -157,17 +157,41 @@ def _like(kv: KV, rows: int, size: int) -> KV:
 @dataclass(frozen=True)
 class BlockCache:
     """One block's memory: its own past, and the keys and values of the encoder's output, projected once.
-    A row of the memory may be that of several rows of the past, side by side, and of equally many each."""
+    A row of the memory may be that of several rows of the past, side by side, and of equally many each. A block that
+    compresses keys also has them here: one for each `size` tokens of the past."""
 
     past: Past
     memory: KV | None = None
+    compressed: Past = Past()
+    size: int | None = None
 
     def append(self, newer: KV) -> "BlockCache":
-        return BlockCache(self.past.append(newer), self.memory)
+        return replace(self, past=self.past.append(newer))
+
+    def compress(self, newer: KV, counts: Int[Tensor, "B"] | None) -> "BlockCache":
+        """With more compressed keys, of which each row keeps so many (None: all)."""
+        compressed = self.compressed.append(newer)
+        if counts is not None:
+            compressed = compressed.keep(int(counts.max()), counts)
+        return replace(self, compressed=compressed)
+
+    def keep(self, length: int, lengths: Int[Tensor, "B"] | None) -> "BlockCache":
+        past, size = self.past.keep(length, lengths), self.size
+        if size is None:
+            return replace(self, past=past)
+        kept = self.compressed.keep(length // size, None if lengths is None else lengths // size)
+        return replace(self, past=past, compressed=kept)
+
+    def put(self, rows: Int[Tensor, "R"], newer: "BlockCache") -> "BlockCache":
+        """Replaces these rows by those of `newer`. `keep` must then set the lengths."""
+        past = self.past.put(rows, newer.past)
+        if self.size is None:
+            return replace(self, past=past)
+        return replace(self, past=past, compressed=self.compressed.put(rows, newer.compressed))
 
     def pick(self, rows: Int[Tensor, "R"], memories: Int[Tensor, "M"] | None) -> "BlockCache":
         """These rows of the past, and of the memory `memories` (None: all that there are)."""
         memory = self.memory
         if memory is not None and memories is not None:
             memory = memory.pick(memories)
-        return BlockCache(self.past.pick(rows), memory)
+        return replace(self, past=self.past.pick(rows), memory=memory, compressed=self.compressed.pick(rows))

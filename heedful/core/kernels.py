@@ -15,6 +15,16 @@ def explicit_attention(q: Tensor, *, plain: bool) -> bool:
     return q.device.type == "cpu" and torch.is_grad_enabled() and not (plain and q.dtype == torch.float32)
 
 
+# The share of all pairs of queries and keys up to which tiles that hold the visible ones are faster than a whole mask.
+WORTH_TILING = 0.6
+
+
+def least_tiled(device: torch.device) -> int:
+    """From how many pairs of queries and keys on tiles may be faster: an accelerator waits for the host, which launches
+    each of them."""
+    return 1 << 12 if device.type == "cpu" else 1 << 26
+
+
 def adds_masks(device: torch.device) -> bool:
     """Whether adding a mask to the scores is faster than filling it in. It saves passes over all weights; but on an
     accelerator, checking whether each query has a visible key makes the host wait."""

@@ -6,6 +6,7 @@ a kernel asks for one, and is then kept for the other layers that ask the same.
 B batch, H heads, T queries, S keys.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -14,45 +15,46 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.core import kernels
+from heedful.core.sparsity import Sparsity
 from heedful.errors import InputError
 
 SHAPES = "give (T, S), (B, T, S) or (B, H, T, S)"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Mask:
-    """All given conditions must hold; without any, every query sees every key.
+class Mask(Sparsity):
+    """All given conditions must hold; without any, every query sees every key. (What a `Sparsity` says is one of them.)
 
     Positions are counted in the keys. Unless `start` gives the position of the first query, the queries are the last T
     keys, which is right for whole sequences and for a growing cache.
     """
 
     causal: bool = False  # a query sees the keys up to its own position
-    window: int | None = None  # and those less than this many positions away
-    positions: tuple[Int[Tensor, "#B T"], Int[Tensor, "#B S"]] | None = None  # which a window counts; None: as above
+    positions: tuple[Int[Tensor, "#B T"], Int[Tensor, "#B S"]] | None = None  # of the sparsity; None: as above
     prefix: Int[Tensor, "B"] | None = None  # but the first `prefix` keys are seen by every query
     valid: Bool[Tensor, "B S"] | None = None  # False marks padding
     segments: tuple[Int[Tensor, "B T"], Int[Tensor, "B S"]] | None = None  # packed rows: like sees like, 0 is padding
     allowed: Bool[Tensor, "*BHT S"] | None = None  # any other pattern, (T, S), (B, T, S) or of each head (B, H, T, S)
     start: int | None = None  # the position of the first query, where keys are a fixed buffer
+    indices: Int[Tensor, "#B S"] | None = None  # where the keys stand in the row; None: side by side
     _dense: dict[tuple[object, ...], Tensor | None] = field(default_factory=dict, init=False, repr=False)
     _additive: dict[tuple[object, ...], "AdditiveMask | None"] = field(default_factory=dict, init=False, repr=False)
     _opened: dict[tuple[object, ...], "OpenedMask | None"] = field(default_factory=dict, init=False, repr=False)
+    _tiled: dict[tuple[object, ...], "TiledMask | None"] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for given in (self.valid, self.allowed):
             if given is not None:
                 _refuse_others(given)
         if self.allowed is not None and not 2 <= self.allowed.dim() <= 4:
             raise InputError(f"a mask of the shape {tuple(self.allowed.shape)}", fix=SHAPES)
-        if self.window is not None and (not isinstance(self.window, int) or self.window < 1):
-            raise InputError(f"a window of {self.window} keys", fix="give 1 or more; 1 is a token itself")
         for name, pair in (("segments", self.segments), ("positions", self.positions)):
             if pair is not None and (not isinstance(pair, tuple) or len(pair) != 2):
                 raise InputError(f"{name} that are no pair", fix="give two tensors, of the queries and of the keys")
         if self.prefix is not None and not isinstance(self.prefix, Tensor):
             raise InputError(f"a prefix of {self.prefix!r}", fix="give a tensor, with a number for each row")
-        if self.prefix is not None and not self.causal and self.window is None:
+        if self.prefix is not None and not self.causal and not self.is_sparse:
             raise InputError("a prefix of keys where all are seen already", fix="say causal=True too")
 
     @staticmethod
@@ -72,10 +74,10 @@ class Mask:
     def refuse_other_sizes(self, B: int, H: int, T: int, S: int) -> None:
         """Raises InputError where one of its tensors does not fit scores of this shape. Tensors that all rows, heads or
         queries share may have the size 1 there."""
-        own = (self.prefix, self.valid, self.segments, self.positions, self.allowed)
+        own = (self.prefix, self.valid, self.segments, self.positions, self.allowed, self.indices)
         if all(given is None for given in own) or torch.compiler.is_exporting():  # whose sizes are not compared
             return
-        sized = [("prefix", self.prefix, (B,)), ("valid", self.valid, (B, S))]
+        sized = [("prefix", self.prefix, (B,)), ("valid", self.valid, (B, S)), ("indices", self.indices, (B, S))]
         for name, pair in (("segments", self.segments), ("positions", self.positions)):
             if pair is not None:
                 sized += [(f"{name} of queries", pair[0], (B, T)), (f"{name} of keys", pair[1], (B, S))]
@@ -116,46 +118,153 @@ class Mask:
             self._opened[key] = None if visible is None else opened_mask(visible)
         return self._opened[key]
 
-    def within(self, window: int, queries: Tensor | None, keys: Tensor | None) -> "Mask":
-        """The same mask with a `window`, for queries and keys at these positions (None: as they stand in their
+    def tiled(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
+        """The mask in tiles; None where its keys are not seen by position, where tiles would not be much less than the
+        whole, and in a compiled graph, whose sizes may not depend on what a mask says."""
+        by_position = self.is_sparse or self.indices is not None
+        if not by_position or torch.compiler.is_compiling() or kernels.least_tiled(device) > T * S:
+            return None
+        key = (T, S, device)
+        if key not in self._tiled:
+            make = self._make_tiles if self.indices is None else self._make_steps
+            self._tiled[key] = make(T, S, device)
+        return self._tiled[key]
+
+    def within(self, sparsity: Sparsity, queries: Tensor | None, keys: Tensor | None) -> "Mask":
+        """The same mask with this sparsity, for queries and keys at these positions (None: as they stand in their
         rows)."""
         positions = None if queries is None or keys is None else (queries, keys)
-        return replace(self, window=window, positions=positions)
+        return replace(self, positions=positions, **vars(sparsity))
+
+    def at(self, indices: Int[Tensor, "#B M"], valid: Bool[Tensor, "#B M"] | None, T: int, S: int) -> "Mask":
+        """The mask of T queries and those of the S keys that stand at these indices and are `valid` (None: all). Raises
+        InputError for a mask that allows keys one by one."""
+        if self.allowed is not None or self.is_sparse:
+            raise InputError("a mask that allows keys one by one, where they are compressed", fix="give another mask")
+
+        def taken(table: Tensor) -> Tensor:
+            return torch.take_along_dim(table, indices, dim=1)
+
+        if self.valid is not None:
+            valid = taken(self.valid) if valid is None else taken(self.valid) & valid
+        segments = None if self.segments is None else (self.segments[0], taken(self.segments[1]))
+        return replace(self, indices=indices, valid=valid, segments=segments, start=self._start(T, S))
 
     @property
     def tells_queries(self) -> bool:
         """Whether queries of one row may see different keys."""
-        by_position = self.causal or self.window is not None or self.segments is not None
+        by_position = self.causal or self.is_sparse or self.segments is not None
         return by_position or (self.allowed is not None and self.allowed.shape[-2] > 1)
 
     def is_plain_causal(self, T: int, S: int) -> bool:
         """Whether a kernel's own causal switch means the same: it counts from the top left corner, so only
         square scores qualify."""
-        others = (self.window, self.prefix, self.valid, self.segments, self.allowed)
-        return self.causal and T == S and self.start in (None, 0) and all(other is None for other in others)
+        others = (self.prefix, self.valid, self.segments, self.allowed, self.indices)
+        square = T == S and self.start in (None, 0)
+        return self.causal and square and not self.is_sparse and all(other is None for other in others)
 
     def _make(self, T: int, S: int, device: torch.device) -> Bool[Tensor, "B H T S"] | None:
-        seen = None
-        if self.causal or self.window is not None:
-            start = S - T if self.start is None else self.start
-            distance = (torch.arange(start, start + T, device=device)[:, None] - torch.arange(S, device=device))[None]
-            seen = distance >= 0 if self.causal else None
-            if self.window is not None:
-                if self.positions is not None:
-                    distance = self.positions[0][:, :, None] - self.positions[1][:, None, :]
-                seen = _both(seen, distance.abs() < self.window)
+        queries, keys = torch.arange(T, device=device), torch.arange(S, device=device)
+        seen = self._between(queries + self._start(T, S), keys, slice(None), slice(None))
+        return None if seen is None else seen.expand(-1, -1, T, S)
+
+    def _start(self, T: int, S: int) -> int:
+        return S - T if self.start is None else self.start
+
+    def _between(
+        self, query_indices: Tensor, key_indices: Tensor, queries: Tensor | slice, keys: Tensor | slice
+    ) -> Bool[Tensor, "B H #T #S"] | None:
+        """The mask of some queries and some keys, at these indices of their rows."""
+        k = key_indices[None, None] if self.indices is None else self.indices[:, None, keys]
+        q = query_indices[None, :, None]
+        seen: Tensor | None = None
+        if self.causal:
+            seen = k <= q
+        if self.is_sparse:
+            if self.positions is None:
+                near = self.sees(q, k)
+            else:
+                near = self.sees(self.positions[0][:, queries, None], self.positions[1][:, None, keys])
+            seen = _both(seen, near)
         if self.prefix is not None and seen is not None:
-            seen = seen | (torch.arange(S, device=device) < self.prefix[:, None])[:, None]
+            seen = seen | (k < self.prefix[:, None, None])
         if self.valid is not None:
-            seen = _both(seen, self.valid[:, None, :].expand(-1, T, -1))
+            seen = _both(seen, self.valid[:, None, keys])
         if self.segments is not None:
-            queries, keys = self.segments
-            seen = _both(seen, (queries[:, :, None] == keys[:, None, :]) & (keys > 0)[:, None, :])
+            of_queries, of_keys = self.segments[0][:, queries, None], self.segments[1][:, None, keys]
+            seen = _both(seen, (of_queries == of_keys) & (of_keys > 0))
         seen = None if seen is None else seen[:, None]
         if self.allowed is None:
             return seen
-        own = self.allowed[:, None] if self.allowed.dim() == 3 else self.allowed  # (T, S) broadcasts
-        return _both(seen, own if own.dim() == 4 else own[None, None])
+        pattern = self.allowed[:, None] if self.allowed.dim() == 3 else self.allowed  # (T, S) broadcasts
+        pattern = pattern if pattern.dim() == 4 else pattern[None, None]
+        return _both(seen, (pattern if pattern.shape[2] == 1 else pattern[:, :, queries])[..., keys])
+
+    def _make_tiles(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
+        if self.prefix is not None or not self._in_order(T, S):
+            return None
+        indices = torch.arange(T, device=device) + self._start(T, S)
+        positions = self.positions or (indices[None], torch.arange(S, device=device)[None])
+        tiles: list[tuple[Tensor, Tensor, Mask]] = []
+        left = kernels.WORTH_TILING * T * S
+        for queries, keys in self.parts(indices, positions, causal=self.causal):
+            seen = self._between(indices[queries], keys, queries, keys)
+            assert seen is not None
+            used = seen.flatten(0, 2).any(dim=0)
+            if used.any():
+                keys, seen = keys[used], seen[..., used]
+            tiles.append((queries, keys, Mask(allowed=seen)))
+            left -= len(queries) * len(keys)
+            if left < 0:
+                return None
+        return TiledMask.of(tiles)
+
+    def _make_steps(self, T: int, S: int, device: torch.device) -> "TiledMask | None":
+        """Of keys that are the last of equally many tokens: the queries that stand equally far behind such a key see
+        one key more each, which is plain causal attention."""
+        others = (self.prefix, self.valid, self.segments, self.allowed, self.positions)
+        assert self.indices is not None
+        if not (self.causal and S) or self.start != 0 or any(other is not None for other in others):
+            return None
+        size, indices = int(self.indices[0, 0]) + 1, torch.arange(T, device=device)
+        if not self.indices.equal(indices[None, size - 1 :: size]):
+            return None
+        before = (indices[: size - 1], indices[:0], EVERYONE)  # which see none
+        steps = (indices[first::size] for first in range(size - 1, 2 * size - 1))
+        return TiledMask.of([before, *((queries, indices[: len(queries)], Mask(causal=True)) for queries in steps)])
+
+    def _in_order(self, T: int, S: int) -> bool:
+        """Whether the queries are some of the keys, and tokens of a text stand side by side, as their positions say."""
+        if self.positions is None:
+            return True
+        (queries, keys), start = self.positions, self._start(T, S)
+        if start < 0 or start + T > S or not bool((queries == keys[:, start : start + T]).all()):
+            return False
+        follows = keys[:, 1:] == keys[:, :-1] + 1
+        if self.segments is not None:
+            texts, begins = self.segments[1], keys == 0
+            same = texts[:, 1:] == texts[:, :-1]
+            follows = torch.where(same, follows, begins[:, 1:]) | (texts[:, 1:] == 0)
+            follows = follows & (begins | (texts == 0))[:, :1] & self.segments[0].equal(texts[:, start : start + T])
+        return bool(follows.all())
+
+
+class TiledMask(NamedTuple):
+    """A mask in tiles, which hold all pairs that it allows: each query is in one of them, beside the keys that it may
+    see and others. `queries` and `keys` are those of all tiles, one behind another, in these numbers."""
+
+    queries: Int[Tensor, "T"]
+    keys: Int[Tensor, "K"]
+    query_counts: list[int]
+    key_counts: list[int]
+    masks: list[Mask]
+
+    @staticmethod
+    def of(tiles: Sequence[tuple[Tensor, Tensor, Mask]]) -> "TiledMask":
+        """From the queries, the keys and the mask of each."""
+        queries, keys = [part for part, _, _ in tiles], [part for _, part, _ in tiles]
+        masks = [mask for _, _, mask in tiles]
+        return TiledMask(torch.cat(queries), torch.cat(keys), [*map(len, queries)], [*map(len, keys)], masks)
 
 
 class AdditiveMask(NamedTuple):

@@ -1,6 +1,6 @@
 """The drawing of a stack of blocks, and the boxes that several families share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from torch import nn
 
@@ -94,19 +94,33 @@ def stack(config: StackConfig, d_model: int, sizes: Sizes, at: str, *, causal: b
     return tuple(made)
 
 
+def reach(config: BlockConfig) -> Iterator[str]:
+    """What its self-attention sees, where that is not all."""
+    if config.window is not None:
+        yield f"window of {config.window}" + (f" in steps of {config.dilation}" if config.dilation > 1 else "")
+    if config.block is not None:
+        yield f"blocks of {config.block}"
+    if config.stride is not None:
+        yield f"the last of each {config.stride}"
+    if config.global_tokens:
+        yield f"the first {config.global_tokens}"
+    if config.compress is not None:
+        yield f"keys of {config.compress} tokens as one"
+
+
 def block(config: BlockConfig, d_model: int, sizes: Sizes, at: str, *, causal: bool) -> tuple[Part, ...]:
     """One block as its residual connections; a block of any other kind as a single box."""
     label = "Masked multi-head attention" if causal else "Multi-head attention"
-    within = "" if config.window is None else f"window of {config.window}"
+    within = ", ".join(reach(config))
     match config.kind:
-        case "transformer" | "unnormed":
+        case "transformer" | "unnormed" | "longformer":
             pass
         case "windows" | "shifted_windows":
             label, within = "Attention in windows", f"{config.window} x {config.window} patches"
             within += ", shifted" if config.kind == "shifted_windows" else ""
         case _:
             return (named(config.kind.replace("_", " ").capitalize(), "recurrent", sizes.of(at)),)
-    own = sizes.of(f"{at}.self_attention", f"{at}.offsets")
+    own = sizes.of(*(f"{at}.{part}" for part in ("self_attention", "global_attention", "compress", "offsets")))
     made: list[Part] = [residual(config, attention(config.attention, label, d_model, own, within), sizes, at, "self")]
     if config.cross is not None:
         cross = attention(config.cross, "Cross-attention", d_model, sizes.of(f"{at}.cross_attention"), name="cross")

@@ -47,6 +47,11 @@ class Recording:
     def add(self, name: str, weights: Float[Tensor, "B H T S"]) -> None:
         self._parts[name].append(weights.detach().float().cpu())
 
+    @property
+    def called(self) -> list[str]:
+        """Those of the names whose layers were called: a model may hold maps that a text does not need."""
+        return [name for name in self.names if self._parts[name]]
+
     def weights(self, name: str) -> Float[Tensor, "B H T S"]:
         """The weights of one layer, in float32 on the CPU, before dropout.
 

@@ -30,6 +30,9 @@ class DecoderOnlyTranslatorConfig:
         if self.prefix and self.input_loss:
             what = "a source that sees all of itself has nothing left to predict"
             raise InputError(what, where="prefix", fix="input_loss = 0")
+        if self.prefix and any(layer.compress is not None for layer in self.lm.stack.layers):
+            what = "a source that sees all of itself, through compressed keys"
+            raise InputError(what, where="prefix", fix="prefix = false, or no compress")
         if self.lm.softcap is not None:
             raise InputError("a translator's logits have no cap", where="lm.softcap", fix="leave it out")
 
@@ -75,11 +78,13 @@ class DecoderOnlyTranslator(nn.Module):
         target: Int[Tensor, "B T"],
         source_segments: Int[Tensor, "B S"] | None = None,
         target_segments: Int[Tensor, "B T"] | None = None,
+        losses: list[Tensor] | None = None,
     ) -> Float[Tensor, "B S+T C"]:
         """As `hidden`, but of the source too: `head` turns each into the logits of the token that follows.
 
         All sources of a row come before all of its targets, and a segment is one sequence in two pieces: its positions
-        continue from the one into the other. Raises InputError if only one side has segments.
+        continue from the one into the other. Blocks that have losses of their own leave them in `losses`. Raises
+        InputError if only one side has segments.
         """
         if (source_segments is None) != (target_segments is None):
             raise InputError("segments of one side alone", fix="give them for source and target, or for neither")
@@ -87,7 +92,13 @@ class DecoderOnlyTranslator(nn.Module):
         if source_segments is not None and target_segments is not None:
             segments = torch.cat([source_segments, target_segments], dim=1)
         prefix = source.shape[1] if self.config.prefix else 0
-        return self.lm.hidden(torch.cat([source, target], dim=1), segments, prefix)
+        tokens = torch.cat([source, target], dim=1)
+        if segments is None or prefix or not self.lm.stack.by_nearness:
+            return self.lm.hidden(tokens, segments, prefix, losses)
+        # What is near in a text must stand side by side: each source before its own target, and padding before all.
+        order = segments.argsort(dim=1, stable=True)
+        hidden = self.lm.hidden(tokens.gather(1, order), segments.gather(1, order), 0, losses)
+        return hidden.gather(1, order.argsort(dim=1)[..., None].expand_as(hidden))
 
     def start(
         self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None = None, size: int | None = None

@@ -17,6 +17,7 @@ from heedful.core.init import normal, xavier
 from heedful.core.mask import EVERYONE, Mask
 from heedful.core.norm import make_norm
 from heedful.errors import InputError
+from heedful.models.longformer import LONGFORMER, LongformerBlock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +94,8 @@ class Encoder(nn.Module):
         d_model, vocab_size = config.d_model, config.embed.vocab_size
         self.config = config
         self.embed = Embed(d_model, config.embed)
-        self.stack = Stack(d_model, config.stack, {**BLOCKS, UNNORMED: UnnormedBlock})
+        blocks = {**BLOCKS, UNNORMED: UnnormedBlock, LONGFORMER: LongformerBlock}
+        self.stack = Stack(d_model, config.stack, blocks)
         self.transform = Transform(d_model, config.stack.block) if config.mlm_head else None
         self.head = nn.Linear(d_model, vocab_size) if config.mlm_head else None
         self.pooler = _pooler(config) if config.pooler else None

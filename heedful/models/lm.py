@@ -4,7 +4,7 @@ B batch, T tokens, V vocabulary, C model width, R rows of a running generation, 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -36,13 +36,13 @@ class LMState:
     lengths: Int[Tensor, "R"]
 
     def pick(self, rows: Int[Tensor, "K"]) -> "LMState":
-        return _state([replace(cache, past=cache.past.pick(rows)) for cache in self.caches], self.lengths[rows])
+        return _state([cache.pick(rows, None) for cache in self.caches], self.lengths[rows])
 
     def put(self, rows: Int[Tensor, "K"], newer: "LMState") -> "LMState":
         """Replaces these rows by those of another generation by the same model. Raises InputError where no row of this
         generation has read a token."""
         pairs = zip(self.caches, newer.caches, strict=True)
-        caches = [replace(own, past=own.past.put(rows, other.past)) for own, other in pairs]
+        caches = [cache.put(rows, other) for cache, other in pairs]
         return _state(caches, self.lengths.index_copy(0, rows, newer.lengths))
 
     def keep(self, length: int) -> "LMState":
@@ -53,7 +53,7 @@ class LMState:
 def _state(caches: Iterable[BlockCache], lengths: Int[Tensor, "R"]) -> LMState:
     most = int(lengths.max()) if len(lengths) else 0
     each = None if bool((lengths == most).all()) else lengths
-    return LMState(tuple(replace(cache, past=cache.past.keep(most, each)) for cache in caches), lengths)
+    return LMState(tuple(cache.keep(most, each) for cache in caches), lengths)
 
 
 class LM(nn.Module):

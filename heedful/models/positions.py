@@ -6,6 +6,7 @@ from typing import Literal
 
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.position import PositionConfig
+from heedful.core.sparsity import Sparsity
 
 Embedded = Literal["none", "sinusoidal", "learned", "binary"]
 Positions = Literal[Embedded, "rotary", "alibi", "buckets", "shaw"]
@@ -30,3 +31,12 @@ def stack_of(block: BlockConfig, n_layers: int, position: Positions, *, causal: 
             return replace(stack, block=replace(block, attention=attention))
         case _:
             return stack
+
+
+def taking_turns(stack: StackConfig, compress: int | None) -> StackConfig:
+    """Blocks whose keys are compressed by this factor (None: the stack as it is), by turns with the stack's own where
+    those are sparse (Liu et al. 2018, section 4.2.4: local, compressed, local ...)."""
+    if compress is None:
+        return stack
+    compressed = replace(stack.block, compress=compress, **vars(Sparsity()))
+    return replace(stack, pattern=(stack.block, compressed) if stack.block.is_sparse else (compressed,))

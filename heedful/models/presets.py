@@ -8,22 +8,22 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from heedful.core.attention import AttentionConfig
-from heedful.core.block import BlockConfig, StackConfig
+from heedful.core.block import BlockConfig
 from heedful.core.embed import EmbedConfig
 from heedful.core.experts import ExpertsConfig
+from heedful.core.sparsity import Sparsity
 from heedful.errors import InputError
 from heedful.models.decoder_only import DecoderOnlyTranslatorConfig
 from heedful.models.encoder import EncoderConfig
 from heedful.models.lm import LMConfig
-from heedful.models.positions import FIXED, Positions, embedded, stack_of
+from heedful.models.positions import FIXED, Positions, embedded, stack_of, taking_turns
 from heedful.models.rnn import RNNConfig
 from heedful.models.seq2seq import Seq2SeqConfig
-
-Style = Literal["marian", "bart", "t5", "t5-v1.1"]
+from heedful.models.seq2seq_presets import Seq2SeqSize, bart_config, seq2seq_size, t5_config
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Layers:
+class _Layers(Sparsity):
     """The layers of the Transformer."""
 
     d_model: int
@@ -37,7 +37,6 @@ class _Layers:
     gated: bool = False
     position: Positions = "sinusoidal"
     context_length: int = 512  # where positions are learned: how many
-    window: int | None = None  # a token looks at those less than this many positions away; None: at any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,26 +54,10 @@ class DecoderOnlySize(_Layers):
     n_layers: int
     input_loss: float = 1.0
     prefix: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seq2SeqSize:
-    """An encoder and a decoder of a later family; everything but its size depends on the style."""
-
-    style: Style
-    d_model: int
-    n_heads: int
-    head_dim: int | None = None  # None: d_model / n_heads
-    d_ff: int
-    encoder_layers: int
-    decoder_layers: int
-    context_length: int | None = None  # bart: how many positions there are; the others have no last one
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        if (self.style == "bart") != (self.context_length is not None):
-            what = f"context_length = {self.context_length!r} in the style of {self.style}"
-            raise InputError(what, fix="give it in the style of bart, which learns its positions, and there alone")
+    compress: int | None = None  # in every second layer keys and values of so many tokens become one
+    experts: int | None = None  # as in `LMSize`
+    experts_used: int = 2
+    experts_balance: float = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +73,7 @@ class RNNSize:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LMSize:
+class LMSize(Sparsity):
     """A language model's size. Data and recipe replace the published `vocab_size` and `context_length`."""
 
     style: Literal["gpt1", "gpt2", "llama"] = "gpt2"
@@ -105,14 +88,14 @@ class LMSize:
     dropout: float = 0.0
     tied: bool = True
     position: Positions | None = None  # None: as published
-    window: int | None = None  # a token looks at those less than this many positions before it; None: at all
+    compress: int | None = None  # in every second layer keys and values of so many tokens become one
     experts: int | None = None  # so many MLPs of width `d_ff` in place of one, of which a token uses `experts_used`
     experts_used: int = 2
     experts_balance: float = 0.01  # weight of the loss that keeps them equally busy
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderSize:
+class EncoderSize(Sparsity):
     """An encoder's size. Data and recipe replace the published `vocab_size` and `context_length`."""
 
     style: Literal["bert", "roberta", "modern"] = "bert"
@@ -125,24 +108,13 @@ class EncoderSize:
     order: Literal["post", "pre", "sandwich"] = "post"
     dropout: float = 0.1
     position: Positions | None = None  # None: as published
-    window: int | None = None  # a token looks at those less than this many positions away; None: at all
 
 
 TranslatorSize = TransformerSize | Seq2SeqSize | DecoderOnlySize | RNNSize
 
 
-def seq2seq_size(style: Style, d_model: int, n_heads: int, d_ff: int, layers: int) -> Seq2SeqSize:
-    """A published size: both sides are equally deep, all heads of T5 have a width of 64, BART has 1024 positions."""
-    return Seq2SeqSize(
-        style=style,
-        d_model=d_model,
-        n_heads=n_heads,
-        head_dim=64 if style in ("t5", "t5-v1.1") else None,
-        d_ff=d_ff,
-        encoder_layers=layers,
-        decoder_layers=layers,
-        context_length=1024 if style == "bart" else None,
-    )
+def t_dmca_size(experts: int | None = None) -> DecoderOnlySize:
+    return DecoderOnlySize(d_model=512, n_heads=8, d_ff=2048, n_layers=5, block=256, compress=3, experts=experts)
 
 
 TRANSLATORS: dict[str, TranslatorSize] = {
@@ -169,6 +141,11 @@ TRANSLATORS: dict[str, TranslatorSize] = {
     "decoder-tiny": DecoderOnlySize(d_model=128, n_heads=4, d_ff=512, n_layers=2, order="pre"),
     "decoder-small": DecoderOnlySize(d_model=256, n_heads=4, d_ff=1024, n_layers=3, order="pre"),
     "decoder-base": DecoderOnlySize(d_model=512, n_heads=8, d_ff=2048, n_layers=6),
+    # Liu et al. 2018, section 4.2.4: five layers, local and memory-compressed by turns; and its numbers of experts.
+    "t-dmca-tiny": DecoderOnlySize(d_model=128, n_heads=4, d_ff=512, n_layers=3, order="pre", block=64, compress=3),
+    "t-dmca": t_dmca_size(),
+    "t-dmca-moe-128": t_dmca_size(experts=128),
+    "t-dmca-moe-256": t_dmca_size(experts=256),
     "marian": seq2seq_size("marian", 512, 8, 2048, 6),  # the size of OPUS-MT (Tiedemann and Thottingal 2020)
     "bart-base": seq2seq_size("bart", 768, 12, 3072, 6),  # Lewis et al. 2020
     "bart-large": seq2seq_size("bart", 1024, 16, 4096, 12),
@@ -227,7 +204,8 @@ def transformer_config(row: TransformerSize, *, source_vocab: int, target_vocab:
 
 def decoder_only_config(row: DecoderOnlySize, *, vocab_size: int) -> DecoderOnlyTranslatorConfig:
     """The same without an encoder."""
-    stack = stack_of(_block(row), row.n_layers, row.position, causal=not row.prefix)
+    block = replace(_block(row), experts=_experts(row))
+    stack = taking_turns(stack_of(block, row.n_layers, row.position, causal=not row.prefix), row.compress)
     lm = LMConfig(d_model=row.d_model, embed=_embed(row, vocab_size), stack=stack)
     return DecoderOnlyTranslatorConfig(lm=lm, input_loss=row.input_loss, prefix=row.prefix)
 
@@ -244,81 +222,13 @@ def _embed(row: _Layers, vocab_size: int) -> EmbedConfig:
 def _block(row: _Layers) -> BlockConfig:
     return BlockConfig(
         attention=AttentionConfig(n_heads=row.n_heads, bias=False, dropout=row.attention_dropout),
-        window=row.window,
+        **vars(row.sparsity),
         d_ff=row.d_ff,
         order=row.order,
         norm=row.norm,
         activation=row.activation,
         gated=row.gated,
         dropout=row.dropout,
-    )
-
-
-def bart_config(row: Seq2SeqSize, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
-    """Post-norm, with biases in attention and on the logits. "bart": learned positions, a norm of the embeddings, GELU
-    (Lewis et al. 2020); "marian": scaled embeddings and sinusoidal positions, sines first, SiLU (Junczys-Dowmunt et al.
-    2018)."""
-    bart = row.style == "bart"
-    dropout = row.dropout if bart else 0.0
-    attention = AttentionConfig(n_heads=row.n_heads, head_dim=row.head_dim, dropout=dropout)
-    block = BlockConfig(
-        attention=attention,
-        d_ff=row.d_ff,
-        activation="gelu" if bart else "silu",
-        mlp_dropout=dropout,
-        dropout=row.dropout,
-    )
-    embed = EmbedConfig(
-        vocab_size=source_vocab,
-        scaled=not bart,
-        position_embeddings="sinusoidal" if row.context_length is None else "learned",
-        context_length=row.context_length or 512,
-        sines_first=row.context_length is None,
-        norm_eps=1e-5 if bart else None,
-        dropout=row.dropout,
-    )
-    return Seq2SeqConfig(
-        d_model=row.d_model,
-        source=embed,
-        target=replace(embed, vocab_size=target_vocab),
-        encoder=StackConfig(n_layers=row.encoder_layers, block=block),
-        decoder=StackConfig(n_layers=row.decoder_layers, block=replace(block, cross=attention)),
-        tied="all" if joint else "output",
-        output_bias=True,
-        init="normal" if bart else "xavier",
-    )
-
-
-def t5_config(row: Seq2SeqSize, *, source_vocab: int, target_vocab: int, joint: bool) -> Seq2SeqConfig:
-    """Pre-norm with RMSNorm, no biases, no scale of the scores, relative positions that all layers share (Raffel et al.
-    2020). "t5": the output matrix is that of the embeddings, and its input is scaled; "t5-v1.1": it is a separate
-    one, and the MLP is gated, with GELU (Shazeer 2020)."""
-    newer = row.style == "t5-v1.1"
-    attention = AttentionConfig(n_heads=row.n_heads, head_dim=row.head_dim, scale=1.0, bias=False, dropout=row.dropout)
-    block = BlockConfig(
-        attention=attention,
-        d_ff=row.d_ff,
-        order="pre",
-        norm="rms",
-        norm_eps=1e-6,
-        activation="gelu_tanh" if newer else "relu",
-        gated=newer,
-        bias=False,
-        mlp_dropout=row.dropout,
-        dropout=row.dropout,
-    )
-    encoder = stack_of(block, row.encoder_layers, "buckets")
-    decoder = stack_of(replace(block, cross=attention), row.decoder_layers, "buckets", causal=True)
-    embed = EmbedConfig(vocab_size=source_vocab, scaled=False, position_embeddings="none", dropout=row.dropout)
-    return Seq2SeqConfig(
-        d_model=row.d_model,
-        source=embed,
-        target=replace(embed, vocab_size=target_vocab),
-        encoder=replace(encoder, dropout=row.dropout),
-        decoder=replace(decoder, dropout=row.dropout),
-        tied=("inputs" if joint else "none") if newer else ("all" if joint else "output"),
-        scaled_output=not newer,
-        init="t5",
     )
 
 
@@ -368,6 +278,17 @@ LANGUAGE_MODELS: dict[str, LMSize] = {
         context_length=2048,
         tied=False,
     ),
+    # The layers of T-DMCA (below `TRANSLATORS`), for texts that are longer than a block.
+    "t-dmca-nano": LMSize(
+        n_layers=5,
+        d_model=128,
+        n_heads=4,
+        vocab_size=256,
+        context_length=256,
+        activation="gelu",
+        block=32,
+        compress=3,
+    ),
     # Jiang et al. 2024, table 1, made small: a little more work than llama-nano, and four times its MLPs' weights.
     "mixtral-nano": LMSize(
         style="llama",
@@ -404,7 +325,7 @@ def lm_config(row: LMSize, *, vocab_size: int | None = None, context_length: int
     dropout = 0.0 if llama else row.dropout  # of the embeddings, and of attention weights
     block = BlockConfig(
         attention=AttentionConfig(n_heads=row.n_heads, kv_heads=row.kv_heads, bias=not llama, dropout=dropout),
-        window=row.window,
+        **vars(row.sparsity),
         d_ff=row.d_ff or 4 * row.d_model,
         order="post" if row.style == "gpt1" else "pre",
         norm="rms" if llama else "layer",
@@ -421,11 +342,11 @@ def lm_config(row: LMSize, *, vocab_size: int | None = None, context_length: int
         context_length=context_length or row.context_length,
         dropout=dropout,
     )
-    stack = stack_of(block, row.n_layers, position, causal=True)
+    stack = taking_turns(stack_of(block, row.n_layers, position, causal=True), row.compress)
     return LMConfig(d_model=row.d_model, embed=embed, stack=stack, tied=row.tied)
 
 
-def _experts(row: LMSize) -> ExpertsConfig | None:
+def _experts(row: LMSize | DecoderOnlySize) -> ExpertsConfig | None:
     if row.experts is None:
         return None
     return ExpertsConfig(number=row.experts, used=row.experts_used, balance=row.experts_balance)
@@ -475,7 +396,7 @@ def encoder_config(
     position = row.position or ("rotary" if modern else "learned")
     block = BlockConfig(
         attention=AttentionConfig(n_heads=row.n_heads, bias=not modern, dropout=row.dropout),
-        window=row.window,
+        **vars(row.sparsity),
         d_ff=row.d_ff or 4 * row.d_model,
         order=row.order,
         norm_eps=eps,

@@ -3,7 +3,7 @@
 N tokens, C model width, V vocabulary, B pairs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,14 @@ class Loss:
         default_factory=dict
     )  # further sums, by the names of their means in metrics.jsonl
     extra: Float[Tensor, ""] | float = 0.0  # the part of the total that is trained, but not reported as the loss
+
+
+def with_auxiliary(loss: Loss, auxiliary: Sequence[Tensor] | None) -> Loss:
+    """With the losses that blocks left beside it, such as the load balancing of experts."""
+    if not auxiliary:
+        return loss
+    extra = torch.stack([*auxiliary]).sum()
+    return Loss(loss.total + extra, loss.count, extra=extra.detach())
 
 
 def added(one: Mapping[str, Sum], other: Mapping[str, Sum]) -> dict[str, Sum]:

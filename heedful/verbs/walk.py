@@ -93,6 +93,9 @@ def walk(attention: Attention, tap: Tap, *, head: int, query: int) -> Walk:
     if tap.heads is None or tap.x is None or tap.out is None:
         raise InputError("this attention was not called", fix="choose a layer that reads this text")
     q, kv, mask, bias = tap.heads
+    if mask.indices is not None:
+        what = "its keys are compressed: each stands for several tokens"
+        raise InputError(what, fix="choose a layer without compressed keys")
     H, T, S = q.shape[1], q.shape[2], kv.key.shape[2]
     if not 0 <= head < H:
         raise InputError(f"{H} heads, no head {head}", fix="they are counted from 0")

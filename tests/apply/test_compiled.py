@@ -26,7 +26,8 @@ PROGRAM = """
 import copy, torch
 from heedful.apply import compiled
 from heedful.models import make_model
-from heedful.models.presets import LMSize, Seq2SeqSize, lm_config, translator_config
+from heedful.models.presets import LMSize, lm_config, translator_config
+from heedful.models.seq2seq_presets import Seq2SeqSize
 
 compiled.BACKEND = "aot_eager"
 torch.manual_seed(2)
@@ -56,7 +57,8 @@ RECORDED = """
 import torch
 from heedful.apply import compiled
 from heedful.models import make_model
-from heedful.models.presets import LMSize, Seq2SeqSize, lm_config, translator_config
+from heedful.models.presets import LMSize, lm_config, translator_config
+from heedful.models.seq2seq_presets import Seq2SeqSize
 from torch._inductor import compile_fx
 
 made, used = [], []

@@ -168,5 +168,5 @@ def test_named_arguments_are_checked_as_fields_are() -> None:
 def test_numbers_that_cannot_be_are_named() -> None:
     with pytest.raises(InputError, match="n_heads is 0"):
         AttentionConfig(n_heads=0)
-    with pytest.raises(InputError, match="a window of -1 shows nothing"):
+    with pytest.raises(InputError, match="a window of -1 keys"):
         BlockConfig(attention=AttentionConfig(n_heads=1), d_ff=4, window=-1)

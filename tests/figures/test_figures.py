@@ -10,7 +10,7 @@ import pytest
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig
 from heedful.figures import FIGURES, architecture
-from heedful.figures.stacks import Sizes, block
+from heedful.figures.stacks import Sizes, block, reach
 from heedful.look.architecture import Add, Architecture, Box, DrawnResidual, Repeat, rows
 from heedful.look.architecture_layout import lay_out, picture
 from heedful.look.architecture_text import text
@@ -180,3 +180,16 @@ def test_an_unknown_kind_of_block_is_one_box() -> None:
     (box,) = block(config, 16, Sizes(make_model("gpt-nano")), "stack.blocks.0", causal=True)
     assert isinstance(box, Box)
     assert (box.label, box.parameters) == ("State space", 198_272)
+
+
+def test_what_a_layer_sees_is_said() -> None:
+    attention = AttentionConfig(n_heads=2)
+    every = {"window": 9, "dilation": 2, "block": 8, "stride": 7, "global_tokens": 3}
+    assert [*reach(BlockConfig(attention=attention, d_ff=8, **every))] == [
+        "window of 9 in steps of 2",
+        "blocks of 8",
+        "the last of each 7",
+        "the first 3",
+    ]
+    assert [*reach(BlockConfig(attention=attention, d_ff=8, compress=4))] == ["keys of 4 tokens as one"]
+    assert [*reach(BlockConfig(attention=attention, d_ff=8))] == []

@@ -8,6 +8,7 @@ import torch
 
 from heedful.core import Attention, Mask
 from heedful.core.attention import AttentionConfig
+from heedful.core.block import BlockConfig, Context, Stack, StackConfig
 from heedful.core.position import PositionConfig
 from heedful.errors import InputError
 from heedful.verbs.walk import tapped, walk
@@ -94,3 +95,14 @@ def test_what_is_not_there_is_said() -> None:
         walk(attention, tap, head=4, query=0)
     with pytest.raises(InputError, match="no query 5"):
         walk(attention, tap, head=0, query=5)
+
+
+def test_compressed_keys_are_refused() -> None:
+    """Each of them stands for several tokens."""
+    config = BlockConfig(attention=AttentionConfig(n_heads=4), d_ff=8, compress=2)
+    stack = Stack(C, StackConfig(n_layers=1, block=config)).eval()
+    (attention,) = (module for module in stack.modules() if isinstance(module, Attention))
+    with torch.no_grad(), tapped(attention) as tap:
+        stack(torch.randn(1, T, C), Context(mask=Mask(causal=True)))
+    with pytest.raises(InputError, match="its keys are compressed"):
+        walk(attention, tap, head=0, query=3)

@@ -24,13 +24,13 @@ from heedful.models.presets import (
     EncoderSize,
     LMSize,
     RNNSize,
-    Seq2SeqSize,
     TransformerSize,
     encoder_config,
     lm_config,
     translator_config,
 )
 from heedful.models.resnet import ResNetConfig
+from heedful.models.seq2seq_presets import Seq2SeqSize
 from heedful.models.speech_presets import SPEECH, SpeechSize, speech_config
 from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.models.vectors import VECTORS, VectorsConfig, vectors_config

@@ -18,7 +18,8 @@ from heedful.errors import InputError
 from heedful.models import config_of, make_model, model_from
 from heedful.models.decoder_only import DecoderOnlyTranslator, DecoderOnlyTranslatorConfig
 from heedful.models.lm import LM, LMConfig
-from heedful.tasks.translate.training.losses import cross_entropy, whole_cross_entropy
+from heedful.models.presets import TRANSLATORS, decoder_only_config
+from heedful.tasks.translate.training.losses import cross_entropy, training_loss, whole_cross_entropy
 from loud import make_loud
 from nearly import close
 from rows import V, packed, padded, sentences
@@ -205,3 +206,34 @@ def test_its_configuration_there_and_back() -> None:
 def test_what_cannot_be_is_refused(more: dict[str, object], says: str) -> None:
     with pytest.raises(InputError, match=says):
         config(**more)
+
+
+def near() -> DecoderOnlyTranslator:
+    """Of local layers and compressed ones."""
+    row = dataclasses.replace(
+        TRANSLATORS["t-dmca-tiny"], d_model=C, n_heads=4, d_ff=24, block=4, experts=3, dropout=0.0
+    )
+    return make_loud(DecoderOnlyTranslator(decoder_only_config(row, vocab_size=V)))
+
+
+def test_what_is_near_in_a_text_may_be_far_in_a_row() -> None:
+    """Sources and targets of several pairs in a row, with padding between: each pair as if it were alone."""
+    model, sources, targets = near().eval(), sentences(6, 4, 9), sentences(3, 8, 5)
+    (source, x_segments), (target, y_segments) = packed(sources, 22), packed(targets, 18)
+    found = model(source, target, x_segments, y_segments)
+    for number, (x, y) in enumerate(zip(sources, targets, strict=True), 1):
+        close(found[:, y_segments[0] == number], model(x[None], y[None]))
+
+
+def test_the_balance_of_experts_is_learnt_and_not_reported() -> None:
+    pairs = [(x.tolist(), y.tolist()) for x, y in zip(sentences(5, 2, 4), sentences(1, 6, 3), strict=True)]
+    model, (rows,) = near().train(), pack_rows(pairs, range(3), row=16, rows=2)
+    loss = training_loss(model, rows, smoothing=0.0)
+    assert float(loss.extra) > 0
+    torch.testing.assert_close(loss.total - loss.extra, training_loss(model.eval(), rows, smoothing=0.0).total)
+
+
+def test_a_prefix_of_compressed_keys_is_refused() -> None:
+    row = dataclasses.replace(TRANSLATORS["t-dmca-tiny"], input_loss=0.0, prefix=True)
+    with pytest.raises(InputError, match="a source that sees all of itself, through compressed keys"):
+        decoder_only_config(row, vocab_size=V)

@@ -26,12 +26,13 @@ from heedful.models.presets import (
     TRANSLATORS,
     DecoderOnlySize,
     RNNSize,
-    Seq2SeqSize,
     TransformerSize,
+    decoder_only_config,
     encoder_config,
     lm_config,
     translator_config,
 )
+from heedful.models.seq2seq_presets import Seq2SeqSize
 from heedful.verbs.info import describe
 
 
@@ -111,6 +112,31 @@ def test_decoders_alone(name: str) -> None:
     sizes, total = ALONE[name]
     assert of_decoder_only(**sizes, vocabulary=37_000) == total
     assert count(name, 37_000, 37_000, joint=True) == total == describe(name)["parameters"]
+
+
+COMPRESSED = {
+    "t-dmca-tiny": ({"d": 128, "ff": 512, "layers": 3, "final_norms": 1}, 1),
+    "t-dmca": ({"d": 512, "ff": 2048, "layers": 5, "final_norms": 0}, 1),
+    "t-dmca-moe-128": ({"d": 512, "ff": 2048, "layers": 5, "final_norms": 0}, 128),
+    "t-dmca-moe-256": ({"d": 512, "ff": 2048, "layers": 5, "final_norms": 0}, 256),
+}
+
+
+@pytest.mark.parametrize("name", sorted(COMPRESSED))
+def test_memory_compressed(name: str) -> None:
+    """Every second layer has two convolutions of kernel 3; each layer as many MLPs as experts, and their router."""
+    sizes, experts = COMPRESSED[name]
+    d, ff, layers = sizes["d"], sizes["ff"], sizes["layers"]
+    total = of_decoder_only(**sizes, vocabulary=37_000) + layers // 2 * 2 * (3 * d * d + d)
+    if experts > 1:
+        total += layers * ((experts - 1) * (2 * d * ff + ff + d) + experts * d)
+    assert count(name, 37_000, 37_000, joint=True) == total == describe(name)["parameters"]
+    row = TRANSLATORS[name]
+    assert isinstance(row, DecoderOnlySize)
+    pattern = decoder_only_config(row, vocab_size=9).lm.stack.layers
+    assert [(layer.block, layer.compress) for layer in pattern] == [(row.block, None), (None, 3)] * (layers // 2) + [
+        (row.block, None)
+    ]
 
 
 @pytest.mark.parametrize("size", ["tiny", "small", "base"])
@@ -208,7 +234,7 @@ def test_families_of_the_hub(name: str) -> None:
 
 
 def test_every_row_is_guarded() -> None:
-    assert set(TRANSLATORS) == set(JOINT) | set(ALONE) | set(RECURRENT) | set(PUBLISHED)
+    assert set(TRANSLATORS) == set(JOINT) | set(ALONE) | set(COMPRESSED) | set(RECURRENT) | set(PUBLISHED)
 
 
 @pytest.mark.parametrize("name", sorted(TRANSLATORS))
@@ -282,14 +308,22 @@ OTHER = {
     "position": "shaw",
     "context_length": 7,
     "window": 3,
+    "dilation": 2,
+    "block": 4,
+    "stride": 5,
+    "global_tokens": 2,
 }
+EXPERTS = {"experts": 3, "experts_used": 1, "experts_balance": 0.5}
 
 
 @pytest.mark.parametrize(
     ("row", "other"),
     [
-        (TRANSLATORS["transformer-base"], OTHER | LAYERS),
-        (dataclasses.replace(ROW, input_loss=0.0), OTHER | {"n_layers": 1, "input_loss": 0.5, "prefix": True}),
+        (dataclasses.replace(TRANSLATORS["transformer-base"], window=9), OTHER | LAYERS),
+        (
+            dataclasses.replace(ROW, input_loss=0.0, window=9, experts=4),
+            OTHER | EXPERTS | {"n_layers": 1, "input_loss": 0.5, "prefix": True, "compress": 3},
+        ),
     ],
 )
 def test_every_field_of_a_row_changes_the_model(
@@ -332,10 +366,12 @@ GPT = {  # width, layers, vocabulary, places, parameters
     "image-gpt-m": (1024, 36, 513, 1024, 455_040_000),  # 455 million
     "image-gpt-l": (1536, 48, 513, 1024, 1_362_276_864),  # 1.4 billion
 }
-LLAMA = {
+OTHERS = {
     "llama-nano": 771_200,
     "tinyllama-1.1b": 1_100_048_384,  # as published
     # Embeddings; of 4 layers the attention, the router, 8 gated experts and two norms; the last norm.
+    # Of each layer the attention, with biases, and the MLP and two norms; of two of the five two convolutions of three.
+    "t-dmca-nano": 512 * 128 + 5 * (4 * 128 * 129 + 8 * 128**2 + 9 * 128) + 4 * (3 * 128**2 + 128) + 2 * 128,
     "mixtral-nano": 256 * 128 + 4 * (3 * 128**2 + 128 * 8 + 8 * 3 * 128 * 192 + 2 * 128) + 128,
 }
 
@@ -345,8 +381,8 @@ def test_language_models(name: str) -> None:
     with torch.device("meta"), uninitialised():
         model = make_model(lm_config((LANGUAGE_MODELS | PAINTERS)[name]))
     total = sum(weight.numel() for weight in model.parameters())
-    if name in LLAMA:
-        assert total == LLAMA[name]
+    if name in OTHERS:
+        assert total == OTHERS[name]
         return
     d, layers, vocabulary, places, expected = GPT[name]
     assert total == expected

@@ -24,6 +24,7 @@ from transformers import (
     BertForSequenceClassification,
     BertModel,
     DistilBertForMaskedLM,
+    LongformerForMaskedLM,
     ModernBertForMaskedLM,
     ModernBertModel,
     RobertaForMaskedLM,
@@ -37,9 +38,10 @@ import heedful
 from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
+from heedful.exchange.hf import longformer
 from heedful.figures.stacks import Sizes, block
 from heedful.models import make_model
-from heedful.models.presets import EncoderSize, encoder_config
+from heedful.models.presets import ENCODERS, EncoderSize, encoder_config
 from heedful.store.model import read_model
 from heedful.tasks.fill.use import Filler
 from heedful.tasks.recipes import build
@@ -47,7 +49,16 @@ from heedful.tasks.shared.look import draw_text, head_labels, look_within, looke
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from heedful.verbs.train import train
-from hub import LINES, TEXTS, Imported, bert_folder, distilbert_folder, modernbert_folder, roberta_folder
+from hub import (
+    LINES,
+    TEXTS,
+    Imported,
+    bert_folder,
+    distilbert_folder,
+    longformer_folder,
+    modernbert_folder,
+    roberta_folder,
+)
 from hub_languages import xlm_roberta_folder
 from loud import make_loud
 from saved import save_run
@@ -61,6 +72,7 @@ MAKERS: dict[str, tuple[Any, Any]] = {
     "bert": (bert_folder, BertForMaskedLM),
     "bert, all heads": (bert_folder, BertForPreTraining),
     "roberta": (roberta_folder, RobertaForMaskedLM),
+    "longformer": (longformer_folder, LongformerForMaskedLM),
     "xlm-r": (xlm_roberta_folder, XLMRobertaForMaskedLM),
     "modernbert": (with_biases, ModernBertForMaskedLM),
     "distilbert": (distilbert_folder, DistilBertForMaskedLM),
@@ -450,3 +462,48 @@ def test_a_tokenizer_without_tokens_is_refused(tmp_path: Path) -> None:
     (tmp_path / "hub/tokenizer.json").write_text(tokenizers.Tokenizer(tokenizers.models.BPE({}, [])).to_str())
     with pytest.raises(InputError, match="no tokens"):
         import_model(tmp_path / "hub", tmp_path / "run")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_global_tokens_of_longformer_are_theirs(tmp_path: Path, count: int) -> None:
+    """The first tokens of each text see all by maps of their own, and are seen by all; rows may be padded."""
+    theirs = longformer_folder(tmp_path / "theirs")
+    import_model(tmp_path / "theirs", tmp_path / "run")
+    plain = heedful.load(tmp_path / "run").model
+    stack = plain.config.stack
+    pattern = tuple(replace(layer, global_tokens=count) for layer in stack.layers)
+    ours = make_model(replace(plain.config, stack=replace(stack, block=pattern[0], pattern=pattern))).eval()
+    ours.load_state_dict(plain.state_dict())
+    tokens = torch.randint(5, 30, (2, 16))
+    real = (torch.arange(16) < torch.tensor([[16], [11]])).long()
+    everywhere = (torch.arange(16) < count).long().expand(2, -1)
+    with torch.no_grad():
+        expected = theirs(tokens, attention_mask=real, global_attention_mask=everywhere).logits
+        found, local = ours(tokens, real), plain(tokens, real)
+    largest = float(expected.abs().max())
+    assert largest > 1, "weights are loud"
+    rows = real > 0
+    torch.testing.assert_close(found[rows], expected[rows], rtol=0, atol=1e-5 * largest)
+    assert float((local - found)[rows].abs().max()) > 0.01 * largest
+    (alone,) = ours(tokens[1:, :11])
+    torch.testing.assert_close(alone, found[1, :11], rtol=0, atol=1e-5 * largest)
+    packed = torch.tensor([[1] * 11 + [2] * 16])
+    both = ours(torch.cat([tokens[1:, :11], tokens[:1]], dim=1), packed)
+    torch.testing.assert_close(both[0, :11], alone, rtol=0, atol=1e-5 * largest)
+    torch.testing.assert_close(both[0, 11:], found[0], rtol=0, atol=1e-5 * largest)
+
+
+@pytest.mark.parametrize("windows", [5, 0, [4], [4, 8, 8], [4, "8"], None])
+def test_windows_that_cannot_be_are_named(windows: Any) -> None:
+    theirs = {"model_type": "longformer", "attention_window": windows, "num_hidden_layers": 2}
+    with pytest.raises(InputError, match=r"attention_window is .*: an even number of tokens for each of 2 layers"):
+        longformer.config_from_hf(theirs)
+
+
+def test_what_is_no_longformer_is_not_written_as_one() -> None:
+    row = encoder_config(replace(ENCODERS["roberta-base"], n_layers=2))
+    with pytest.raises(InputError, match="a layer sees all"):
+        longformer.config_to_hf(row, pad=1, start=0, end=2)
+    local = replace(row.stack.block, kind="longformer", window=9, global_tokens=1)
+    with pytest.raises(InputError, match="Longformer cannot hold"):
+        longformer.config_to_hf(replace(row, stack=replace(row.stack, block=local)), pad=1, start=0, end=2)

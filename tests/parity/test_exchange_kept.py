@@ -12,7 +12,8 @@ import heedful
 from heedful.core.config import from_json, to_json
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.models import make_model
-from heedful.models.presets import TRANSLATORS, Seq2SeqSize, translator_config
+from heedful.models.presets import TRANSLATORS, translator_config
+from heedful.models.seq2seq_presets import Seq2SeqSize
 from heedful.tasks.translate.languages import tagged
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.exchange import export_model, import_model

@@ -18,7 +18,8 @@ from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.models.presets import TRANSLATORS, Seq2SeqSize, translator_config
+from heedful.models.presets import TRANSLATORS, translator_config
+from heedful.models.seq2seq_presets import Seq2SeqSize
 from heedful.store.model import read_model
 from heedful.tasks.recipes import build
 from heedful.tasks.translate.inside.look import look_at_translation

@@ -58,7 +58,13 @@ TWICE = {
     "swin": {"id2label"},
     "vit": {"id2label"},
 }
-AS = {"deit": "vit", "m2m_100": "m2m100", "mt5": "t5", "xlm-roberta": "roberta"}  # whose table they have
+AS = {
+    "deit": "vit",
+    "longformer": "roberta",
+    "m2m_100": "m2m100",
+    "mt5": "t5",
+    "xlm-roberta": "roberta",
+}  # whose table they have
 NEEDED = {"esm": {"position_embedding_type": "rotary", "vocab_size": 33}}  # keys without a default that can be built
 
 

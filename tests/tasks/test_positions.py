@@ -145,7 +145,7 @@ def test_every_scheme_is_tried() -> None:
 def test_what_cannot_be_says_what_to_do(tmp_path):
     cases = (
         ("generate", {"position": "shaws"}, "'shaws' is not one of 'none', 'sinusoidal'", None),
-        ("generate", {"window": 0}, "a window of 0 shows nothing", "1 or more"),
+        ("generate", {"window": 0}, "a window of 0 keys", "1 or more"),
         ("translate", {"position": "rotary", "d_model": 6}, "in pairs, and a head has 3", "even width"),
         ("classify-images", {"window": 2}, "in none of its windows", 'readout = "mean"'),
         ("classify-images", {"window": 3, "readout": "mean"}, "4 x 4 patches in windows of 3", "that divides both"),

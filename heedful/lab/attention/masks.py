@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from heedful.core import EVERYONE, Mask, attention_weights
+from heedful.core.compress import groups_in
 from heedful.lab.drawn import grids
 from heedful.lab.exhibit import NOTHING_SAID, Rows, Says, Shown, Width, beside, holds, unsaid
 from heedful.lab.numbers.five_queries import VISIBLE
@@ -44,16 +45,13 @@ def any_mask(says: Says) -> Shown:
 
 def local_and_compressed(says: Says, *, tokens: Rows = 12, shorter: int = 3, block: Rows = 4) -> Shown:
     """Attention within blocks, and attention to fewer keys, after a strided convolution (Liu et al. 2018, 4.2.4)."""
-    place = torch.arange(tokens)
-    blocks = place[:, None] // block == place[None] // block
-    local = blocks & (place[:, None] >= place[None])
-    compress = torch.nn.Conv1d(8, 8, kernel_size=shorter, stride=shorter)
-    keys = compress(torch.randn(1, 8, tokens)).shape[-1]
-    ends = (torch.arange(keys) + 1) * shorter - 1
-    compressed = place[:, None] >= ends[None]
+    groups = groups_in(torch.arange(tokens)[None], shorter)
+    keys = groups.ends.shape[1]
+    local = seen(Mask(causal=True, block=block), tokens, tokens)
+    compressed = seen(Mask(causal=True).at(groups.ends, groups.valid, tokens, tokens), tokens, keys)
     computed = {
         f"keys after compression by {shorter} of {tokens}": keys,
-        f"a block of {block} of {tokens} sees": int(blocks.sum(-1).max()),
+        f"a block of {block} of {tokens} sees": int(seen(Mask(block=block), tokens, tokens).sum(-1).max()),
     }
     own = (tokens, shorter, block) == (12, 3, 4)
     return Shown(
@@ -64,17 +62,13 @@ def local_and_compressed(says: Says, *, tokens: Rows = 12, shorter: int = 3, blo
 
 def sparse(says: Says, *, tokens: Rows = 24, window: int = 4, stride: int = 6) -> Shown:
     """The share of all pairs of tokens that each pattern allows (Prince, section 12.9)."""
-    place = torch.arange(tokens)
-    back = place[:, None] - place[None]
-    strided = (back >= 0) & ((back < window) | (place[None] % stride == stride - 1))
-    everywhere = (place[:, None] < 2) | (place[None] < 2) | (back.abs() < window)
     masks = {
         "full": EVERYONE,
         "causal": Mask(causal=True),
         "local": Mask(window=window),
         "local, causal": Mask(causal=True, window=window),
-        "strided": Mask(allowed=strided),
-        "global and local": Mask(allowed=everywhere),
+        "strided": Mask(causal=True, window=window, stride=stride),
+        "global and local": Mask(window=window, global_tokens=2),
     }
     return shares_of_pairs(says, masks, tokens, columns=3)
 

@@ -7,7 +7,8 @@ from heedful.lab.drawn import bars, plane
 from heedful.lab.exhibit import Claim, Says, Shown, beside, holds, near, unsaid
 from heedful.lab.sizes.rows import transformer
 from heedful.models.counts import PARAMETERS, VOCABULARY
-from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS, Seq2SeqSize
+from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, TRANSLATORS
+from heedful.models.seq2seq_presets import Seq2SeqSize
 from heedful.models.vision_presets import VISION_TRANSFORMERS
 
 GPT3 = ("Small", "Medium", "Large", "XL", "2.7B", "6.7B", "13B", "175B")

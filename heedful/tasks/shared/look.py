@@ -63,7 +63,7 @@ def look_within(
         else:
             body.hidden(tokens, None, types)
     shown = reads.pieces(tokenizer, framed.tokens)
-    weights = {name: recording.weights(name)[0] for name in recording.names}
+    weights = {name: recording.weights(name)[0] for name in recording.called}
     return TextLook(text, shown, shown, shown, weights, about=type(body).__name__, steps=steps)
 
 

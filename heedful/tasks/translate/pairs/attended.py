@@ -59,8 +59,9 @@ def attended(translator: BaseTranslator, pairs: Sequence[tuple[Ids, Ids]]) -> li
     made = [torch.zeros(len(target), len(source)) for source, target in pairs]
     some = [number for number, pair in enumerate(pairs) if all(pair)]
     filled = [(pairs[n][0], [*translator.begin, *pairs[n][1]]) for n in some]
-    for group, source, segments, read, real in batches_of(translator, filled):
-        alone = isinstance(model, DecoderOnlyTranslator)
+    alone = isinstance(model, DecoderOnlyTranslator)
+    by_nearness = isinstance(model, DecoderOnlyTranslator) and model.lm.stack.by_nearness  # which moves padding
+    for group, source, segments, read, real in batches_of(translator, filled, alone=by_nearness):
         queries = range(source.shape[1], source.shape[1] + read.shape[1]) if alone else None
         with record(model, "*cross_attention" if isinstance(model, Seq2Seq) else "*", queries=queries) as recording:
             model.hidden(source, read, segments, real)

@@ -126,14 +126,14 @@ def log_probabilities(translator: BaseTranslator, pairs: Sequence[tuple[Ids, Ids
 
 
 def batches_of(
-    translator: BaseTranslator, pairs: Sequence[tuple[Ids, Ids]]
+    translator: BaseTranslator, pairs: Sequence[tuple[Ids, Ids]], *, alone: bool = False
 ) -> Iterator[tuple[list[int], Int[Tensor, "B S"], Int[Tensor, "B S"], Int[Tensor, "B T"], Int[Tensor, "B T"]]]:
     """Pairs of like length on the model's device: their numbers; the sources and their segments; and what is read to
-    say the targets, one token before each, with its segments."""
+    say the targets, one token before each, with its segments. `alone`: one pair at a time, without padding."""
     translator.refuse_untold_target()
     device, own = next(translator.model.parameters()).device, translator.target
     lengths = [max(map(len, pair)) for pair in pairs]
-    for group in of_like_length(lengths, batch_scale(device) * TOKENS):
+    for group in of_like_length(lengths, 1 if alone else batch_scale(device) * TOKENS):
         source, segments = translator.padded([pairs[i][0] for i in group])
         read, real = pad([[own.bos, *pairs[i][1][:-1]] for i in group], after=(), filler=own.pad)
         yield group, source.to(device), segments.to(device), read.to(device), real.to(device)

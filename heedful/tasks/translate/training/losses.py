@@ -10,7 +10,7 @@ from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
 from heedful.models import DecoderOnlyTranslator, TranslationModel
-from heedful.training.loss import Loss, head_cross_entropy, linear_cross_entropy
+from heedful.training.loss import Loss, head_cross_entropy, linear_cross_entropy, with_auxiliary
 
 
 def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float, rdrop: float = 0.0) -> Loss:
@@ -21,11 +21,11 @@ def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float
     """
     if rdrop:  # a row beside itself: on a CPU both passes draw their dropout from the one generator of that row
         batch = PairBatch(*(part.repeat_interleave(2, 0) for part in batch))
-    if isinstance(model, DecoderOnlyTranslator) and model.config.input_loss:
+    if isinstance(model, DecoderOnlyTranslator):
         loss = whole_cross_entropy(model, batch, smoothing=smoothing, rdrop=rdrop)
     else:
         loss = cross_entropy(model, batch, smoothing=smoothing, rdrop=rdrop)
-    return Loss(loss.total / 2, loss.count // 2) if rdrop else loss
+    return Loss(loss.total / 2, loss.count // 2, extra=loss.extra / 2) if rdrop else loss
 
 
 def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") -> Ends:
@@ -60,15 +60,19 @@ def whole_cross_entropy(
     model: DecoderOnlyTranslator, batch: PairBatch, *, smoothing: float = 0.0, rdrop: float = 0.0
 ) -> Loss:
     """The same in value; its gradient is also that of the source's tokens but the first, by the model's weight for
-    them (Liu et al. 2018, section 4.2.3)."""
+    them (Liu et al. 2018, section 4.2.3). In training, the auxiliary losses of blocks are added."""
     device = model.head.weight.device
     source, target_in, target_out, source_segments, target_segments = (part.to(device) for part in batch)
-    hidden = model.whole(source, target_in, source_segments, target_segments)
+    auxiliary: list[Tensor] | None = [] if model.training else None
+    hidden = model.whole(source, target_in, source_segments, target_segments, auxiliary)
     S, real = source.shape[1], target_segments > 0
+    total = _summed(model, hidden[:, S:], target_out, real, smoothing, rdrop)
+    if not model.config.input_loss:
+        return with_auxiliary(Loss(total, int(real.sum())), auxiliary)
     follows = (source_segments[:, 1:] == source_segments[:, :-1]) & (source_segments[:, 1:] > 0)
     of_source = _summed(model, hidden[:, : S - 1], source[:, 1:], follows, smoothing, rdrop)
-    total = _summed(model, hidden[:, S:], target_out, real, smoothing, rdrop)
-    return Loss(total + model.config.input_loss * (of_source - of_source.detach()), int(real.sum()))
+    total = total + model.config.input_loss * (of_source - of_source.detach())
+    return with_auxiliary(Loss(total, int(real.sum())), auxiliary)
 
 
 def _summed(
