@@ -17,11 +17,11 @@ _GLOBAL = {f"attention.self.{name}_global": f"global_attention.{name}" for name 
 
 def rules(config: EncoderConfig) -> tuple[Rule, ...]:
     """The table for a model with these heads. Where there is none, their names lack the first "longformer."."""
-    found = [_renamed(rule) for rule in roberta.rules(config)]
+    table = [_renamed(rule) for rule in roberta.rules(config)]
     for prefix, written in (("longformer.", config.mlm_head), ("", not config.mlm_head)):
         names = inside(f"{prefix}encoder.layer.{{i}}", "stack.blocks.{i}", _GLOBAL)
-        found += bert.modules(names, written=written)
-    return tuple(found)
+        table += bert.modules(names, written=written)
+    return tuple(table)
 
 
 def _renamed(rule: Rule) -> Rule:
@@ -32,8 +32,8 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     """What their configuration means here, with the heads that their tensors' `names` tell of."""
     if theirs.get("model_type") != LONGFORMER:
         raise InputError(f"model_type is {theirs.get('model_type')!r}: only 'longformer' can be read", where=where)
-    own = {"attention_window", "onnx_export"}
-    like = {"vocab_size": 30522} | {key: value for key, value in theirs.items() if key not in own}
+    without = {"attention_window", "onnx_export"}
+    like = {"vocab_size": 30522} | {key: value for key, value in theirs.items() if key not in without}
     config = roberta.config_from_hf(like | {"model_type": "roberta"}, names, where=where)
     windows = theirs.get("attention_window", 512)
     windows = [windows] * config.stack.n_layers if type(windows) is int else windows
@@ -56,8 +56,8 @@ def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> di
     kind = [name.replace("Roberta", "Longformer") for name in theirs["architectures"]]
     theirs |= {"architectures": kind, "model_type": LONGFORMER, "sep_token_id": end}
     theirs["attention_window"] = [2 * (window - 1) for window in windows if window is not None]
-    found = config_from_hf(theirs, [rule.theirs for rule in rules(config)])
-    keys.nothing_lost(theirs, config, found, "Longformer")
+    again = config_from_hf(theirs, [rule.theirs for rule in rules(config)])
+    keys.nothing_lost(theirs, config, again, "Longformer")
     return theirs
 
 

@@ -1,4 +1,4 @@
-"""Terms of a glossary in the places of the words that mean the same.
+"""Terms of a glossary instead of the words that mean the same.
 
 A model that has hardly seen a term finds no place for it: a search that is held to it says it first or last, and leaves
 out the rest. But the model can tell which words of its translation without the term belong to the term's source.
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from heedful.data.documents.tags import Alignment
 from heedful.data.documents.words import Span
 from heedful.decode.contract import Hypothesis
+from heedful.decode.settings import Decoding
 from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.weigh import log_probabilities
@@ -19,32 +20,32 @@ BESIDE = 0.5  # the same of a word beside such a one
 
 
 def placed(
-    translator: BaseTranslator, rows: Sequence[tuple[str, str, WantedForms]], *, length_penalty: float
+    translator: BaseTranslator, rows: Sequence[tuple[str, str, WantedForms]], decoding: Decoding
 ) -> list[Hypothesis | None]:
     """For each source, its translation and a term: the translation with the likeliest form of the term in place of the
     words that belong to its next occurrence in the source; None where no word does. Raises as `aligned`."""
     alignments = aligned(translator, [(source, text) for source, text, _ in rows])
     every = [_placed(text, wanted, each) for (_, text, wanted), each in zip(rows, alignments, strict=True)]
     sources, _ = translator.encode([source for (source, *_), texts in zip(rows, every, strict=True) for _ in texts])
-    targets = translator.target.encode([text for texts in every for text in texts])
-    said = [[*translator.begin, *ids, translator.target.eos] for ids in targets]
-    scored = zip(said, log_probabilities(translator, [*zip(sources, said, strict=True)]), strict=True)
-    made = iter([_hypothesis(tokens, logs, length_penalty) for tokens, logs in scored])
-    best = ([next(made) for _ in texts] for texts in every)
-    return [max(forms, key=lambda one: one.log_probability, default=None) for forms in best]
+    encoded = translator.target.encode([text for texts in every for text in texts])
+    targets = [[*translator.begin, *ids, translator.target.eos] for ids in encoded]
+    logs = log_probabilities(translator, [*zip(sources, targets, strict=True)])
+    scored = iter([_hypothesis(*each, decoding) for each in zip(targets, logs, strict=True)])
+    forms = ([next(scored) for _ in texts] for texts in every)
+    return [max(each, key=lambda form: form.log_probability, default=None) for each in forms]
 
 
-def _hypothesis(tokens: Sequence[int], logs: Sequence[float], length_penalty: float) -> Hypothesis:
+def _hypothesis(tokens: Sequence[int], logs: Sequence[float], decoding: Decoding) -> Hypothesis:
     whole = sum(logs)
-    return Hypothesis(tuple(tokens[:-1]), whole / len(tokens) ** length_penalty, whole, tuple(logs), True)
+    return Hypothesis(tuple(tokens[:-1]), whole / len(tokens) ** decoding.length_penalty, whole, tuple(logs), True)
 
 
 def _placed(text: str, wanted: WantedForms, alignment: Alignment) -> list[str]:
     """The text with each form."""
     number = len(wanted.said(text))
-    if number >= len(wanted.places):
+    if number >= len(wanted.spans):
         return []
-    term = {i for i, span in enumerate(alignment.source) if _overlap(span, wanted.places[number])}
+    term = {i for i, span in enumerate(alignment.source) if _overlap(span, wanted.spans[number])}
     span = _span_of([sum(row.get(i, 0.0) for i in term) for row in alignment.shares], alignment.target)
     if span is None:
         return []

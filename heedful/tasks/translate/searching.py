@@ -31,7 +31,7 @@ SEARCH_TOKENS = 8192  # source tokens in a batch, times the beam
 NARROWEST = 5  # the narrowest beam of a search with required words
 SLACK = 4  # tokens that a translation with required words may have beyond them and a quarter more than without
 UNLIKELY = 10.0  # nats
-LONGER = 0.2  # of its length, by which a translation may be longer than one with its terms in their places
+LONGER = 0.2  # of its length, by which a translation may be longer than one in which its terms were put
 WISHED = 1 << 14  # tokens in wishes, times the wishes, that take as long as a step of the model
 WORTH = 2048  # source tokens, times the beam, from which several processes pay
 
@@ -211,7 +211,7 @@ class _Row(NamedTuple):
 
     def lacks(self, text: str) -> list[WantedForms]:
         """The wishes that are not met, terms first."""
-        return sorted((one for one in self.wanted if not one.met(text)), key=lambda one: not one.places)
+        return sorted((wish for wish in self.wanted if not wish.met(text)), key=lambda wish: not wish.spans)
 
 
 def _with_terms_placed(
@@ -220,24 +220,23 @@ def _with_terms_placed(
     """Translations with the terms of a glossary where those without have the words that mean the same, one term after
     another; and such of the `others` as leave nothing out and are hardly longer; the likeliest first. A row whose terms
     find no place has none."""
-    made, waiting = dict[int, list[Hypothesis]](), {n: row.text for n, row in rows.items()}
+    ranked, waiting = dict[int, list[Hypothesis]](), {n: row.text for n, row in rows.items()}
     while waiting:
         asked = [(rows[n].source, text, rows[n].lacks(text)[0]) for n, text in waiting.items()]
-        places = placed(translator, asked, length_penalty=decoding.length_penalty)
-        texts = {n: translator.texts_of([own])[0] for n, own in zip(waiting, places, strict=True) if own is not None}
-        for (n, before), own in zip([*waiting.items()], places, strict=True):
-            lacking = len(rows[n].lacks(before))
-            del waiting[n]
-            if own is None or len(rows[n].lacks(texts[n])) >= lacking:
+        put_in = placed(translator, asked, decoding)
+        before, waiting = waiting, {}
+        for (n, old), hypothesis in zip(before.items(), put_in, strict=True):
+            if hypothesis is None:
                 continue
-            if rows[n].lacks(texts[n]):
-                waiting[n] = texts[n]
-                continue
-            least, most = len(own.tokens) - 1, len(own.tokens) + max(2, len(own.tokens) * LONGER)
-            whole = [one for one in others[n] if least <= len(one.tokens) <= most]
-            ranked = sorted(dict.fromkeys([own, *whole]), key=lambda one: -one.log_probability)
-            made[n] = ranked[: max(decoding.n_best, 1)]
-    return made
+            (text,), size = translator.texts_of([hypothesis]), len(hypothesis.tokens)
+            lacking = rows[n].lacks(text)
+            if not lacking:
+                whole = [each for each in others[n] if -1 <= len(each.tokens) - size <= max(2, size * LONGER)]
+                every = sorted(dict.fromkeys([hypothesis, *whole]), key=lambda each: -each.log_probability)
+                ranked[n] = every[: max(decoding.n_best, 1)]
+            elif len(lacking) < len(rows[n].lacks(old)):
+                waiting[n] = text
+    return ranked
 
 
 def hypotheses(

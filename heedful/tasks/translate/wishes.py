@@ -38,12 +38,12 @@ class UsedTerm(TypedDict):
 
 class WantedForms(NamedTuple):
     """One of these forms is wanted, `times` times. `source`: the term that they translate; None for a required word.
-    `places`: where in the source it stands."""
+    `spans`: where in the source it stands."""
 
     forms: tuple[str, ...]
     times: int = 1
     source: str | None = None
-    places: tuple[Span, ...] = ()
+    spans: tuple[Span, ...] = ()
 
     def said(self, text: str) -> list[str]:
         """The occurrences of the forms in a text, as whole words."""
@@ -94,8 +94,8 @@ class Wishes:
                 forms += [form.upper() for form in forms]
             before = terms.get(term.source)
             both = dict.fromkeys([*(before.forms if before else ()), *with_capital(forms)])
-            places = (*(before.places if before else ()), (found.begin, found.end))
-            terms[term.source] = WantedForms(tuple(both), len(places), term.source, places)
+            spans = (*(before.spans if before else ()), (found.begin, found.end))
+            terms[term.source] = WantedForms(tuple(both), len(spans), term.source, spans)
         return [*self.required(), *terms.values()]
 
     def required(self) -> list[WantedForms]:

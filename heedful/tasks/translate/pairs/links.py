@@ -39,16 +39,16 @@ def aligned(translator: BaseTranslator, pairs: Sequence[tuple[str, str]]) -> lis
     beside it, and TextError for a text that is too long for it."""
     translator = translator.with_own_search() or translator
     pairs = [(sanitise(text), sanitise(translation)) for text, translation in pairs]
-    made, words = [], [*attended_words(translator, pairs)]
+    alignments, words = [], [*attended_words(translator, pairs)]
     losses = missed(translator, pairs, [(source, target) for source, target, _ in words])
     for pair, (source, target, looked), missing in zip(pairs, words, losses, strict=True):
         both = ((looked.double() + LITTLE) * (missing + LITTLE)).sqrt()
         shares = balanced((both + LEAST) * likely(*pair, source, target))
         shares = balanced(shares * (1 + BESIDE * beside(shares))) ** SURE
         shares = shares / shares.sum(1, keepdim=True).clamp(min=LEAST**SURE)
-        rows = [{i: one for i, one in enumerate(row) if one} for row in shares.tolist()]
-        made.append(Alignment(source, target, rows))
-    return made
+        rows = [{i: share for i, share in enumerate(row) if share} for row in shares.tolist()]
+        alignments.append(Alignment(source, target, rows))
+    return alignments
 
 
 def missed(
@@ -59,23 +59,23 @@ def missed(
     heard = translator.source.encode_placed([translator.as_read(text) for text, _ in pairs])
     spoken = translator.target.encode_placed([translation for _, translation in pairs])
     rows = list[tuple[Ids, Ids]]()
-    for (ids, places), (said, _), (source, target) in zip(heard, spoken, words, strict=True):
-        if ids and said and source and target:
-            own = owners(places, source)
-            without = ([token for token, word in zip(ids, own, strict=True) if word != i] for i in range(len(source)))
-            rows += [(row, [*translator.begin, *said]) for row in (ids, *without)]
-    found, made = iter(log_probabilities(translator, rows)), list[Tensor]()
-    for (ids, _), (said, places), (source, target) in zip(heard, spoken, words, strict=True):
+    for (ids, heard_spans), (target_ids, _), (source, target) in zip(heard, spoken, words, strict=True):
+        if ids and target_ids and source and target:
+            word_of = [*zip(ids, owners(heard_spans, source), strict=True)]
+            without = ([token for token, word in word_of if word != i] for i in range(len(source)))
+            rows += [(row, [*translator.begin, *target_ids]) for row in (ids, *without)]
+    scored, shares = iter(log_probabilities(translator, rows)), list[Tensor]()
+    for (ids, _), (target_ids, spoken_spans), (source, target) in zip(heard, spoken, words, strict=True):
         lost = torch.zeros(len(target), len(source), dtype=torch.float64)
-        if ids and said and source and target:
-            logs = torch.tensor([next(found) for _ in range(1 + len(source))], dtype=torch.float64)
+        if ids and target_ids and source and target:
+            logs = torch.tensor([next(scored) for _ in range(1 + len(source))], dtype=torch.float64)
             chances = logs[:, len(translator.begin) :]
             fallen = (chances[0] - chances[1:]).clamp(min=0)
-            for token, word in enumerate(owners(places, target)):
+            for token, word in enumerate(owners(spoken_spans, target)):
                 if word is not None:
                     lost[word] += fallen[:, token]
-        made.append(lost / lost.sum(1, keepdim=True).clamp(min=LEAST))
-    return made
+        shares.append(lost / lost.sum(1, keepdim=True).clamp(min=LEAST))
+    return shares
 
 
 def owners(tokens: Sequence[Span], words: Sequence[Span]) -> list[int | None]:
