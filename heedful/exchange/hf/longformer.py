@@ -32,8 +32,8 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     """What their configuration means here, with the heads that their tensors' `names` tell of."""
     if theirs.get("model_type") != LONGFORMER:
         raise InputError(f"model_type is {theirs.get('model_type')!r}: only 'longformer' can be read", where=where)
-    without = {"attention_window", "onnx_export"}
-    like = {"vocab_size": 30522} | {key: value for key, value in theirs.items() if key not in without}
+    like = {"vocab_size": 30522} | theirs
+    like = {key: value for key, value in like.items() if key not in ("attention_window", "onnx_export")}
     config = roberta.config_from_hf(like | {"model_type": "roberta"}, names, where=where)
     windows = theirs.get("attention_window", 512)
     windows = [windows] * config.stack.n_layers if type(windows) is int else windows
@@ -47,18 +47,15 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
 
 def config_to_hf(config: EncoderConfig, *, pad: int, start: int, end: int) -> dict[str, Any]:
     """Raises InputError for a model with global tokens too, which their configuration cannot hold."""
-    windows = [layer.window for layer in config.stack.layers]
-    if None in windows:
-        raise InputError("a layer sees all", fix="only models with a window in each layer are Longformers")
     plain = replace(config.stack.block, kind="transformer", window=None, global_tokens=0)
     like = replace(config, stack=replace(config.stack, block=plain, pattern=()))
     theirs = roberta.config_to_hf(like, pad=pad, start=start, end=end)
     kind = [name.replace("Roberta", "Longformer") for name in theirs["architectures"]]
     theirs |= {"architectures": kind, "model_type": LONGFORMER, "sep_token_id": end}
-    theirs["attention_window"] = [2 * (window - 1) for window in windows if window is not None]
-    again = config_from_hf(theirs, [rule.theirs for rule in rules(config)])
-    keys.nothing_lost(theirs, config, again, "Longformer")
-    return theirs
+    windows = (layer.window for layer in config.stack.layers)
+    theirs["attention_window"] = [512 if window is None else 2 * (window - 1) for window in windows]
+    read = config_from_hf(theirs, [rule.theirs for rule in rules(config)])
+    return keys.nothing_lost(theirs, config, read, "Longformer")
 
 
 FAMILY = Family(
