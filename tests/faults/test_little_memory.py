@@ -62,6 +62,7 @@ def commands(run_of: Callable[[str], Path], folder: Path) -> list[list[str]]:
     (folder / "prompts.txt").write_text("ba\nko\nde\ngi\nba ko\nde gi\n")
     (folder / "rules.py").write_text("def value(prompt, answer):\n    return float(sum(map(ord, answer)) % 7)\n")
     (folder / "a.txt").write_text("ba de gi\n")
+    (folder / "chain.fasta").write_text(">a\nGIVEQCCTSICSLYQLENYCN\n")
     small = ["--set", 'model={"d_model": 16, "n_heads": 2, "d_ff": 32}', "--set", "train.steps=2"]
     few = ["--set", "train.steps=2"]
     rounds = ["--rounds", "1", "--tokens", "4", *few]
@@ -99,6 +100,7 @@ def commands(run_of: Callable[[str], Path], folder: Path) -> list[list[str]]:
         ["look", translator, "ba de", "--out", "x.html"],
         ["act", str(run_of("choices")), BEGUN_WALK],
         ["transcribe", str(run_of("transcribe")), SOUNDS[0]],
+        ["fold", str(run_of("fold")), "chain.fasta"],
         ["plan", "translate", "--preset", "transformer-tiny", "--pairs", "1k"],
         ["draw", "transformer-tiny"],
         ["trace", translator, "ba de"],
