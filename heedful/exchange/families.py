@@ -1,8 +1,10 @@
 """Families of models on the Hugging Face Hub: each is a module of `heedful.exchange.hf`."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from heedful.errors import InputError
 from heedful.exchange.hf import (
     bart,
     bert,
@@ -42,6 +44,8 @@ from heedful.exchange.hf import (
     xlm_roberta,
 )
 from heedful.exchange.hf.family import Family
+from heedful.exchange.hf.rules import Recast
+from heedful.run.task import Hub, HubFiles, Served
 
 # By the `model_type` of config.json. A model that two families can hold is exported to the first.
 FAMILIES: dict[str, Family[Any]] = {
@@ -100,3 +104,37 @@ def family_of(theirs: Mapping[str, Any], names: Collection[str]) -> Family[Any]:
     classes = [str(name) for name in said] if isinstance(said, list) else []
     alike = [family for family in found if any(name.endswith(family.kind) for name in classes)]
     return (*alike, *found, FAMILIES[own])[0]
+
+
+def families_for(served: Served, head: str = "") -> list[Family[Any]]:
+    """The families with this head ("": with any), that which the model was imported from first."""
+    alias = served.about.get("family", "")
+    return sorted((family for family in ALL if head in ("", family.head)), key=lambda family: family.alias != alias)
+
+
+def family_for(
+    families: Sequence[Family[Any]], run: Path, served: Served, hub: Hub
+) -> tuple[Family[Any], Recast[Any], dict[str, Any], HubFiles]:
+    """The family that can hold our model, or an equal one, which is returned as well; its config.json, and the other
+    files."""
+    refused: list[InputError] = []
+    own = Recast(served.model.config, dict) if hub.recast is None else hub.recast(served)
+    for family in families:
+        if not isinstance(own.config, family.config) or not family.suits(own.config):
+            continue
+        written = hub.write(run, served)
+        recast = own.then(family.recast)
+        try:
+            theirs = {**family.config_to_hf(recast.config, **written.ids), **written.said}
+            return family, recast, theirs, written
+        except InputError as error:
+            refused.append(error)
+    if refused:  # the shortest error is that of the nearest family
+        nearest = min(refused, key=lambda error: len(error.what))
+        raise InputError(nearest.what, where=str(run), fix="no other family of the Hub comes nearer")
+    raise InputError(none_like(served.model), where=str(run))
+
+
+def none_like(model: object) -> str:
+    kinds = ", ".join(dict.fromkeys(family.name for family in FAMILIES.values()))
+    return f"the Hub's families that are known here ({kinds}) have no model like a {type(model).__name__}"

@@ -6,29 +6,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from heedful.apply.lora import merged
 from heedful.core.config import to_json, unknown_key
-from heedful.core.init import uninitialised
 from heedful.errors import InputError, StorageError
 from heedful.exchange import gguf
-from heedful.exchange.ctranslate2 import largest_difference, random_rows, row_log_probabilities, unserved
-from heedful.exchange.families import ALL, FAMILIES, family_of
+from heedful.exchange.ctranslate2 import unserved
+from heedful.exchange.families import FAMILIES, families_for, family_for, family_of, none_like
 from heedful.exchange.fetch import fetched, is_name
 from heedful.exchange.hf import peft
 from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.folder import CONFIG, WEIGHTS, packed, read_object, read_weights
 from heedful.exchange.hf.peft import adapters_to_peft, config_to_peft
-from heedful.exchange.hf.rules import Recast, to_ours, to_theirs
+from heedful.exchange.hf.rules import to_ours, to_theirs
 from heedful.exchange.hub import read_chat, refuse_harmful_chat, search_said, write_chat
-from heedful.models import kind_of_config, make_model, outline
+from heedful.models import kind_of_config, outline
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.models.speech import SpeechToTextConfig
 from heedful.run.card import CARD, card_with
-from heedful.run.folder import filled_then_renamed, load_weights, need_empty, parameters, read_adapters
-from heedful.run.task import Hub, HubFiles, Served
+from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_adapters
+from heedful.run.task import Hub, Served
 from heedful.store import files
 from heedful.store.model import read_model, save_model
 from heedful.tasks import TASKS
@@ -155,10 +153,8 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     served = row.served().load(run)
     if to in ("hf", "peft", "gguf"):
         if row.hub is None:
-            raise InputError(row.hub_lacks or _none_like(served), where=str(run), fix="use it here")
-        alias = served.about.get("family", "")  # the family that it was imported from is tried first
-        families = [family for family in ALL if row.hub_head in ("", family.head)]
-        families.sort(key=lambda family: family.alias != alias)
+            raise InputError(row.hub_lacks or none_like(served), where=str(run), fix="use it here")
+        families = families_for(served, row.hub_head)
         if to == "gguf":
             return _to_gguf(run, out, served, row.hub(), families, quantize or "float32")
         moved = _to_hub if to == "hf" else _to_peft
@@ -186,7 +182,7 @@ def _hub_of(folder: Path, config: object, family: Family[Any]) -> Hub:
 
 
 def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]]) -> Exported:
-    family, recast, theirs, written = _family_of(families, run, served, hub)
+    family, recast, theirs, written = family_for(families, run, served, hub)
     config, own = recast.config, recast.tensors(parameters(served.model))
     tensors = to_theirs(family.rules(config), own, where=str(run)) | family.made(config)
     with filled_then_renamed(out) as growing:
@@ -226,7 +222,7 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
     if wrong:
         what = f"{wrong[0]} is not that of {base} and the adapters: more was learnt, or one of them has changed"
         raise InputError(what, where=str(run), fix="heed export --to hf, which has the adapters added to the weights")
-    family, recast, *_ = _family_of(families, run, served, hub)
+    family, recast, *_ = family_for(families, run, served, hub)
     tensors = recast.tensors({**own, **learnt})
     rules = family.rules(recast.config)
     found = adapters_to_peft({name: tensors[name] for name in learnt}, rules, family=family.name)
@@ -241,52 +237,13 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
 
 
 def _to_gguf(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]], weights: str) -> Exported:
-    if weights not in gguf.WEIGHTS:
-        raise unknown_key(weights, [*gguf.WEIGHTS], where="--weights", what="type")
-    family, recast, theirs, written = _family_of(families, run, served, hub)
-    row = gguf.ARCHITECTURES.get(theirs["model_type"])
-    if row is None:
-        known = ", ".join(FAMILIES[kind].name for kind in gguf.ARCHITECTURES)
-        raise InputError(f"{family.name} is not exported to GGUF, but {known}", where=str(run), fix="use it here")
-    tensors, beside = recast.tensors(parameters(served.model)), write_chat(run, written.files)
     with filled_then_renamed(out) as growing:
-        path, name = growing / gguf.FILE, run.resolve().name
-        notes = gguf.write_model(path, family, recast.config, tensors, theirs, beside, weights, name=name)
-        rounded = weights != "float32" or gguf.APPROXIMATED in notes
-        difference = largest_difference(*_log_probabilities(path, served.model), rounded=rounded, run=run)
+        made = gguf.write_run(growing, run, served, hub, families, weights)
         if (run / CARD).is_file():
-            files.write_bytes(growing / CARD, card_with(run, gguf.USE, [*written.notes, *notes]))
+            files.write_bytes(growing / CARD, card_with(run, gguf.USE, made.notes))
         names = tuple(sorted(each.name for each in growing.iterdir()))
     loads = f"llama-cli -m {out / gguf.FILE}, or any program that reads GGUF"
-    return Exported(row.name, "gguf", str(out), names, loads, difference, (*written.notes, *notes))
-
-
-def _family_of(
-    families: Sequence[Family[Any]], run: Path, served: Served, hub: Hub
-) -> tuple[Family[Any], Recast[Any], dict[str, Any], HubFiles]:
-    """The family that can hold our model, or an equal one, which is returned as well; its config.json, and the other
-    files."""
-    refused: list[InputError] = []
-    own = Recast(served.model.config, dict) if hub.recast is None else hub.recast(served)
-    for family in families:
-        if not isinstance(own.config, family.config) or not family.suits(own.config):
-            continue
-        written = hub.write(run, served)
-        recast = own.then(family.recast)
-        try:
-            theirs = {**family.config_to_hf(recast.config, **written.ids), **written.said}
-            return family, recast, theirs, written
-        except InputError as error:
-            refused.append(error)
-    if refused:  # the shortest error is that of the nearest family
-        nearest = min(refused, key=lambda error: len(error.what))
-        raise InputError(nearest.what, where=str(run), fix="no other family of the Hub comes nearer")
-    raise InputError(_none_like(served.model), where=str(run))
-
-
-def _none_like(model: object) -> str:
-    kinds = ", ".join(dict.fromkeys(family.name for family in FAMILIES.values()))
-    return f"the Hub's families that are known here ({kinds}) have no model like a {type(model).__name__}"
+    return Exported(made.architecture, "gguf", str(out), names, loads, made.difference, made.notes)
 
 
 def _verify(folder: Path, family: Family[Any], theirs: dict[str, Any], own: Mapping[str, Tensor]) -> None:
@@ -298,22 +255,6 @@ def _verify(folder: Path, family: Family[Any], theirs: dict[str, Any], own: Mapp
     if wrong or read_object(folder / CONFIG) != theirs:
         what = f"{wrong[0] if wrong else CONFIG} reads back as something else"
         raise StorageError(what, where=str(folder), fix="check the disk and run the same command again")
-
-
-@torch.inference_mode()
-def _log_probabilities(path: Path, model: Any) -> tuple[Tensor, Tensor]:
-    """Those of the tokens of two random texts, by a model that is read from a file and by this one, in nats. Raises as
-    `gguf.read_model`."""
-    _, config, tensors, _ = gguf.read_model(path)
-    with uninitialised():
-        other = make_model(config).eval()
-    load_weights(other, tensors, where=str(path))
-    lengths = (min(8, config.embed.context_length), 4)
-    rows = random_rows(config.embed.vocab_size, lengths, torch.Generator().manual_seed(0))
-    first, second = (
-        row_log_probabilities([each(torch.tensor([row])) for row in rows], rows) for each in (other, model)
-    )
-    return first, second
 
 
 def _vocab_size(config: object) -> int | None:

@@ -5,6 +5,7 @@ Weights are loud (see `hub.py`).
 
 import json
 import random
+import shutil
 import sys
 import tracemalloc
 from dataclasses import replace
@@ -33,6 +34,7 @@ from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.exchange import gguf as exchange
 from heedful.exchange.gguf import architectures, file, tokens
+from heedful.exchange.gguf import llama as engines
 from heedful.exchange.hf import folder as hub_folder
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
@@ -40,6 +42,7 @@ from heedful.run.folder import parameters, write_model
 from heedful.run.tokenizers import tokenizer_files
 from heedful.store.model import read_model
 from heedful.tasks.chat.use import ChatModel
+from heedful.tasks.generate.llama import with_engine
 from heedful.tasks.generate.use import LanguageModel
 from heedful.verbs.exchange import export_model, import_model
 from hostile import GGUF_FILES
@@ -399,6 +402,65 @@ def test_llama_cpp_says_the_same(made: Exported, monkeypatch: pytest.MonkeyPatch
         if not spaced(made):
             ids = other.tokenize(written.encode(), add_bos=False, special=True)
             assert ids == ours.written.prompt(CONVERSATION)
+
+
+def test_llama_cpp_as_the_engine_writes_the_same(made: Exported, tmp_path: Path) -> None:
+    """One text at a time, greedily and drawn, in one piece and as a stream, also beyond the context; several at once
+    are written here."""
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+    kind = type(served(made.run))
+    run = Path(shutil.copytree(made.run, tmp_path / "run"))
+    same = made.name not in ("gpt2", "gemma", "gemma 2", "gemma 3", "own gpt", "qwen2, yarn")
+    own, chosen, other = (
+        with_engine(kind.load(run), run, engine=name, weights="float32") for name in ("own", "auto", "llama.cpp")
+    )
+    assert (own.engine, chosen.engine is not None, other.engine is not None) == (None, same, True)
+    if not same:
+        return
+    for text in TEXTS[:4]:
+        for most, how in (
+            (12, {"temperature": 0.0}),
+            (12, {"seed": 3, "top_p": 0.9}),
+            (2 * own.context, {"seed": 1}),
+        ):
+            (theirs,), (ours,) = (model.generate(text, tokens=most, **how) for model in (other, own))
+            assert theirs.tokens == ours.tokens
+            assert theirs.logprobs == pytest.approx(ours.logprobs, abs=1e-3)
+            assert "".join(other.stream(text, tokens=most, **how)) == ours.text
+    assert other.generate(TEXTS[:3], tokens=6, seed=2) == own.generate(TEXTS[:3], tokens=6, seed=2)
+    if isinstance(other, ChatModel) and isinstance(own, ChatModel):
+        assert other.chat("The cat?", tokens=9, seed=4).content == own.chat("The cat?", tokens=9, seed=4).content
+
+
+def test_the_engines_file_follows_the_run(tmp_path: Path) -> None:
+    """It is made once, in few bits where they are asked for, and again when the run has changed."""
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+    run = own_run(tmp_path / "run", loud=False)
+    with_engine(LanguageModel.load(run), run, engine="llama.cpp", weights="int8")
+    path = run / "gguf-int8" / exchange.FILE
+    kinds = {packed.kind.name for packed in file.read(path)[1].values()}
+    assert kinds == {"F32", "Q8_0"}
+    made = path.stat().st_mtime_ns
+    with_engine(LanguageModel.load(run), run, engine="llama.cpp", weights="int8")
+    assert path.stat().st_mtime_ns == made
+    shutil.copy(own_run(tmp_path / "other") / "model.safetensors", run)
+    with_engine(LanguageModel.load(run), run, engine="llama.cpp", weights="int8")
+    assert path.stat().st_mtime_ns != made
+
+
+def test_without_the_library_its_engine_is_refused_and_auto_goes_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = own_run(tmp_path / "run")
+    engines.library.cache_clear()
+    monkeypatch.setitem(sys.modules, "llama_cpp", None)
+    model = LanguageModel.load(run)
+    assert with_engine(model, run, engine="auto", weights="float32") is model
+    with pytest.raises(MissingError, match="llama-cpp-python is not installed") as raised:
+        with_engine(model, run, engine="llama.cpp", weights="float32")
+    assert "pip install" in str(raised.value.fix)
+    with pytest.raises(InputError, match="--engine"):
+        with_engine(model, run, engine="llama", weights="float32")
 
 
 def spaced(made: Exported) -> bool:

@@ -4,14 +4,18 @@ A file is read as the folder of the Hub that it could have been made from: its m
 files of a tokenizer, and its tensors have the names of the family's table. Exporting is the inverse.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
+from heedful.core.config import unknown_key
+from heedful.core.init import uninitialised
 from heedful.errors import InputError
-from heedful.exchange.families import FAMILIES
+from heedful.exchange.ctranslate2 import largest_difference, random_rows, row_log_probabilities
+from heedful.exchange.families import FAMILIES, family_for
 from heedful.exchange.gguf import file, tokens
 from heedful.exchange.gguf.architectures import (
     ARCHITECTURES,
@@ -27,9 +31,11 @@ from heedful.exchange.gguf.architectures import (
 from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.keys import nothing_lost
 from heedful.exchange.hf.rules import to_ours, to_theirs
-from heedful.exchange.hub import Files
-from heedful.models import outline
+from heedful.exchange.hub import Files, write_chat
+from heedful.models import make_model, outline
 from heedful.models.lm import LMConfig
+from heedful.run.folder import load_weights, parameters
+from heedful.run.task import Hub, Served
 
 SUFFIX, FILE = ".gguf", "model.gguf"
 BLOCK = 32
@@ -114,3 +120,48 @@ def write_model(
     again = FAMILIES[back["model_type"]].config_from_hf(back | {key: theirs[key] for key in TRAINING if key in theirs})
     nothing_lost({}, family.config_from_hf(theirs), again, f"{row.name} in llama.cpp")
     return notes
+
+
+class WrittenFile(NamedTuple):
+    """What became of a run: llama.cpp's name of the architecture, the largest difference of a log-probability (nats),
+    and what the file does not keep."""
+
+    architecture: str
+    difference: float
+    notes: tuple[str, ...]
+
+
+def write_run(
+    folder: Path, run: Path, served: Served, hub: Hub, families: Sequence[Family[Any]], weights: str
+) -> WrittenFile:
+    """Writes FILE into a folder, and compares it with the model. Raises InputError for a model that llama.cpp cannot
+    hold, or StorageError."""
+    if weights not in WEIGHTS:
+        raise unknown_key(weights, [*WEIGHTS], where="--weights", what="type")
+    family, recast, theirs, written = family_for(families, run, served, hub)
+    row = ARCHITECTURES.get(theirs["model_type"])
+    if row is None:
+        known = ", ".join(FAMILIES[kind].name for kind in ARCHITECTURES)
+        raise InputError(f"{family.name} is not exported to GGUF, but {known}", where=str(run), fix="use it here")
+    tensors, beside = recast.tensors(parameters(served.model)), write_chat(run, written.files)
+    path = folder / FILE
+    notes = write_model(path, family, recast.config, tensors, theirs, beside, weights, name=run.resolve().name)
+    rounded = weights != "float32" or APPROXIMATED in notes
+    difference = largest_difference(*_log_probabilities(path, served.model), rounded=rounded, run=run)
+    return WrittenFile(row.name, difference, (*written.notes, *notes))
+
+
+@torch.inference_mode()
+def _log_probabilities(path: Path, model: Any) -> tuple[Tensor, Tensor]:
+    """Those of the tokens of two random texts, by a model that is read from a file and by this one, in nats. Raises as
+    `read_model`."""
+    _, config, tensors, _ = read_model(path)
+    with uninitialised():
+        other = make_model(config).eval()
+    load_weights(other, tensors, where=str(path))
+    lengths = (min(8, config.embed.context_length), 4)
+    rows = random_rows(config.embed.vocab_size, lengths, torch.Generator().manual_seed(0))
+    first, second = (
+        row_log_probabilities([each(torch.tensor([row])) for row in rows], rows) for each in (other, model)
+    )
+    return first, second

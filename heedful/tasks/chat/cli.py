@@ -11,7 +11,7 @@ import typer
 from heedful.decode.settings import SamplingOptions
 from heedful.errors import TextError
 from heedful.tasks.shared.line_by_line import Record, answer_groups, answer_lines, one_each, text_groups
-from heedful.tasks.shared.options import Device, Json, Offered, Run, Texts, by_groups
+from heedful.tasks.shared.options import Device, Json, Offered, Run, TextEngine, Texts, by_groups
 from heedful.tasks.shared.terminal import Command, LineCount, say
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def chat(
     tokens: Annotated[int, typer.Option(min=1, help="The most new tokens of an answer.")] = 200,
     stop: Annotated[list[str] | None, typer.Option(help="End an answer before this text; may be given again.")] = None,
     weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32",
+    engine: TextEngine = "own",
     render: Annotated[bool, typer.Option("--render", help="Show the prompt of each line in place of a reply.")] = False,
     device: Device = "auto",
     as_json: Json = False,
@@ -46,8 +47,10 @@ def chat(
     from heedful.run.device import chosen_device
     from heedful.tasks.chat.talk import QUIT, Talk
     from heedful.tasks.chat.use import ChatModel, ChatOptions
+    from heedful.tasks.generate.llama import with_engine
 
-    model = ChatModel.load(run, device=chosen_device(device, weights=weights), weights=weights)
+    loaded = ChatModel.load(run, device=chosen_device(device, weights=weights), weights=weights)
+    model = with_engine(loaded, run, engine=engine, weights=weights)
     talk = Talk(model, ChatOptions(tokens=tokens, system=system, stop=tuple(stop or ()), sampling=sampling))
     if turns is None and not as_json and sys.stdin.isatty():
         _at_a_terminal(talk)

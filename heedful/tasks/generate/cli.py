@@ -18,6 +18,7 @@ from heedful.tasks.shared.options import (
     Json,
     Offered,
     Run,
+    TextEngine,
     To,
     by_groups,
 )
@@ -77,17 +78,20 @@ class LanguageModelOptions:
             "auto: int8 for one long text of a large model."
         ),
     ] = "auto"
+    engine: TextEngine = "own"
     device: Device = "auto"
 
     def load(self, run: Path, *, drafts: bool) -> "LanguageModel":
         """Loads the model. `drafts`: whether "auto" may use a draft model."""
         from heedful.run.device import chosen_device
+        from heedful.tasks.generate.llama import with_engine
         from heedful.tasks.generate.use import LanguageModel
 
         few = f"--draft {self.draft}" if self.draft in QUANTISED else ""
         draft = self.draft if drafts or self.draft != "auto" else "none"
         device = chosen_device(self.device, weights=self.weights, cpu_only=few)
-        return LanguageModel.load(run, device=device, weights=self.weights, draft=draft)
+        model = LanguageModel.load(run, device=device, weights=self.weights, draft=draft)
+        return with_engine(model, run, engine=self.engine, weights=self.weights)
 
 
 @by_groups

@@ -1,9 +1,10 @@
 """Generates text with a language model, and scores texts by their likelihood."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, Unpack, runtime_checkable
 
 import torch
 
@@ -12,6 +13,7 @@ from heedful.core.arguments import checks_arguments
 from heedful.core.seeds import counter_seed
 from heedful.data.frame import Frame
 from heedful.data.tokenizer import Ids, Tokenizer
+from heedful.decode.continuous import RowsModel
 from heedful.decode.contract import ATTENDED, with_attention
 from heedful.decode.rows import refuse_length_penalty
 from heedful.decode.settings import Sampling, SamplingOptions
@@ -39,6 +41,17 @@ class Generated(NamedTuple):
     logprobs: list[float]
 
 
+L = TypeVar("L", bound="LanguageModel")
+
+
+@runtime_checkable
+class TextEngine(Protocol):
+    """Another library with the same model, which writes one text at a time."""
+
+    def reader(self, size: int) -> RowsModel[Any]:
+        """Continues a text of at most `size` tokens."""
+
+
 class LanguageModel(TextModel[LM]):
     """A trained language model and its tokenizer."""
 
@@ -50,6 +63,13 @@ class LanguageModel(TextModel[LM]):
         (`heedful.decode.continuous`)."""
         super().__init__(model, tokenizer, about)
         self.draft = draft
+        self.engine: TextEngine | None = None
+
+    def by(self: L, engine: "TextEngine") -> L:
+        """The same model, where one text at a time is written by another library."""
+        other = copy(self)
+        other.engine = engine
+        return other
 
     @classmethod
     @checks_arguments
@@ -217,12 +237,15 @@ class LanguageModel(TextModel[LM]):
 
     def writer(self, *, rows: int, size: int | None = None) -> Writer:
         """A writer, which generates at most `rows` texts at a time."""
+        engine = self.engine if rows == 1 else None
         return Writer(
-            self.model,
+            self.model if engine is None else engine.reader(size or self.context),
             self.tokenizer,
+            context=self.context,
+            device=self.device,
             end=self.ends,
             forbidden=self.forbidden,
-            draft=self.draft,
+            draft=self.draft if engine is None else None,
             rows=rows,
             size=size,
         )
@@ -234,7 +257,7 @@ class LanguageModel(TextModel[LM]):
         if not begun or tokens < 1:
             return
         longest = max(len(window(ids, self.context)) for ids, _ in begun)
-        writer = self.writer(rows=batch, size=longest + tokens - 1)
+        writer = self.writer(rows=min(batch, len(begun)), size=longest + tokens - 1)
         for ids, seed in begun:
             writer.add(ids, replace(how, seed=seed), tokens=tokens, stop=stop)
         while len(writer):

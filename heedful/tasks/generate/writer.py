@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from heedful.core.seeds import counter_seed
 from heedful.data.reader import Reader
 from heedful.data.tokenizer import Ids, Tokenizer
-from heedful.decode.continuous import Likeliest, Session
+from heedful.decode.continuous import Likeliest, RowsModel, Session
 from heedful.decode.rules import NEVER
 from heedful.decode.settings import Sampling
 from heedful.errors import InputError
-from heedful.models.lm import LM
 from heedful.tasks.shared.one_or_many import listed
 
 
@@ -55,22 +54,24 @@ class Writer:
 
     def __init__(
         self,
-        model: LM,
+        model: RowsModel[Any],
         tokenizer: Tokenizer,
         *,
+        context: int,
+        device: torch.device,
         end: int | Sequence[int],
         forbidden: tuple[int, ...],
-        draft: LM | None = None,
+        draft: RowsModel[Any] | None = None,
         rows: int,
         size: int | None = None,
     ) -> None:
-        self._tokenizer, self._context = tokenizer, model.config.embed.context_length
+        self._tokenizer, self._context = tokenizer, context
         self._ends = frozenset([end] if isinstance(end, int) else end)
         self._session = Session(
             model,
             rows=rows,
             size=min(self._context, size or self._context),
-            device=model.embed.tokens.weight.device,
+            device=device,
             end=end,
             forbidden=forbidden,
             draft=draft,

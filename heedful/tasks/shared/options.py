@@ -51,6 +51,12 @@ Engine = Annotated[
         help="ctranslate2: search by that library, the faster one on a CPU; auto: where it can.", show_default="own"
     ),
 ]
+TextEngine = Annotated[
+    str,
+    typer.Option(
+        help="llama.cpp: write one text at a time by that library, faster on a CPU; auto: where it is the same"
+    ),
+]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 and so on; auto: CUDA where there is one.")]
 Weights = Annotated[str, typer.Option(help="float32, int8 or int4, on a CPU: fewer bits are faster and less exact.")]
 Settings = Annotated[
