@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
@@ -105,7 +106,8 @@ def _listed(presets: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
             yield f"{', '.join(named)}: as for {parts}"
         elif wider is not None:
             but = ", ".join(name for name in wider if name not in own)
-            yield f"{', '.join(named)}: as for {tasks[wider][0]}, but {but}"
+            told = f"{', '.join(named)}: as for {tasks[wider][0]}, but {but}"
+            yield from wrap(told, 80, subsequent_indent="  ", break_on_hyphens=False)
         else:
             yield f"{', '.join(named)}:"
             yield from (f"  {name:{width}}  {presets[named[0]][name]:>15,} parameters" for name in own)

@@ -34,6 +34,7 @@ FILES = {
     "detect": (["{detect}", "0.png"], ".png"),
     "paint": (["{paint}", "0.png"], ".png"),
     "transcribe": (["{transcribe}", SOUNDS[0]], ".srt"),
+    "fold": (["{fold}", "chain.fasta"], ".cif"),
     "rank": (["{chat}", "--prompts", "prompts.txt", "--who", "a", "--tokens", "3"], ".jsonl"),
 }
 MAKE_FOLDERS = {"back-translate", "paint"}  # for their files
@@ -71,6 +72,7 @@ def place(run_of: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.Mon
     Path("texts.txt").write_text("".join(LINES[:5]))
     Path("prompts.txt").write_text("ba\nko\n")
     Path("rules.py").write_text("def value(prompt, answer):\n    return float(len(answer))\n")
+    Path("chain.fasta").write_text(">a\nGIVEQCCTSICSLYQLENYCN\n")
     for name in ("a.txt", "b.txt", "file"):
         Path(name).write_text("ba de gi\n")
     for name in (
@@ -81,6 +83,7 @@ def place(run_of: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.Mon
         "folder.txt",
         "folder.png",
         "folder.srt",
+        "folder.cif",
         "folder.jsonl",
     ):
         Path(name).mkdir()

@@ -141,6 +141,7 @@ def test_only_fixed_vectors_need_scaled_tokens(position: Positions) -> None:
     """All other models begin with the weights that their papers give."""
     fixed = position in FIXED
     for row in LANGUAGE_MODELS.values():
-        assert lm_config(replace(row, position=position)).embed.scaled == fixed
+        if not (row.compress and position == "rotary"):  # which is refused
+            assert lm_config(replace(row, position=position)).embed.scaled == fixed
     for size in ENCODERS.values():
         assert encoder_config(replace(size, position=position)).embed.scaled == fixed
