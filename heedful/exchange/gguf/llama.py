@@ -27,7 +27,7 @@ def library() -> Any:
     try:
         import llama_cpp
     except ImportError as error:
-        fix = f"{pip_install('llama-cpp-python')} (which needs a C++ compiler), or leave out the engine"
+        fix = pip_install("'heedful[llama]'") + " (which needs a C++ compiler), or leave out the engine"
         raise MissingError("llama-cpp-python is not installed", fix=fix) from error
     silent = llama_cpp.llama_log_callback(lambda *_: None)
     llama_cpp.llama_log_set(silent, ctypes.c_void_p(0))
