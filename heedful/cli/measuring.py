@@ -106,8 +106,8 @@ def _listed(presets: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
             yield f"{', '.join(named)}: as for {parts}"
         elif wider is not None:
             but = ", ".join(name for name in wider if name not in own)
-            told = f"{', '.join(named)}: as for {tasks[wider][0]}, but {but}"
-            yield from wrap(told, 80, subsequent_indent="  ", break_on_hyphens=False)
+            line = f"{', '.join(named)}: as for {tasks[wider][0]}, but {but}"
+            yield from wrap(line, 80, subsequent_indent="  ", break_on_hyphens=False)
         else:
             yield f"{', '.join(named)}:"
             yield from (f"  {name:{width}}  {presets[named[0]][name]:>15,} parameters" for name in own)

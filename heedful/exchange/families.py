@@ -118,12 +118,12 @@ def family_for(
     """The family that can hold our model, or an equal one, which is returned as well; its config.json, and the other
     files."""
     refused: list[InputError] = []
-    own = Recast(served.model.config, dict) if hub.recast is None else hub.recast(served)
+    plain = Recast(served.model.config, dict) if hub.recast is None else hub.recast(served)
     for family in families:
-        if not isinstance(own.config, family.config) or not family.suits(own.config):
+        if not isinstance(plain.config, family.config) or not family.suits(plain.config):
             continue
         written = hub.write(run, served)
-        recast = own.then(family.recast)
+        recast = plain.then(family.recast)
         try:
             theirs = {**family.config_to_hf(recast.config, **written.ids), **written.said}
             return family, recast, theirs, written

@@ -40,14 +40,14 @@ class Llama:
     """The model of a file. Raises MissingError or StorageError."""
 
     def __init__(self, path: Path) -> None:
-        own = library()
-        options = own.llama_model_default_params()
+        llama = library()
+        options = llama.llama_model_default_params()
         options.n_gpu_layers = 0
-        self.model = own.llama_model_load_from_file(str(path).encode(), options)
+        self.model = llama.llama_model_load_from_file(str(path).encode(), options)
         if not self.model:
             raise StorageError("llama.cpp cannot read it", where=str(path), fix="delete it, and it is made again")
-        self.vocab_size: int = own.llama_vocab_n_tokens(own.llama_model_get_vocab(self.model))
-        weakref.finalize(self, own.llama_model_free, self.model)
+        self.vocab_size: int = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(self.model))
+        weakref.finalize(self, llama.llama_model_free, self.model)
 
     def reader(self, size: int) -> "LlamaReader":
         """Continues one text at a time, of at most `size` tokens."""
@@ -82,23 +82,23 @@ class LlamaReader:
     """A `RowsModel` of `heedful.decode.continuous` with one row."""
 
     def __init__(self, model: Llama, size: int) -> None:
-        own = library()
+        llama = library()
         self.vocab_size = model.vocab_size
-        options = own.llama_context_default_params()
+        options = llama.llama_context_default_params()
         options.n_ctx, options.n_seq_max = size, 1
         options.n_batch = options.n_ubatch = min(size, MOST_READ)
         options.n_threads = options.n_threads_batch = torch.get_num_threads()
         options.type_k = options.type_v = FLOAT32
-        options.flash_attn_type = own.LLAMA_FLASH_ATTN_TYPE_DISABLED  # which rounds to 16 bits
-        self._context = own.llama_init_from_model(model.model, options)
+        options.flash_attn_type = llama.LLAMA_FLASH_ATTN_TYPE_DISABLED  # which rounds to 16 bits
+        self._context = llama.llama_init_from_model(model.model, options)
         if not self._context:
             raise InputError(f"llama.cpp has no room for {size:,} tokens", fix="ask for fewer, or leave out the engine")
-        self._batch = own.llama_batch_init(options.n_batch, 0, 1)
+        self._batch = llama.llama_batch_init(options.n_batch, 0, 1)
         weakref.finalize(self, _free, self._context, self._batch, model)
 
     def start(self, source: Int[Tensor, "1 S"], segments: Int[Tensor, "1 S"] | None, size: int) -> LlamaState:
-        own = library()
-        own.llama_memory_clear(own.llama_get_memory(self._context), False)
+        llama = library()
+        llama.llama_memory_clear(llama.llama_get_memory(self._context), False)
         tokens = source[0].tolist()
         for first in range(0, len(tokens), MOST_READ):
             self._read(tokens[first : first + MOST_READ], first, says=False)
@@ -107,14 +107,14 @@ class LlamaReader:
     def step(self, tokens: Int[Tensor, "1"], state: LlamaState) -> tuple[Float[Tensor, "1 V"], LlamaState]:
         self._read(tokens.tolist(), state.length, says=True)
         logits = library().llama_get_logits(self._context)
-        made = numpy.ctypeslib.as_array(logits, shape=(1, self.vocab_size)).copy()
-        return torch.from_numpy(made), LlamaState(state.length + 1)
+        copied = numpy.ctypeslib.as_array(logits, shape=(1, self.vocab_size)).copy()
+        return torch.from_numpy(copied), LlamaState(state.length + 1)
 
     def steps(self, tokens: Int[Tensor, "1 T"], state: LlamaState) -> tuple[Float[Tensor, "1 T V"], LlamaState]:
         logits = []
         for token in tokens.unbind(1):
-            found, state = self.step(token, state)
-            logits.append(found)
+            newest, state = self.step(token, state)
+            logits.append(newest)
         return torch.stack(logits, dim=1), state
 
     def _read(self, tokens: list[int], first: int, *, says: bool) -> None:
@@ -129,6 +129,6 @@ class LlamaReader:
 
 def _free(context: Any, batch: Any, model: Llama) -> None:
     """The model outlives its contexts."""
-    own = library()
-    own.llama_batch_free(batch)
-    own.llama_free(context)
+    llama = library()
+    llama.llama_batch_free(batch)
+    llama.llama_free(context)
