@@ -219,16 +219,17 @@ def _with_terms_placed(
 ) -> dict[int, list[Hypothesis]]:
     """Translations with the terms of a glossary where those without have the words that mean the same, one term after
     another; and such of the `others` as leave nothing out and are hardly longer; the likeliest first. A row whose terms
-    find no place has none."""
+    find no place, or no room, has none."""
     ranked, waiting = dict[int, list[Hypothesis]](), {n: row.text for n, row in rows.items()}
     while waiting:
         asked = [(rows[n].source, text, rows[n].lacks(text)[0]) for n, text in waiting.items()]
         put_in = placed(translator, asked, decoding)
         before, waiting = waiting, {}
         for (n, old), hypothesis in zip(before.items(), put_in, strict=True):
-            if hypothesis is None:
+            size = 0 if hypothesis is None else len(hypothesis.tokens)
+            if hypothesis is None or size >= _limits(translator, Searched([rows[n].ids], decoding, []))[0]:
                 continue
-            (text,), size = translator.texts_of([hypothesis]), len(hypothesis.tokens)
+            (text,) = translator.texts_of([hypothesis])
             lacking = rows[n].lacks(text)
             if not lacking:
                 whole = [each for each in others[n] if -1 <= len(each.tokens) - size <= max(2, size * LONGER)]
