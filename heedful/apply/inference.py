@@ -123,17 +123,17 @@ class QuickRMSNorm(nn.RMSNorm):
     def __init__(self, norm: nn.RMSNorm) -> None:
         nn.Module.__init__(self)
         self.normalized_shape, self.eps, self.elementwise_affine = norm.normalized_shape, norm.eps, True
-        self.weight, self.plain = norm.weight, norm.forward
-        self.offset = isinstance(norm, OffsetRMSNorm)
+        self.weight, self.offset = norm.weight, isinstance(norm, OffsetRMSNorm)
         self.least = torch.tensor(torch.finfo(torch.float32).eps if norm.eps is None else norm.eps)
 
     def forward(self, x: Float[Tensor, "*B C"]) -> Float[Tensor, "*B C"]:
+        weight = self.weight + 1.0 if self.offset else self.weight
         plain = x.dtype == torch.float32 and self.weight.dtype == torch.float32 and x.is_cpu
         if torch.is_grad_enabled() or not plain:
-            return self.plain(x)
+            return F.rms_norm(x, self.normalized_shape, weight, self.eps)
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         root = torch.addcmul(self.least, length, length, value=1 / x.shape[-1]).rsqrt_()
-        return (x * (self.weight + 1.0 if self.offset else self.weight)).mul_(root)
+        return (x * weight).mul_(root)
 
 
 def _for_mkl(x: Tensor) -> bool:

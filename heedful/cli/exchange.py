@@ -25,7 +25,8 @@ def import_(
     """Make a run of a model of the Hugging Face Hub, or of llama.cpp.
 
     From safetensors: GPT-2, LLaMA, Mistral, Mixtral, Qwen, SmolLM3, Gemma; Marian, Pegasus, BART, mBART, M2M-100, NLLB,
-    T5, mT5; BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT, ESM-2; ViT, DeiT, CLIP, SegFormer or DETR.
+    T5, mT5; BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT, Longformer, ESM-2; ViT, DeiT, Swin, CLIP, SegFormer, DETR;
+    Whisper; Decision Transformer.
 
     Example: heed import openai-community/gpt2 --out runs/gpt2
     """

@@ -1,6 +1,6 @@
 """Families of models on the Hugging Face Hub: each is a module of `heedful.exchange.hf`."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +106,13 @@ def family_of(theirs: Mapping[str, Any], names: Collection[str]) -> Family[Any]:
     return (*alike, *found, FAMILIES[own])[0]
 
 
-def families_for(served: Served, head: str = "") -> list[Family[Any]]:
-    """The families with this head ("": with any), that which the model was imported from first."""
-    alias = served.about.get("family", "")
-    return sorted((family for family in ALL if head in ("", family.head)), key=lambda family: family.alias != alias)
-
-
 def family_for(
-    families: Sequence[Family[Any]], run: Path, served: Served, hub: Hub
+    run: Path, served: Served, hub: Hub, head: str = ""
 ) -> tuple[Family[Any], Recast[Any], dict[str, Any], HubFiles]:
-    """The family that can hold our model, or an equal one, which is returned as well; its config.json, and the other
-    files."""
-    refused: list[InputError] = []
+    """The family with this head ("": with any) that can hold our model, or an equal one, which is returned as well; its
+    config.json, and the other files. That which the model was imported from is tried first."""
+    refused, alias = list[InputError](), served.about.get("family", "")
+    families = sorted((each for each in ALL if head in ("", each.head)), key=lambda family: family.alias != alias)
     plain = Recast(served.model.config, dict) if hub.recast is None else hub.recast(served)
     for family in families:
         if not isinstance(plain.config, family.config) or not family.suits(plain.config):

@@ -1,6 +1,6 @@
 """Imports models of the Hugging Face Hub as runs, and exports runs as folders for other libraries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +13,7 @@ from heedful.core.config import to_json, unknown_key
 from heedful.errors import InputError, StorageError
 from heedful.exchange import gguf
 from heedful.exchange.ctranslate2 import unserved
-from heedful.exchange.families import FAMILIES, families_for, family_for, family_of, none_like
+from heedful.exchange.families import FAMILIES, family_for, family_of, none_like
 from heedful.exchange.fetch import fetched, is_name
 from heedful.exchange.hf import peft
 from heedful.exchange.hf.family import Family
@@ -154,11 +154,10 @@ def export_model(run: str | Path, out: str | Path, *, to: str = "hf", quantize: 
     if to in ("hf", "peft", "gguf"):
         if row.hub is None:
             raise InputError(row.hub_lacks or none_like(served), where=str(run), fix="use it here")
-        families = families_for(served, row.hub_head)
         if to == "gguf":
-            return _to_gguf(run, out, served, row.hub(), families, quantize or "float32")
+            return _to_gguf(run, out, served, row.hub(), row.hub_head, quantize or "float32")
         moved = _to_hub if to == "hf" else _to_peft
-        return moved(run, out, served, row.hub(), families)
+        return moved(run, out, served, row.hub(), row.hub_head)
     if to not in row.engines and to == "onnx":
         what = f"translators are exported to ONNX, and this is a {type(served).__name__}"
         raise InputError(what, where=str(run), fix="use it here")
@@ -181,8 +180,8 @@ def _hub_of(folder: Path, config: object, family: Family[Any]) -> Hub:
     return next((hub for hub in hubs if hub.told_by is not None and hub.told_by(folder)), hubs[0])
 
 
-def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]]) -> Exported:
-    family, recast, theirs, written = family_for(families, run, served, hub)
+def _to_hub(run: Path, out: Path, served: Served, hub: Hub, head: str) -> Exported:
+    family, recast, theirs, written = family_for(run, served, hub, head)
     config, own = recast.config, recast.tensors(parameters(served.model))
     tensors = to_theirs(family.rules(config), own, where=str(run)) | family.made(config)
     with filled_then_renamed(out) as growing:
@@ -207,7 +206,7 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[F
     return Exported(family.name, "hf", str(out), tuple(sorted(names)), loads, notes=tuple(written.notes))
 
 
-def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]]) -> Exported:
+def _to_peft(run: Path, out: Path, served: Served, hub: Hub, head: str) -> Exported:
     """Exports only the adapters; they fit the exported form of the model that the training started from."""
     learnt, config = read_adapters(run)
     base = Path(saved_recipe(run).start_from)
@@ -222,7 +221,7 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
     if wrong:
         what = f"{wrong[0]} is not that of {base} and the adapters: more was learnt, or one of them has changed"
         raise InputError(what, where=str(run), fix="heed export --to hf, which has the adapters added to the weights")
-    family, recast, *_ = family_for(families, run, served, hub)
+    family, recast, *_ = family_for(run, served, hub, head)
     tensors = recast.tensors({**own, **learnt})
     rules = family.rules(recast.config)
     found = adapters_to_peft({name: tensors[name] for name in learnt}, rules, family=family.name)
@@ -236,9 +235,9 @@ def _to_peft(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[
     return Exported(family.name, "peft", str(out), (peft.CONFIG, peft.WEIGHTS), loads)
 
 
-def _to_gguf(run: Path, out: Path, served: Served, hub: Hub, families: Sequence[Family[Any]], weights: str) -> Exported:
+def _to_gguf(run: Path, out: Path, served: Served, hub: Hub, head: str, weights: str) -> Exported:
     with filled_then_renamed(out) as growing:
-        made = gguf.write_run(growing, run, served, hub, families, weights)
+        made = gguf.write_run(growing, run, served, hub, head, weights)
         if (run / CARD).is_file():
             files.write_bytes(growing / CARD, card_with(run, gguf.USE, made.notes))
         names = tuple(sorted(each.name for each in growing.iterdir()))

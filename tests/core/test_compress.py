@@ -28,10 +28,10 @@ def config(**more: Any) -> BlockConfig:
     return BlockConfig(attention=AttentionConfig(n_heads=H, kv_heads=G), d_ff=24, order="pre", **more)
 
 
-def stack(shared: str = "none") -> Stack:
+def stack(shared: Any = "none") -> Stack:
     """Local layers and compressed ones, by turns."""
     turns = (config(block=4), config(compress=N))
-    position = PositionConfig(kind=shared, buckets=8, furthest=20)  # type: ignore[arg-type]
+    position = PositionConfig(kind=shared, buckets=8, furthest=20)
     made = Stack(C, StackConfig(n_layers=4, block=turns[0], pattern=turns, shared_position=position))
     return make_loud(made).eval()
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy
 import pytest
+from numpy.typing import NDArray
 
-from heedful.data.proteins.chain import LETTERS, UNKNOWN, Chain, chain_of, cut
+from heedful.data.proteins.chain import UNKNOWN, Chain, chain_of, cut
 from heedful.data.proteins.made import APART, BONDS, RELATIVES, SIZES, TOUCH, made_chain
 from heedful.data.proteins.reading import FEW, read_chains, read_test_chains
 from heedful.data.proteins.structures import read_structure, structure_text
@@ -14,8 +15,8 @@ from heedful.errors import InputError, MissingError, TextError
 from heedful.metrics.structures import distances
 
 
-def letters(row: object) -> str:
-    return "".join(LETTERS[number] for number in row)  # type: ignore[attr-defined]
+def letters(row: NDArray[numpy.int8]) -> str:
+    return Chain("", row[None]).letters
 
 
 # Texts

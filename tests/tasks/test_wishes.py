@@ -11,7 +11,7 @@ from heedful.data.text.corpus import Corpus
 from heedful.decode.contract import Hypothesis
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
-from heedful.tasks.translate import searching
+from heedful.tasks.translate import placed, searching
 from heedful.tasks.translate.cli import WordOptions
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.use import Translator
@@ -73,6 +73,25 @@ def test_with_its_terms_a_translation_is_about_as_long(model: Translator, monkey
     room = max(map(len, wish.phrases)) + 1
     half = max(3, len(ids) // 2)
     assert limits == [own + room for own in (5 * half // 4 + searching.SLACK, 10 + searching.SLACK, 2 * len(ids) + 12)]
+
+
+def test_what_is_read_to_place_a_term_is_asked_for(model: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its source's words is left out once, whatever becomes of it."""
+    spent = list[int]()
+
+    class Counting:
+        at_once = None
+
+        def spend(self, tokens: int, at_once: int) -> None:
+            spent.append(tokens)
+
+    monkeypatch.setattr(placed.PlainRow, "has_lost", lambda row, held: True)
+    monkeypatch.setattr(model, "budget", Counting())
+    (plain,) = model.search(["ba de gi"])
+    begun = len(spent)
+    model.search(["ba de gi"], wishes=wishes_of((), (), {"ba": "Zug"}, model.languages))
+    ((ids,), _) = model.encode(["ba de gi"])
+    assert (1 + len(ids)) * (len(ids) + len(plain.tokens[0])) in spent[begun:]
 
 
 def test_what_has_the_words_anyway_stays(model: Translator) -> None:

@@ -81,6 +81,11 @@ def _numbers(row: str, where: str) -> NDArray[numpy.int8]:
     return numpy.array([NUMBERS[letter] for letter in letters], dtype=numpy.int8)
 
 
+def with_sequences(chain: Chain, count: int) -> Chain:
+    """With the first so many of its sequences."""
+    return chain._replace(sequences=chain.sequences[:count])
+
+
 def cut(chain: Chain, first: int, last: int) -> Chain:
     """Some of its residues."""
     backbone = None if chain.backbone is None else chain.backbone[first:last]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -49,11 +50,11 @@ def read_structure(path: Path) -> list[Chain]:
     return kept
 
 
-def _chain(gemmi: ModuleType, structure: object, chain: object, path: Path) -> Chain | None:
-    polymer = chain.get_polymer()  # type: ignore[attr-defined]
+def _chain(gemmi: ModuleType, structure: Any, chain: Any, path: Path) -> Chain | None:
+    polymer = chain.get_polymer()
     if polymer.check_polymer_type() != gemmi.PolymerType.PeptideL:
         return None
-    entity = structure.get_entity_of(polymer)  # type: ignore[attr-defined]
+    entity = structure.get_entity_of(polymer)
     names = [gemmi.Entity.first_mon(name) for name in entity.full_sequence] if entity is not None else []
     residues = [*polymer.first_conformer()]
     numbers_in_chain = [-1 if residue.label_seq is None else residue.label_seq - 1 for residue in residues]
@@ -70,7 +71,7 @@ def _chain(gemmi: ModuleType, structure: object, chain: object, path: Path) -> C
             if atom is not None:
                 backbone[at, which] = atom.pos.tolist()
     stem = path.name.removesuffix(".gz").rsplit(".", 1)[0]
-    return Chain(f"{stem}_{chain.name}", numbers[None], backbone)  # type: ignore[attr-defined]
+    return Chain(f"{stem}_{chain.name}", numbers[None], backbone)
 
 
 def structure_text(

@@ -4,7 +4,7 @@ A file is read as the folder of the Hub that it could have been made from: its m
 files of a tokenizer, and its tensors have the names of the family's table. Exporting is the inverse.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,14 +131,12 @@ class WrittenFile(NamedTuple):
     notes: tuple[str, ...]
 
 
-def write_run(
-    folder: Path, run: Path, served: Served, hub: Hub, families: Sequence[Family[Any]], weights: str
-) -> WrittenFile:
+def write_run(folder: Path, run: Path, served: Served, hub: Hub, head: str, weights: str) -> WrittenFile:
     """Writes FILE into a folder, and compares it with the model. Raises InputError for a model that llama.cpp cannot
     hold, or StorageError."""
     if weights not in WEIGHTS:
         raise unknown_key(weights, [*WEIGHTS], where="--weights", what="type")
-    family, recast, theirs, written = family_for(families, run, served, hub)
+    family, recast, theirs, written = family_for(run, served, hub, head)
     row = ARCHITECTURES.get(theirs["model_type"])
     if row is None:
         known = ", ".join(FAMILIES[kind].name for kind in ARCHITECTURES)

@@ -10,7 +10,7 @@ import torch
 
 from heedful.core.seeds import random_stream
 from heedful.data.batches import shuffled_groups
-from heedful.data.proteins.chain import Chain, cut
+from heedful.data.proteins.chain import Chain, cut, with_sequences
 from heedful.data.proteins.reading import MADE, Chains, read_chains
 from heedful.errors import InputError, counted
 from heedful.look.draw import to_bytes
@@ -113,8 +113,7 @@ class FoldJob(Job[FoldRecipe, Chains, Fold]):
         return Measurement(float(numpy.mean(losses)), kept, scores["precision"], picture)
 
     def _loss(self, model: Fold, chain: Chain) -> float:
-        read = batch_of([chain._replace(sequences=chain.sequences[: self.recipe.data.sequences])])
-        read = read.to(model.single.weight.device)
+        read = batch_of([with_sequences(chain, self.recipe.data.sequences)]).to(model.single.weight.device)
         with torch.inference_mode():
             return float(chain_losses(model(read.sequences), read))
 

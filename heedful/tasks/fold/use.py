@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from heedful.core.arguments import checks_arguments
-from heedful.data.proteins.chain import Chain, chain_of
+from heedful.data.proteins.chain import Chain, chain_of, with_sequences
 from heedful.data.proteins.reading import read_test_chains
 from heedful.errors import InputError
 from heedful.metrics.structures import APART, TOUCH, lddt, precision
@@ -77,7 +77,7 @@ class StructurePredictor(TextlessModel[Fold]):
     @torch.inference_mode()
     def predict(self, chain: Chain) -> Prediction:
         """Reads the first of its sequences, as many as in training."""
-        read = chain._replace(sequences=chain.sequences[: self.spec.sequences], backbone=None)
+        read = with_sequences(chain, self.spec.sequences)._replace(backbone=None)
         self.spend(read.sequences.size + len(chain.letters) ** 2, 0)
         batch = batch_of([read]).to(self.model.single.weight.device)
         folded = self.model(batch.sequences)
@@ -99,7 +99,7 @@ class StructurePredictor(TextlessModel[Fold]):
             if chain.backbone is None:
                 raise InputError(f"no structure of {chain.name} is known", fix="give chains with one")
             prediction = self.predict(chain)
-            read = chain._replace(sequences=chain.sequences[: self.spec.sequences])
+            read = with_sequences(chain, self.spec.sequences)
             contacts: dict[str, NDArray[Any]] = {
                 "precision": prediction.contacts,
                 "precision_covariance": covariance(read),

@@ -7,7 +7,6 @@ from heedful.core.config import unknown_key
 from heedful.errors import HeedError, InputError
 from heedful.exchange import gguf
 from heedful.exchange.ctranslate2 import OURS, made_of
-from heedful.exchange.families import families_for
 from heedful.exchange.gguf.llama import NAME, Llama, library
 from heedful.run.folder import filled_then_renamed
 from heedful.store import files
@@ -55,7 +54,7 @@ def _file(run: Path, weights: str) -> Path:
                 files.remove_tree(folder)
                 plain = LanguageModel.load(run)
                 with filled_then_renamed(folder) as growing:
-                    gguf.write_run(growing, run, plain, HUB, families_for(plain), weights)
+                    gguf.write_run(growing, run, plain, HUB, "", weights)
                     about = files.json_bytes({"made_of": made_of(run)}, where=folder / OURS)
                     files.write_bytes(growing / OURS, about)
     return folder / gguf.FILE

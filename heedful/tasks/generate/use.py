@@ -239,7 +239,7 @@ class LanguageModel(TextModel[LM]):
         """A writer, which generates at most `rows` texts at a time."""
         engine = self.engine if rows == 1 else None
         return Writer(
-            self.model if engine is None else engine.reader(size or self.context),
+            self.model if engine is None else engine.reader(min(self.context, size or self.context)),
             self.tokenizer,
             context=self.context,
             device=self.device,

@@ -5,9 +5,11 @@ out the rest. But the model can tell which words of its translation without the 
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from heedful.data.documents.tags import Alignment
 from heedful.data.documents.words import Span
+from heedful.data.tokenizer import Ids
 from heedful.decode.contract import Hypothesis
 from heedful.decode.settings import Decoding
 from heedful.tasks.translate.model import BaseTranslator
@@ -17,15 +19,72 @@ from heedful.tasks.translate.wishes import WantedForms
 
 ENOUGH = 0.3  # of what a word belongs to, that it is taken for the term's
 BESIDE = 0.5  # the same of a word beside such a one
+UNLIKELY = 10.0  # nats
+LONGER = 0.2  # of its length, by which a translation may be longer than one in which its terms were put
 
 
-def placed(
+class PlainRow(NamedTuple):
+    """A source and its tokens; its translation without wishes, as it was found and as a text; its wishes, and how many
+    tokens a translation with them may have."""
+
+    source: str
+    ids: Ids
+    plain: Hypothesis
+    text: str
+    wanted: Sequence[WantedForms]
+    limit: int
+
+    def lacks(self, text: str) -> list[WantedForms]:
+        """The wishes that are not met, terms first."""
+        return sorted((wish for wish in self.wanted if not wish.met(text)), key=lambda wish: not wish.spans)
+
+    def has_lost(self, held: Hypothesis) -> bool:
+        """Whether a translation that is held to the wishes may have lost something: it is shorter than the one without,
+        or much less likely."""
+        shorter = len(held.tokens) < len(self.plain.tokens) - 1
+        return shorter or held.log_probability < self.plain.log_probability - UNLIKELY
+
+
+def with_terms_placed(
+    translator: BaseTranslator, decoding: Decoding, rows: Sequence[PlainRow], held: Sequence[list[Hypothesis]]
+) -> list[list[Hypothesis]]:
+    """The translations of a search that was `held` to the wishes; where they may have lost something, those in which
+    terms stand in place of the words that mean the same, one after another, and such of `held` as leave nothing out and
+    are hardly longer, the likeliest first. What finds no place or no room for its terms stays as it was held. Raises
+    TooMuchError, and as `aligned`."""
+    ranked = [*held]
+    waiting = {n: row.text for n, row in enumerate(rows) if row.has_lost(held[n][0])}
+    while waiting:
+        translator.spend(sum(_reading(rows[n]) for n in waiting), 0)
+        asked = [(rows[n].source, text, rows[n].lacks(text)[0]) for n, text in waiting.items()]
+        before, waiting = waiting, {}
+        for (n, old), placed in zip(before.items(), _placed(translator, asked, decoding), strict=True):
+            row, size = rows[n], 0 if placed is None else len(placed.tokens)
+            if placed is None or size >= row.limit:
+                continue
+            (text,) = translator.texts_of([placed])
+            lacking = row.lacks(text)
+            if not lacking:
+                whole = [each for each in held[n] if -1 <= len(each.tokens) - size <= max(2, size * LONGER)]
+                every = sorted(dict.fromkeys([placed, *whole]), key=lambda each: -each.log_probability)
+                ranked[n] = every[: max(decoding.n_best, 1)]
+            elif len(lacking) < len(row.lacks(old)):
+                waiting[n] = text
+    return ranked
+
+
+def _reading(row: PlainRow) -> int:
+    """About how many tokens are read to align its words: the pair, and once more without each word of the source."""
+    return (1 + len(row.ids)) * (len(row.ids) + len(row.plain.tokens))
+
+
+def _placed(
     translator: BaseTranslator, rows: Sequence[tuple[str, str, WantedForms]], decoding: Decoding
 ) -> list[Hypothesis | None]:
     """For each source, its translation and a term: the translation with the likeliest form of the term in place of the
-    words that belong to its next occurrence in the source; None where no word does. Raises as `aligned`."""
+    words that belong to its next occurrence in the source; None where no word does."""
     alignments = aligned(translator, [(source, text) for source, text, _ in rows])
-    every = [_placed(text, wanted, each) for (_, text, wanted), each in zip(rows, alignments, strict=True)]
+    every = [_texts(text, wanted, each) for (_, text, wanted), each in zip(rows, alignments, strict=True)]
     sources, _ = translator.encode([source for (source, *_), texts in zip(rows, every, strict=True) for _ in texts])
     encoded = translator.target.encode([text for texts in every for text in texts])
     targets = [[*translator.begin, *ids, translator.target.eos] for ids in encoded]
@@ -40,8 +99,8 @@ def _hypothesis(tokens: Sequence[int], logs: Sequence[float], decoding: Decoding
     return Hypothesis(tuple(tokens[:-1]), whole / len(tokens) ** decoding.length_penalty, whole, tuple(logs), True)
 
 
-def _placed(text: str, wanted: WantedForms, alignment: Alignment) -> list[str]:
-    """The text with each form."""
+def _texts(text: str, wanted: WantedForms, alignment: Alignment) -> list[str]:
+    """The text with each form of a term in place of the words that belong to its next occurrence."""
     number = len(wanted.said(text))
     if number >= len(wanted.spans):
         return []

@@ -1,6 +1,6 @@
 """The search for translations: in batches of sources, by the search that the settings ask for, with required words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,14 +24,12 @@ from heedful.errors import InputError
 from heedful.tasks.shared.lengths import cut_warning, length_warning
 from heedful.tasks.translate.confidence import WordLikelihoods, likelihood_of
 from heedful.tasks.translate.model import BaseTranslator
-from heedful.tasks.translate.placed import placed
+from heedful.tasks.translate.placed import PlainRow, with_terms_placed
 from heedful.tasks.translate.wishes import NO_WISHES, UsedTerm, WantedForms, Wishes
 
 SEARCH_TOKENS = 8192  # source tokens in a batch, times the beam
 NARROWEST = 5  # the narrowest beam of a search with required words
 SLACK = 4  # tokens that a translation with required words may have beyond them and a quarter more than without
-UNLIKELY = 10.0  # nats
-LONGER = 0.2  # of its length, by which a translation may be longer than one in which its terms were put
 WISHED = 1 << 14  # tokens in wishes, times the wishes, that take as long as a step of the model
 WORTH = 2048  # source tokens, times the beam, from which several processes pay
 
@@ -146,10 +144,9 @@ def search_texts(
     extra = wanted or [()] * len(texts)
     wanted = [[*wishes.of(text), *more] if own else [] for text, own, more in zip(texts, ids, extra, strict=True)]
     found = hypotheses(translator, ids, decoding, forced, numbers=numbers, avoid=wishes.avoid)
-    plain = [len(best.tokens) for best, *_ in found]
+    plain = [best for best, *_ in found]
     read = [translator.texts_of(best) for best in found]
     # Translations that have their wishes anyway are not searched for again.
-    plain_best, plain_texts = [best[0] for best in found], [said[0] for said in read]
     lacking = [n for n, own in enumerate(wanted) if not all(one.met(text) for one in own for text in read[n])]
     again = hypotheses(
         translator,
@@ -157,15 +154,17 @@ def search_texts(
         replace(decoding, beam=max(decoding.beam, NARROWEST)),
         None if forced is None else [forced[n] for n in lacking],
         wishes=[[translator.phrases.wish(one) for one in wanted[n]] for n in lacking],
-        plain=[plain[n] for n in lacking],
+        plain=[len(plain[n].tokens) for n in lacking],
         avoid=wishes.avoid,
     )
+    if forced is None:
+        limits = _limits(translator, Searched([ids[n] for n in lacking], decoding, []))
+        rows = [
+            PlainRow(texts[n], ids[n], plain[n], read[n][0], wanted[n], limit)
+            for n, limit in zip(lacking, limits, strict=True)
+        ]
+        again = with_terms_placed(translator, decoding, rows, again)
     for n, best in zip(lacking, again, strict=True):
-        found[n], read[n] = best, translator.texts_of(best)
-    doubtful = [n for n in lacking if _lost(found[n][0], plain_best[n])]
-    rows = {n: _Row(texts[n], ids[n], plain_texts[n], wanted[n]) for n in doubtful}
-    placed_too = {} if forced else _with_terms_placed(translator, decoding, rows, found)
-    for n, best in placed_too.items():
         found[n], read[n] = best, translator.texts_of(best)
     if confidence and translator.engine is not None:
         filled = [n for n, own in enumerate(ids) if own]
@@ -193,51 +192,6 @@ def search_texts(
             )
         )
     return made
-
-
-def _lost(held: Hypothesis, plain: Hypothesis) -> bool:
-    """Whether a translation that is held to its wishes may have lost something: it is shorter than the one without, or
-    much less likely."""
-    return len(held.tokens) < len(plain.tokens) - 1 or held.log_probability < plain.log_probability - UNLIKELY
-
-
-class _Row(NamedTuple):
-    """A source, its tokens, its translation without wishes, and its wishes."""
-
-    source: str
-    ids: Ids
-    text: str
-    wanted: Sequence[WantedForms]
-
-    def lacks(self, text: str) -> list[WantedForms]:
-        """The wishes that are not met, terms first."""
-        return sorted((wish for wish in self.wanted if not wish.met(text)), key=lambda wish: not wish.spans)
-
-
-def _with_terms_placed(
-    translator: BaseTranslator, decoding: Decoding, rows: Mapping[int, _Row], others: Sequence[list[Hypothesis]]
-) -> dict[int, list[Hypothesis]]:
-    """Translations with the terms of a glossary where those without have the words that mean the same, one term after
-    another; and such of the `others` as leave nothing out and are hardly longer; the likeliest first. A row whose terms
-    find no place, or no room, has none."""
-    ranked, waiting = dict[int, list[Hypothesis]](), {n: row.text for n, row in rows.items()}
-    while waiting:
-        asked = [(rows[n].source, text, rows[n].lacks(text)[0]) for n, text in waiting.items()]
-        put_in = placed(translator, asked, decoding)
-        before, waiting = waiting, {}
-        for (n, old), hypothesis in zip(before.items(), put_in, strict=True):
-            size = 0 if hypothesis is None else len(hypothesis.tokens)
-            if hypothesis is None or size >= _limits(translator, Searched([rows[n].ids], decoding, []))[0]:
-                continue
-            (text,) = translator.texts_of([hypothesis])
-            lacking = rows[n].lacks(text)
-            if not lacking:
-                whole = [each for each in others[n] if -1 <= len(each.tokens) - size <= max(2, size * LONGER)]
-                every = sorted(dict.fromkeys([hypothesis, *whole]), key=lambda each: -each.log_probability)
-                ranked[n] = every[: max(decoding.n_best, 1)]
-            elif len(lacking) < len(rows[n].lacks(old)):
-                waiting[n] = text
-    return ranked
 
 
 def hypotheses(
