@@ -82,6 +82,10 @@ class Classifier(nn.Module):
 
     def answer(self, hidden: Float[Tensor, "B N T C"], segments: Int[Tensor, "B N T"]) -> Float[Tensor, "B L"]:
         """The logits from one token of each sequence: summed over the sequences, or one score per choice."""
+        return self.decide(self.read(hidden, segments), segments)
+
+    def read(self, hidden: Float[Tensor, "B N T C"], segments: Int[Tensor, "B N T"]) -> Float[Tensor, "B N C"]:
+        """What the linear map reads of each sequence; zeros of one that is all padding."""
         lengths = segments.count_nonzero(dim=-1)
         if self.encoder is None:
             last = (lengths - 1).clamp(min=0)[..., None, None].expand(-1, -1, 1, hidden.shape[-1])
@@ -92,7 +96,10 @@ class Classifier(nn.Module):
                 real = segments > 0
                 read = (hidden * real[..., None]).sum(2) / lengths.clamp(min=1)[..., None]
             read = read if self.encoder.pooler is None else self.encoder.pool(read)
-        read = self.dropout(read)
+        return self.dropout(read) * (lengths > 0)[..., None]
+
+    def decide(self, read: Float[Tensor, "B N C"], segments: Int[Tensor, "B N T"]) -> Float[Tensor, "B L"]:
+        """The logits from what `read` gave."""
         if self.config.answers is None:
-            return self.out(read).squeeze(-1).masked_fill(lengths == 0, -torch.inf)
-        return self.out((read * (lengths > 0)[..., None]).sum(1))
+            return self.out(read).squeeze(-1).masked_fill(segments.count_nonzero(dim=-1) == 0, -torch.inf)
+        return self.out(read.sum(1))

@@ -1,7 +1,7 @@
 """A classifier of each token of a text: an encoder, and a linear map of each hidden state (Devlin et al. 2019,
 figure 4 c and d), or of its transform (Warner et al. 2024, their code).
 
-B rows, T tokens, L answers.
+B rows, T tokens, C model width, L answers.
 """
 
 from dataclasses import dataclass
@@ -47,5 +47,14 @@ class TokenClassifier(nn.Module):
         types: Int[Tensor, "B T"] | None = None,
     ) -> Float[Tensor, "B T L"]:
         """The logits of the answers at each token; segments and types as in `Encoder`."""
+        return self.out(self.hidden(tokens, segments, types))
+
+    def hidden(
+        self,
+        tokens: Int[Tensor, "B T"],
+        segments: Int[Tensor, "B T"] | None = None,
+        types: Int[Tensor, "B T"] | None = None,
+    ) -> Float[Tensor, "B T C"]:
+        """What the linear map reads of each token."""
         hidden = self.encoder.hidden(tokens, segments, types)
-        return self.out(self.dropout(self.encoder.pool(hidden) if self.config.pools else hidden))
+        return self.dropout(self.encoder.pool(hidden) if self.config.pools else hidden)

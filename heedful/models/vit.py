@@ -75,7 +75,10 @@ class ViT(nn.Module):
 
     def each(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B R K"]:
         """The logits of each head alone, for a loss that has a target for each: the label, and the teacher's."""
-        read = self.read_out(self.hidden(pixels))
+        return self.by_head(self.read_out(self.hidden(pixels)))
+
+    def by_head(self, read: Float[Tensor, "B R C"]) -> Float[Tensor, "B R K"]:
+        """The same of the input of the heads."""
         heads = [head for head in (self.head, self.teacher_head) if head is not None]
         return torch.stack([head(read[:, i]) for i, head in enumerate(heads)], dim=1) if heads else read
 

@@ -110,9 +110,12 @@ def make_job(
     if task.job is None:
         raise InputError(f"models for {task.name!r} are imported, and not trained here", fix="train another task")
     if recipe.preset != AUTO:
-        return task.job()(recipe, corpus, begun)
-    job, told = sized_job(task, recipe, corpus, device)
-    job.notes.append(told)
+        job = task.job()(recipe, corpus, begun)
+    else:
+        job, told = sized_job(task, recipe, corpus, device)
+        job.notes.append(told)
+    if job.teacher is not None:
+        job.teacher.check(job)
     return job
 
 

@@ -20,6 +20,7 @@ from heedful.run.card import CardText, Scores, data_facts, fingerprint, model_ca
 from heedful.run.folder import parameters, write_adapters, write_model
 from heedful.run.recipe import Recipe
 from heedful.run.start import copy_weights
+from heedful.run.teacher import teacher_of
 from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.training.loop import Trainable
 
@@ -80,7 +81,9 @@ class Job(ABC, Generic[R, C, M]):
         self.corpus: C = self.read() if corpus is None else corpus
         self.valid: Any = self.corpus.valid  # the validation data of `measure`, or a share of them
         self.notes = list(self.corpus.notes)  # for the user
-        self.companions: dict[str, nn.Module] = {}  # frozen models that the loss needs
+        self.teacher = teacher_of(recipe)
+        # Frozen models that the loss needs.
+        self.companions: dict[str, nn.Module] = {"teacher": self.teacher.model} if self.teacher else {}
 
     @classmethod
     def first_look(cls, recipe: R, begun: Path | None) -> tuple[C | None, list[str]]:
@@ -118,9 +121,10 @@ class Job(ABC, Generic[R, C, M]):
         return None
 
     def kept_tokenizer(self, train: Callable[[], Tokenizer]) -> Tokenizer:
-        """The tokenizer of the run that is continued, or a new one from `train`."""
+        """The tokenizer of the run that is continued, or of the teacher, or a new one from `train`."""
         known = None if self.begun is None else read_tokenizers(self.begun)
-        return known[0] if known else train()
+        taught = None if self.teacher is None else self.teacher.tokenizer
+        return known[0] if known else taught or train()
 
     @cached_property
     def tokenizer_hash(self) -> str:
@@ -254,6 +258,7 @@ class Job(ABC, Generic[R, C, M]):
         start = f"from the model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
         rank = self.recipe.train.lora
         how = f"{start}, by low-rank adapters of rank {rank} beside its matrices," if rank else start
+        how = f"{how}, with the model in `{self.teacher.run}` as its teacher," if self.teacher else how
         return model_card(folder, told, start=how, minutes=minutes, notes=self.notes_on_data())
 
     def notes_on_data(self) -> Sequence[str]:

@@ -171,6 +171,23 @@ class TrainSection(Section):
     )
 
 
+class DistilSection(Section):
+    """Learning from a teacher too: a larger model of the same task, tokens or classes."""
+
+    teacher: str = Field("", description="a run whose model's probabilities are learnt beside the data")
+    teacher_weight: float = Field(
+        0.5, ge=0, le=1, description="weight of the divergence from the teacher; the rest is the data's loss"
+    )
+    temperature: float = Field(
+        2.0, gt=0, description="divides the logits of both before their probabilities are compared"
+    )
+    hidden_weight: float = Field(
+        0.0,
+        ge=0,
+        description="weight of the cosine distance between what the heads of both read, for models of one width",
+    )
+
+
 class Recipe(Section):
     """What every task's recipe has. `DEFAULTS` are what a task takes, by section, by default;
     `PRESETS` gives the sizes of its models, and `SIZES` names those that a budget of minutes chooses among,
@@ -221,6 +238,12 @@ class Recipe(Section):
         inside = (f"{name}.{key}" for name, value in plain.items() if isinstance(value, dict) for key in value)
         made._given = frozenset((*plain, *inside))
         return made
+
+
+class DistilledRecipe(Recipe):
+    """That of a task whose models may have a teacher."""
+
+    distil: DistilSection = DistilSection()
 
 
 def validated(kind: type[R], data: object, *, where: str, preset_given: str = "") -> R:

@@ -33,7 +33,7 @@ from heedful.training.ranks import Ranks
 FREE = {"steps", "epochs", "minutes", "eval_every", "patience", "save_every", "keep", "non_finite"}
 FREE |= {"average_last", "tensorboard", "shard"}
 # Keys of paths, which may have moved: what is learnt from and validated on is held to what it was by its content.
-PATHS = {"data.path", "data.valid", "data.test", "data.mix", "data.synthetic", "start_from"}
+PATHS = {"data.path", "data.valid", "data.test", "data.mix", "data.synthetic", "start_from", "distil.teacher"}
 # Keys that are in what a checkpoint holds.
 FIXED = {"train.seed", "train.optimizer", "train.precision"}
 BRING_BACK = "bring back the recipe.yaml that this run was begun with, or choose another --out"
@@ -212,6 +212,7 @@ def _facts(state: TrainState, progress: Progress, job: Job[Any, Any, Any], preci
         "data": job.fingerprint,
         "valid": job.valid_fingerprint,
         "tokenizers": job.tokenizer_hash,
+        **({"teacher": job.teacher.hash} if job.teacher else {}),
         "format": FORMAT,
         "recipe": job.recipe.model_dump(mode="json"),
         "kind": kind_of_config(getattr(job.config, job.saved) if job.saved else job.config),
@@ -249,6 +250,7 @@ def restore(state: TrainState, checkpoint: Checkpoint, job: Job[Any, Any, Any], 
         ("data", job.fingerprint, "the training data is not the data"),
         ("valid", job.valid_fingerprint, "the validation data is not the data"),
         ("tokenizers", job.tokenizer_hash, "the tokenizer is not the one"),
+        ("teacher", job.teacher.hash if job.teacher else "", "the teacher is not the one"),
     ):
         if facts.get(key, found) != found:  # older checkpoints do not say what was validated on
             fix = "choose another --out, or bring the old files back"

@@ -31,6 +31,7 @@ class Sections(TypedDict, total=False):
     answer: Section | Mapping[str, object]
     reward: Section | Mapping[str, object]
     prefer: Section | Mapping[str, object]
+    distil: Section | Mapping[str, object]
 
 
 def recipe(task: str | None = None, **sections: Unpack[Sections]) -> Recipe:

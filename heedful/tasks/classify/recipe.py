@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets, Section
+from heedful.run.recipe import DistilledRecipe, Presets, Section
 from heedful.run.task import Lazy
 from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe
 
@@ -19,7 +19,7 @@ class ClassifySection(Section):
     )
 
 
-class ClassifyRecipe(TextRecipe):
+class ClassifyRecipe(DistilledRecipe, TextRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:READERS")
     SIZES: ClassVar = ("gpt-nano", "gpt-mini", "gpt-micro")

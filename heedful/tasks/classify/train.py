@@ -7,6 +7,8 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, ClassVar
 
+from torch import Tensor
+
 from heedful.data.batches import shuffled_groups
 from heedful.data.text.labelled import AnswerKind, Example, Labelled, read_labelled
 from heedful.errors import InputError, counted
@@ -17,6 +19,7 @@ from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.run.card import CardText, Scores, score_table
 from heedful.run.job import Measurement
+from heedful.run.teacher import Teacher
 from heedful.tasks.classify.baseline import bag_of_words
 from heedful.tasks.classify.layout import (
     ClassifyBatch,
@@ -30,10 +33,12 @@ from heedful.tasks.classify.recipe import ClassifyRecipe
 from heedful.tasks.classify.use import TextClassifier
 from heedful.tasks.shared.body import BodyJob
 from heedful.tasks.shared.sections import SmoothedTrain
+from heedful.training.distillation import Outputs, yes_or_no
 from heedful.training.loss import Loss, linear_cross_entropy
 
 RANKS = {"label": "accuracy", "choice": "accuracy", "score": "spearman", "labels": "micro_f1"}
 BAG = "bag_of_words"  # the key of its accuracy among the model's scores
+TAUGHT = ("label", "labels")  # answers that a teacher's probabilities are learnt of
 SHOWN = 8  # examples in a sample
 AUXILIARY = 0.5  # the default for a language model (Radford et al. 2018, section 4.1)
 
@@ -47,9 +52,15 @@ class ClassifyTask:
     """
 
     def __init__(
-        self, examples: Sequence[Encoded], plan: SmoothedTrain, *, answer: AnswerKind, auxiliary: float = 0.0
+        self,
+        examples: Sequence[Encoded],
+        plan: SmoothedTrain,
+        *,
+        answer: AnswerKind,
+        auxiliary: float = 0.0,
+        teacher: Teacher | None = None,
     ) -> None:
-        self.examples, self.plan, self.answer = examples, plan, answer
+        self.examples, self.plan, self.answer, self.teacher = examples, plan, answer, teacher
         tokens = sum(len(own.tokens) for one in examples for own in one.sequences)
         self.auxiliary = auxiliary * len(examples) / max(1, tokens)
 
@@ -61,17 +72,33 @@ class ClassifyTask:
     def loss(self, model: Classifier, batch: ClassifyBatch) -> Loss:
         tokens, segments, types, target = (part.to(model.out.weight.device) for part in batch)
         hidden = model.hidden(tokens, segments, types)
-        smoothing = self.plan.smoothing or 0.0
-        total = label_loss(model.answer(hidden, segments), target, self.answer, smoothing=smoothing)
+        read, smoothing = model.read(hidden, segments), self.plan.smoothing or 0.0
+        total = label_loss(model.decide(read, segments), target, self.answer, smoothing=smoothing)
+        loss = self._with_auxiliary(Loss(total, len(batch.tokens)), model, hidden, tokens, segments)
+        if self.teacher is None:
+            return loss
+
+        def outputs(teacher: Classifier) -> Outputs:
+            return self._outputs(teacher, teacher.read(teacher.hidden(tokens, segments, types), segments))
+
+        return self.teacher.mixed(loss, self._outputs(model, read), outputs)
+
+    def _outputs(self, model: Classifier, read: Tensor) -> Outputs:
+        """Of each example what the head reads, and the head; of sets of labels, that of each label alone."""
+        if self.answer == "labels":
+            return Outputs(read.sum(1), lambda rows: yes_or_no(model.out(rows)))
+        return Outputs(read.sum(1), model.out)
+
+    def _with_auxiliary(self, loss: Loss, model: Classifier, hidden: Tensor, tokens: Tensor, segments: Tensor) -> Loss:
         if not self.auxiliary:
-            return Loss(total, len(batch.tokens))
+            return loss
         assert model.lm is not None
         real, head = segments[:, :, 1:] > 0, model.lm.head
         following = tokens[:, :, 1:][real]
         extra = self.auxiliary * linear_cross_entropy(
             hidden[:, :, :-1][real], head.weight, head.bias, following, softcap=model.lm.config.softcap
         )
-        return Loss(total + extra, len(batch.tokens), extra=extra)
+        return Loss(loss.total + extra, loss.count, extra=extra)
 
 
 class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
@@ -86,6 +113,9 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
         corpus = self.corpus
         body = self.body(pooler=True)
         self.answers = _spec(corpus, symmetric=recipe.classify.symmetric)
+        if self.teacher is not None and corpus.answer not in TAUGHT:
+            what = f"a {corpus.answer} has no probabilities of labels, which a teacher teaches"
+            raise InputError(what, where="distil.teacher", fix="leave it out")
         least = {"label": 2, "labels": 1}.get(corpus.answer, 0)
         if len(self.answers.labels) < least:
             what = f"{counted(len(self.answers.labels), 'label')} in all of what is to be learnt from"
@@ -171,7 +201,8 @@ class ClassifyJob(BodyJob[ClassifyRecipe, Labelled, Classifier]):
                 yield f"{what} of the texts; the model may need more examples, or another model to begin with (--from)"
 
     def task(self, model: Classifier) -> ClassifyTask:
-        return ClassifyTask(self.examples, self.recipe.train, answer=self.answers.answer, auxiliary=self.auxiliary)
+        answer, plan = self.answers.answer, self.recipe.train
+        return ClassifyTask(self.examples, plan, answer=answer, auxiliary=self.auxiliary, teacher=self.teacher)
 
     def chance(self) -> float | None:
         return entropy(one.label for one in self.corpus.train) if self.corpus.answer == "label" else None

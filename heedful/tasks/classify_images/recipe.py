@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets
+from heedful.run.recipe import DistilledRecipe, Presets
 from heedful.run.task import Lazy
 from heedful.tasks.shared.sections import ImagesRecipe, ImagesSection, ImagesTrain
 
@@ -16,7 +16,7 @@ class LabelledImagesSection(ImagesSection):
     mirrored: bool = Field(False, description="in use, average over a picture and its mirror image")
 
 
-class ClassifyImagesRecipe(ImagesRecipe):
+class ClassifyImagesRecipe(DistilledRecipe, ImagesRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "warmup": 200}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:VISION_TRANSFORMERS")
     SIZES: ClassVar = ("vit-nano28", "vit-micro32")

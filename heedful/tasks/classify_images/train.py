@@ -25,10 +25,13 @@ from heedful.run.card import CardText, Scores
 from heedful.run.folder import load_weights, parameters
 from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
+from heedful.run.teacher import Teacher
 from heedful.store.model import read_model
 from heedful.tasks.classify_images.recipe import ClassifyImagesRecipe
 from heedful.tasks.classify_images.use import ImageClassifier, ImageLabelSpec, targets_of
 from heedful.tasks.shared.picture_job import PictureJob, augment_of, fitted, seen_as
+from heedful.tasks.shared.served import spec_of
+from heedful.training.distillation import Outputs
 from heedful.training.loss import Loss
 
 SHOWN = 8  # pictures in a sample
@@ -45,8 +48,15 @@ class MixedBatch(NamedTuple):
 class ClassifyImagesTask:
     """Batches of labelled pictures, which are read and augmented only when their loss is computed."""
 
-    def __init__(self, part: Part, spec: ImageLabelSpec, augment: Augment, recipe: ClassifyImagesRecipe) -> None:
-        self.part, self.spec, self.augment = part, spec, augment
+    def __init__(
+        self,
+        part: Part,
+        spec: ImageLabelSpec,
+        augment: Augment,
+        recipe: ClassifyImagesRecipe,
+        teacher: Teacher | None = None,
+    ) -> None:
+        self.part, self.spec, self.augment, self.teacher = part, spec, augment, teacher
         self.seed, self.size, self.mixup = recipe.train.seed, recipe.images.batch, recipe.images.mixup
         self.smoothing = recipe.train.smoothing or 0.0
         self.targets = targets_of(part.labels, spec.labels)
@@ -62,29 +72,37 @@ class ClassifyImagesTask:
         pixels, target = self.pixels(used, batch.epoch), self.targets[used]
         own = [rows[index] for index in batch.pictures]
         if not self.mixup:
-            return Loss(
-                self._cross_entropy(model, pixels[own], [(target[own], torch.ones(len(own)))]), len(batch.pictures)
-            )
+            return self._loss(model, pixels[own], [(target[own], torch.ones(len(own)))])
         others = [rows[index] for index in batch.partners]
         drawn = draws(batch.pictures, self.seed, batch.epoch, "mixup")
         shares = torch.tensor([draw.betavariate(self.mixup, self.mixup) for draw in drawn])
         pixels = mixed(pixels[own], pixels[others], shares)
-        total = self._cross_entropy(model, pixels, [(target[own], shares), (target[others], 1 - shares)])
-        return Loss(total, len(batch.pictures))
+        return self._loss(model, pixels, [(target[own], shares), (target[others], 1 - shares)])
 
     def pixels(self, pictures: Sequence[int], epoch: int) -> Float[Tensor, "B N H W"]:
         """The pictures with this epoch's augmentations."""
         return seen(self.part.images, pictures, self.spec.preparation, self.augment, self.seed, epoch)
 
-    def _cross_entropy(self, model: ViT, pixels: Tensor, targets: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-        """The cross-entropy with each target, weighted by its shares, summed in float32."""
+    def _loss(self, model: ViT, pixels: Tensor, targets: Sequence[tuple[Tensor, Tensor]]) -> Loss:
+        """The cross-entropy with each target, weighted by its shares, summed in float32. With a teacher, the last head
+        learns its answers, and the first one the labels (Touvron et al. 2021, section 4)."""
         assert model.head is not None
-        logits = model(pixels.to(model.head.weight)).float()
+        pixels = pixels.to(model.head.weight)
+        read = model.read_out(model.hidden(pixels))
+        heads = model.by_head(read)
+        logits = (heads.mean(dim=1) if self.teacher is None else heads[:, 0]).float()
         total = logits.new_zeros(())
         for target, share in targets:
             each = F.cross_entropy(logits, target.to(logits.device), reduction="none", label_smoothing=self.smoothing)
             total = total + (each * share.to(logits.device)).sum()
-        return total
+        loss = Loss(total, len(pixels))
+        if self.teacher is None:
+            return loss
+
+        def outputs(teacher: ViT) -> Outputs:
+            return Outputs(teacher.read_out(teacher.hidden(pixels)), lambda read: teacher.by_head(read).mean(dim=1))
+
+        return self.teacher.mixed(loss, Outputs(read, lambda read: model.by_head(read)[:, -1]), outputs)
 
 
 class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
@@ -107,12 +125,17 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
         for part in (corpus.valid, *corpus.tests.values()):
             targets_of(part.labels, labels)
         if self.start is None:
-            self.config, preparation = _made_for(corpus, recipe, found, n_classes=len(labels))
+            self.config, preparation = _made_for(corpus, recipe, found, self.taught, n_classes=len(labels))
         else:
             self.config, preparation = _resumed(*self.start, recipe, n_classes=len(labels))
         self.answers = ImageLabelSpec(labels=labels, preparation=preparation, mirrored=recipe.images.mirrored)
         self.augment = augment_of(recipe.images, AUGMENTS)
         self.fingerprint = sha256(repr((found.fingerprint, corpus.train.labels)).encode()).hexdigest()
+
+    @property
+    def taught(self) -> Preparation | None:
+        """The preparation of the teacher's pictures."""
+        return None if self.teacher is None else spec_of(ImageLabelSpec, self.teacher.about).preparation
 
     def read(self) -> LabelledImages:
         return read_labelled_images(self.recipe.data.path, channels=self.channels)
@@ -144,7 +167,7 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
         load_weights(model, tensors, where=f"{self.recipe.start_from}/model.safetensors")
 
     def task(self, model: ViT) -> ClassifyImagesTask:
-        return ClassifyImagesTask(self.corpus.train, self.answers, self.augment, self.recipe)
+        return ClassifyImagesTask(self.corpus.train, self.answers, self.augment, self.recipe, self.teacher)
 
     def chance(self) -> float:
         return entropy(self.corpus.train.labels)
@@ -176,11 +199,14 @@ class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
 
 
 def _made_for(
-    corpus: LabelledImages, recipe: ClassifyImagesRecipe, found: Survey, *, n_classes: int
+    corpus: LabelledImages, recipe: ClassifyImagesRecipe, found: Survey, taught: Preparation | None, *, n_classes: int
 ) -> tuple[ViTConfig, Preparation]:
-    """A new model's configuration, and the preparation of its pictures."""
-    row, size = fitted(row_of(VISION_TRANSFORMERS, recipe), recipe, recipe.images.size, corpus.size)
+    """A new model's configuration, and the preparation of its pictures: that of its teacher, if there is one."""
+    wanted = recipe.images.size or (None if taught is None else max(taught.size))
+    row, size = fitted(row_of(VISION_TRANSFORMERS, recipe), recipe, wanted, corpus.size)
     config = vit_config(replace(row, channels=corpus.channels), n_classes=n_classes, size=(size, size))
+    if taught is not None and (taught.size, taught.channels) == ((size, size), corpus.channels):
+        return config, taught
     seen = Preparation(channels=corpus.channels, resize=(size,), crop=(size, size), mean=found.mean, std=found.std)
     return config, seen
 

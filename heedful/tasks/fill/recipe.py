@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets
+from heedful.run.recipe import DistilledRecipe, Presets
 from heedful.run.task import Lazy
 from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe, TokenizedData
 
@@ -18,7 +18,7 @@ class MaskedData(TokenizedData):
     )
 
 
-class FillRecipe(TextRecipe):
+class FillRecipe(DistilledRecipe, TextRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "lr": 4e-3, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
     SIZES: ClassVar = ("modern-tiny", "modern-small")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch.nn.functional as F
+from torch import Tensor
 
 from heedful.core.seeds import counter_seed, shuffled
 from heedful.data.blanks import SHARE, WHOLE, MaskedRows, Masker, PairSampler, packed, pieces
@@ -18,10 +19,12 @@ from heedful.models.presets import ENCODERS, encoder_config
 from heedful.run.card import CardText, Scores, score_table
 from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
+from heedful.run.teacher import Teacher
 from heedful.tasks.fill.recipe import FillRecipe
 from heedful.tasks.fill.use import Filler
 from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.tasks.shared.text_job import TextJob
+from heedful.training.distillation import Outputs
 from heedful.training.loss import Loss, linear_cross_entropy
 
 LEAST = 8  # the shortest context, in tokens
@@ -33,13 +36,20 @@ class FillTask:
     the pair classification, with the same weight."""
 
     def __init__(
-        self, documents: Sequence[Ids], plan: SmoothedTrain, *, context: int, masker: Masker, sampler: PairSampler
+        self,
+        documents: Sequence[Ids],
+        plan: SmoothedTrain,
+        *,
+        context: int,
+        masker: Masker,
+        sampler: PairSampler,
+        teacher: Teacher | None = None,
     ) -> None:
         if context < LEAST:
             raise InputError(f"{context} tokens are too few to read", fix=f"give model.context_length at least {LEAST}")
         if not any(documents):
             raise InputError("no text to learn from", fix="give training text")
-        self.documents, self.plan, self.context = documents, plan, context
+        self.documents, self.plan, self.context, self.teacher = documents, plan, context, teacher
         self.masker, self.sampler, self.longest = masker, sampler, context - 2 - sampler.extra
         texts = sum(-(-len(ids) // self.longest) for ids in documents)
         self.weight = SHARE * sum(map(len, documents)) / ((1 - WHOLE) * texts)  # chosen tokens per pair
@@ -64,11 +74,19 @@ class FillTask:
         hidden = model.hidden(tokens, segments, types)
         named, smoothing = model.transform(hidden[chosen]), self.plan.smoothing or 0.0
         total = linear_cross_entropy(named, head.weight, head.bias, words[chosen], smoothing=smoothing)
-        if self.sampler.kind == "none":
-            return Loss(total, int(batch.chosen.sum()))
-        logits = model.next_sentence(hidden[pairs >= 0]).float()
-        extra = self.weight * F.cross_entropy(logits, pairs[pairs >= 0], reduction="sum")
-        return Loss(total + extra, int(batch.chosen.sum()), extra=extra)
+        loss = Loss(total, int(batch.chosen.sum()))
+        if self.sampler.kind != "none":
+            logits = model.next_sentence(hidden[pairs >= 0]).float()
+            extra = self.weight * F.cross_entropy(logits, pairs[pairs >= 0], reduction="sum")
+            loss = Loss(total + extra, loss.count, extra=extra)
+        if self.teacher is None:
+            return loss
+
+        def outputs(hidden: Tensor, model: Encoder) -> Outputs:
+            return Outputs(hidden[chosen], model.predict_tokens)
+
+        taught = self.teacher.mixed
+        return taught(loss, outputs(hidden, model), lambda other: outputs(other.hidden(tokens, segments, types), other))
 
 
 class FillJob(TextJob[FillRecipe, Encoder]):
@@ -96,7 +114,8 @@ class FillJob(TextJob[FillRecipe, Encoder]):
     def task(self, model: Encoder) -> FillTask:
         context, data = self.config.embed.context_length, self.recipe.data
         masker, sampler = Masker(self.tokenizer, whole_words=data.whole_words), PairSampler(self.tokenizer, data.pairs)
-        return FillTask(self.documents, self.recipe.train, context=context, masker=masker, sampler=sampler)
+        plan, teacher = self.recipe.train, self.teacher
+        return FillTask(self.documents, plan, context=context, masker=masker, sampler=sampler, teacher=teacher)
 
     def chance(self) -> float:
         return entropy(token for ids in self.documents for token in ids)

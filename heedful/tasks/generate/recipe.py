@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from heedful.run.recipe import Presets
+from heedful.run.recipe import DistilledRecipe, Presets
 from heedful.run.task import Lazy
 from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe, TokenizedData
 
@@ -15,7 +15,7 @@ class RunningData(TokenizedData):
     across: bool = Field(True, description="a token may attend to earlier documents in its row")
 
 
-class GenerateRecipe(TextRecipe):
+class GenerateRecipe(DistilledRecipe, TextRecipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:LANGUAGE_MODELS")
 
     task: Literal["generate"] = "generate"

@@ -17,6 +17,7 @@ from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.card import CardText, Scores
 from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
+from heedful.run.teacher import Teacher
 from heedful.tasks.generate.likelihood import Likelihood
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.recipe import GenerateRecipe
@@ -37,9 +38,16 @@ class GenerateTask:
     """
 
     def __init__(
-        self, documents: Sequence[Ids], plan: SmoothedTrain, *, context: int, across: bool, bos: int = BOS
+        self,
+        documents: Sequence[Ids],
+        plan: SmoothedTrain,
+        *,
+        context: int,
+        across: bool,
+        bos: int = BOS,
+        teacher: Teacher | None = None,
     ) -> None:
-        self.plan, self.context, self.across, self.bos = plan, context, across, bos
+        self.plan, self.context, self.across, self.bos, self.teacher = plan, context, across, bos, teacher
         self.stream = torch.tensor([token for ids in documents for token in (bos, *ids)] + [bos])
         if len(self.stream) < context + 2:
             what = f"{len(self.stream) - 2:,} tokens do not fill one row of {context}"
@@ -61,7 +69,8 @@ class GenerateTask:
         return TextBatch(tokens, taken[:, 1:], segments)
 
     def loss(self, model: LM, batch: TextBatch) -> Loss:
-        return next_token_loss(model, batch, across=self.across, smoothing=self.plan.smoothing or 0.0)
+        smoothing = self.plan.smoothing or 0.0
+        return next_token_loss(model, batch, across=self.across, smoothing=smoothing, teacher=self.teacher)
 
 
 class GenerateJob(TextJob[GenerateRecipe, LM]):
@@ -79,8 +88,8 @@ class GenerateJob(TextJob[GenerateRecipe, LM]):
 
     def task(self, model: LM) -> GenerateTask:
         context = self.config.embed.context_length
-        across, bos = self.recipe.data.across, self.tokenizer.bos
-        return GenerateTask(self.documents, self.recipe.train, context=context, across=across, bos=bos)
+        plan, across, bos = self.recipe.train, self.recipe.data.across, self.tokenizer.bos
+        return GenerateTask(self.documents, plan, context=context, across=across, bos=bos, teacher=self.teacher)
 
     def chance(self) -> float:
         return entropy(token for ids in self.documents for token in ids)

@@ -15,11 +15,13 @@ from heedful.models.encoder import Encoder
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.run.card import CardText, Scores, score_table
 from heedful.run.job import Measurement
+from heedful.run.teacher import Teacher
 from heedful.tasks.shared.body import BodyJob
 from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.tasks.tag.layout import NONE, TagBatch, TaggedPiece, TagLayout, TagSpec, tag_batch, tagged_pieces
 from heedful.tasks.tag.recipe import TagRecipe
 from heedful.tasks.tag.use import Tagger, never_right
+from heedful.training.distillation import Outputs
 from heedful.training.loss import Loss
 
 SHOWN = 8  # sentences in a sample
@@ -28,8 +30,8 @@ SHOWN = 8  # sentences in a sample
 class TagTask:
     """Batches of sentences, and the cross-entropy of their words' labels."""
 
-    def __init__(self, examples: Sequence[TaggedPiece], plan: SmoothedTrain) -> None:
-        self.examples, self.plan = examples, plan
+    def __init__(self, examples: Sequence[TaggedPiece], plan: SmoothedTrain, teacher: Teacher | None = None) -> None:
+        self.examples, self.plan, self.teacher = examples, plan, teacher
         self.lengths = [len(piece.framed.tokens) for piece, _ in examples]
 
     def batches(self, epoch: int, model: object) -> list[TagBatch]:
@@ -38,10 +40,14 @@ class TagTask:
 
     def loss(self, model: TokenClassifier, batch: TagBatch) -> Loss:
         *read, labels = (part.to(model.out.weight.device) for part in batch)
-        logits, chosen = model(*read).float(), labels != NONE
-        smoothing = self.plan.smoothing or 0.0
+        hidden, chosen = model.hidden(*read), labels != NONE
+        logits, smoothing = model.out(hidden).float(), self.plan.smoothing or 0.0
         total = F.cross_entropy(logits[chosen], labels[chosen], reduction="sum", label_smoothing=smoothing)
-        return Loss(total, int((batch.labels != NONE).sum()))
+        loss = Loss(total, int((batch.labels != NONE).sum()))
+        if self.teacher is None:
+            return loss
+        own = Outputs(hidden[chosen], model.out)
+        return self.teacher.mixed(loss, own, lambda other: Outputs(other.hidden(*read)[chosen], other.out))
 
 
 class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
@@ -91,7 +97,7 @@ class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
         return model.encoder
 
     def task(self, model: TokenClassifier) -> TagTask:
-        return TagTask(self.examples, self.recipe.train)
+        return TagTask(self.examples, self.recipe.train, self.teacher)
 
     def chance(self) -> float:
         return entropy(label for one in self.corpus.train for label in one.labels)
