@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from heedful.cli import (
+    compressing,
     data,
     drawing,
     exchange,
@@ -40,6 +41,8 @@ from heedful.tasks.shared.terminal import PEOPLE, Command, printable
 COMMANDS = (
     *(command for row in TASKS.values() if row.commands is not None for command in row.commands()),
     Command("train", with_options(training.train, training.OPTIONS), group="Train"),
+    Command("distil", with_options(compressing.distil, compressing.DISTIL_OPTIONS), group="Train"),
+    Command("prune", compressing.prune, group="Train"),
     Command("rank", ranking.rank, group=PEOPLE),
     Command("data", data.data, group="Train"),
     Command("plan", planning.plan, group="Train"),
@@ -58,7 +61,7 @@ COMMANDS = (
 )
 ON_CPU = "DefaultCPUAllocator"  # in torch's error when the CPU's memory is exhausted
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-TRAINING = ("train", "demo", "distil", "loop")
+TRAINING = ("train", "demo", "distil", "prune", "loop")
 CONTINUED = (*TRAINING, "back-translate")  # by the same command, however they ended
 AGAIN = "interrupted; the same command continues"
 FIRST = ("demo", "train", "data", "plan")  # first in their group: what users begin with

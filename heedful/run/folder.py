@@ -20,11 +20,12 @@ from heedful.run.tokenizers import read_tokenizers
 from heedful.store import files
 from heedful.store.files import read_json
 from heedful.store.lock import held_alone
-from heedful.store.migrations import FORMAT, in_todays_format, named_before
+from heedful.store.migrations import FORMAT, in_todays_format, named_before, renamed
 from heedful.store.model import CONFIG, read_config, read_model, read_small, save_model
 from heedful.store.tensors import read_tensors, save_tensors
 
 ADAPTERS = "adapters.safetensors"  # low-rank adapters, where they were trained
+MASK = "mask.safetensors"  # which weights of a pruned model stay
 METRICS = "metrics.jsonl"  # the losses and scores of the training, a line for each time
 ONE_RUN = "config.json and the weights must come from one run"
 
@@ -50,6 +51,26 @@ def read_adapters(folder: Path) -> tuple[dict[str, Tensor], LoRAConfig]:
     adapters, notes = read_tensors(path)
     config = files.parse_json(notes.get("config", "{}").encode(), where=path)
     return adapters, from_json(LoRAConfig, config, where=str(path))
+
+
+def write_masks(folder: Path, masks: dict[str, Tensor], told: str) -> None:
+    """Saves which weights of a pruned model stay, by parameter, and what its card tells of that."""
+    save_tensors(folder / MASK, masks, {"format": str(FORMAT), "told": told})
+
+
+def pruned_from(folder: Path) -> str:
+    """What a training began with, in words, where that was pruned; "" elsewhere."""
+    return read_tensors(folder / MASK)[1]["told"] if (folder / MASK).is_file() else ""
+
+
+def read_masks(folder: Path, within: str = "") -> dict[str, Tensor]:
+    """Reads what `write_masks` saved, for a model of which the saved one is the part `within`; {} where nothing was
+    pruned. Raises StorageError."""
+    if not (folder / MASK).is_file():
+        return {}
+    masks, notes = read_tensors(folder / MASK)
+    prefix = f"{within}." if within else ""
+    return {f"{prefix}{name}": mask for name, mask in renamed(masks, int(notes["format"])).items()}
 
 
 def _config_in(folder: Path, model: nn.Module) -> dict[str, Any]:
@@ -98,9 +119,10 @@ def read_textless_run(folder: Path) -> tuple[Any, dict[str, Any]]:
 def read_saved(folder: Path) -> Saved:
     """What the folder says about its model, without making it. Raises as `read_run`."""
     config, tensors = read_model(folder)
-    size = sum(tensor.numel() for tensor in tensors.values())
+    size, other = (sum(map(count, tensors.values())) for count in (torch.numel, torch.count_nonzero))
     about = read_json(folder / "task.json")
-    return Saved(config_from(config, where=str(folder / CONFIG)), about, read_tokenizers(folder), size)
+    zeros = size - int(other)
+    return Saved(config_from(config, where=str(folder / CONFIG)), about, read_tokenizers(folder), size, zeros)
 
 
 def task_name(folder: Path) -> tuple[Any, dict[str, Any]]:

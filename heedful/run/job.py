@@ -17,7 +17,7 @@ from heedful.data.parts import Parts, spread
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, counted
 from heedful.run.card import CardText, Scores, data_facts, fingerprint, model_card
-from heedful.run.folder import parameters, write_adapters, write_model
+from heedful.run.folder import parameters, pruned_from, write_adapters, write_model
 from heedful.run.recipe import Recipe
 from heedful.run.start import copy_weights
 from heedful.run.teacher import teacher_of
@@ -256,7 +256,7 @@ class Job(ABC, Generic[R, C, M]):
                 told, kept=f"the mean of the last {counted(best['averaged'], 'checkpoint')} up to {told.kept}"
             )
         start = f"from the model in `{self.recipe.start_from}`" if self.recipe.start_from else "from scratch"
-        rank = self.recipe.train.lora
+        start, rank = pruned_from(folder) or start, self.recipe.train.lora
         how = f"{start}, by low-rank adapters of rank {rank} beside its matrices," if rank else start
         how = f"{how}, with the model in `{self.teacher.run}` as its teacher," if self.teacher else how
         return model_card(folder, told, start=how, minutes=minutes, notes=self.notes_on_data())

@@ -11,7 +11,7 @@ from heedful.apply.lora import adapt
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run.division import Division
-from heedful.run.folder import parameters
+from heedful.run.folder import parameters, read_masks
 from heedful.run.job import Job
 from heedful.run.recipe import Recipe
 from heedful.store.checkpoint import Checkpoint
@@ -76,6 +76,10 @@ def new_state(
         weights = {name: rows.of(weights[name]).clone() for name, rows in strategy.placement.here.items()}
         average.divide({name: weights[name] for name in optimizer.names})
     optimizer.load_masters(weights)
+    masks = {} if job.begun is None else read_masks(job.begun, job.saved)
+    if strategy is not None and strategy.placement is not None:
+        masks = {name: rows.of(masks[name]) for name, rows in strategy.placement.here.items() if name in masks}
+    optimizer.keep_zeros(masks)
     if plan.compile:
         compile_blocks(model, recorded=plan.accumulate == 1 or DTYPES[precision] != torch.float32)
     companions = {name: companion.to(device, DTYPES[precision]) for name, companion in job.companions.items()}

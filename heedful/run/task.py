@@ -52,6 +52,7 @@ class Saved(NamedTuple):
     about: Mapping[str, Any]
     tokenizers: "tuple[Tokenizer, Tokenizer] | None"
     parameters: int
+    zeros: int  # of these
 
 
 class Preparation(Protocol):
@@ -218,6 +219,13 @@ class Embedder(Protocol):
         """The vectors of several inputs, and for each a warning if it was not read as a whole, or ""."""
 
 
+class Lesson(NamedTuple):
+    """A student's recipe, and what its teacher does before, on a device, told in lines."""
+
+    recipe: "Recipe"
+    prepare: Callable[[str], Iterable[str]] = lambda device: ()
+
+
 class TrainOption(NamedTuple):
     """A task's own option of `heed train`: the key of the recipe that it sets, and its help. `several`: it may be given
     more than once."""
@@ -252,6 +260,10 @@ class Task:
     tuned: "Lazy[Callable[[Any], tuple[dict[str, Any], str]]] | None" = None
     # Settings for a training of a new model whose size is not given, by its recipe and the data if they are in memory.
     suited: "Lazy[Callable[[Any, Any], tuple[dict[str, Any], str]]] | None" = None
+    # How its models teach, where that is not beside the data: gets the teacher's folder, the student's options and the
+    # task's own, which are a dataclass.
+    lesson: Lazy[Callable[[Path, Any, Any], Lesson]] | None = None
+    lesson_options: Lazy[type[Any]] = Lazy("heedful.run.task:NoOptions")
     # What can be made of a recipe's data where they are too many for the memory.
     prepares: Lazy[Callable[[Any], Preparation]] | None = None
     headline: tuple[str, ...] = ()  # the scores that `heed info` prints

@@ -60,16 +60,17 @@ class Teacher:
         if isinstance(own, ClassifierConfig) and type(own.body) is not type(theirs.body):
             self._refuse("of language model and encoder, the teacher is built on one and the student on the other")
         if not isinstance(own, ViTConfig):
-            for key in ("vocab_size", "context_length"):
-                most, size = getattr(theirs.embed, key), getattr(own.embed, key)
-                if size > most or (key == "vocab_size" and size != most):
-                    self._refuse(f"its {key} is {most:,}, and that of the student {size:,}", key=key)
+            tokens, most = theirs.embed.vocab_size, theirs.embed.context_length
+            if own.embed.vocab_size != tokens:
+                self._refuse(f"it knows {tokens:,} tokens, and the student {own.embed.vocab_size:,}")
+            if own.embed.context_length > most:
+                what = f"its context_length is {most}, and that of the student {own.embed.context_length}"
+                self._refuse(what, fix=f"--set model.context_length={most}")
         if self.plan.hidden_weight and _width(own) != _width(theirs):
             what = f"the teacher has {_width(theirs)} features and the student {_width(own)}, which have no angle"
             raise InputError(what, where="distil.hidden_weight", fix="leave it out, or give model.d_model")
 
-    def _refuse(self, what: str, key: str = "") -> None:
-        fix = f"--set model.{key}=..." if key == "context_length" else "train the student on the teacher's data"
+    def _refuse(self, what: str, fix: str = "train the student on its teacher's data, from a preset") -> None:
         raise InputError(what, where=str(self.run), fix=fix)
 
     def mixed(self, loss: Loss, student: Outputs, outputs: Callable[[Any], Outputs]) -> Loss:

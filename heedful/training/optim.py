@@ -81,6 +81,12 @@ class Optimizer:
         if inside:
             muon = Muon(inside, lr=config.muon_lr, weight_decay=config.weight_decay)
             self.parts.append((muon, config.muon_lr))
+        self.pruned: dict[str, Tensor] = {}  # where weights are zeros and stay so, by name
+
+    def keep_zeros(self, masks: Mapping[str, Tensor]) -> None:
+        """From now on the weights where a mask is False are zeros after each step."""
+        masters = self.named_masters()
+        self.pruned = {name: ~mask.to(masters[name].device) for name, mask in masks.items() if name in masters}
 
     def collect(self) -> None:
         """Adds the model's gradients to the masters' and frees them, so that nothing is summed in bf16."""
@@ -131,6 +137,10 @@ class Optimizer:
             for group in part.param_groups:
                 group["lr"] = lr * share
             part.step()
+        with torch.no_grad():
+            for name, master in self.named_masters().items():
+                if name in self.pruned:
+                    master.masked_fill_(self.pruned[name], 0.0)
         rounded = [(p, m) for p, m in zip(self.params, self.masters, strict=True) if p is not m]
         if rounded:
             with torch.no_grad():

@@ -20,6 +20,8 @@ from heedful.store.model import replace_small
 from heedful.tasks import TASKS, trained
 from heedful.tasks.load import row_of_run, row_saved_as
 
+FEWEST_ZEROS = 0.01  # of the parameters: fewer were not pruned, as a bias that began as zeros
+
 
 def presets() -> dict[str, Any]:
     """The rows of all presets, each under the first task that has it."""
@@ -81,6 +83,8 @@ def describe_run(folder: Path) -> dict[str, Any]:
     saved = read_saved(folder)
     row = row_saved_as(saved.about.get("task"), saved.about, where=folder)
     facts = {"model": class_of_config(saved.config).__name__, "parameters": saved.parameters}
+    if saved.zeros >= FEWEST_ZEROS * saved.parameters:
+        facts["zeros"] = f"{saved.zeros / saved.parameters:.1%} of the parameters"
     facts |= row.facts()(saved)
     if saved.tokenizers and saved.tokenizers[0].composes:
         facts["unicode"] = "NFC"

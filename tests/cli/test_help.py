@@ -24,7 +24,7 @@ def test_help_has_every_command_under_a_heading_and_cuts_none_off(monkeypatch, c
     assert headings == ["Options", "Train", "Measure", "Use", "Learn from people", "Look inside", "Serve", "Hand on"]
     named = re.findall(r"^  ([a-z-]+) {2,}\S", shown[shown.index("Train:") :], re.MULTILINE)
     assert sorted(named) == sorted(command.name for command in cli.COMMANDS)
-    assert named[:6] == ["demo", "train", "data", "plan", "distil", "back-translate"]
+    assert named[:7] == ["demo", "train", "data", "plan", "back-translate", "distil", "prune"]
     assert "..." not in shown[shown.index("Train:") :]
     assert max(map(len, shown.splitlines())) <= 80
 

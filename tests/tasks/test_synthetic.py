@@ -21,9 +21,10 @@ from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.folder import parameters
 from heedful.run.recipe import override
 from heedful.store import files
+from heedful.tasks.shared.options import StudentOptions
 from heedful.tasks.shared.terminal import CONTROL
 from heedful.tasks.translate.load import load_together, load_translator
-from heedful.tasks.translate.options import StudentOptions, TeachingOptions
+from heedful.tasks.translate.options import TeachingOptions
 from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.pairs.weigh import weigh
 from heedful.tasks.translate.recipe import TranslateRecipe
@@ -372,8 +373,8 @@ def test_what_a_teacher_says_lies_beside_the_current_folder(translators, pairs: 
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     for out in (".", "none/.."):
-        teaching, student = TeachingOptions(data=[str(pairs)]), StudentOptions(out=Path(out))
-        writing = planned_distillation(translators[0], teaching, student, {}).writing
+        student = StudentOptions(data=[str(pairs)], out=Path(out))
+        writing = planned_distillation(translators[0], student, TeachingOptions()).writing
         assert writing.out == tmp_path / "here.taught.tsv"
 
 

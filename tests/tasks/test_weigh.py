@@ -14,8 +14,9 @@ from heedful.data.text.corpus import Corpus
 from heedful.decode.forced import log_probabilities as forced
 from heedful.errors import InputError, TextError
 from heedful.models.presets import TRANSLATORS, translator_config
+from heedful.tasks.shared.options import StudentOptions
 from heedful.tasks.translate import searching
-from heedful.tasks.translate.options import StudentOptions, TeachingOptions
+from heedful.tasks.translate.options import TeachingOptions
 from heedful.tasks.translate.pairs import weigh as module
 from heedful.tasks.translate.pairs.rerank import Judge, chosen_by
 from heedful.tasks.translate.pairs.weigh import PairOptions, log_probabilities, weigh, weigh_texts
@@ -179,9 +180,9 @@ def test_a_judge_has_no_say_on_what_is_too_long_for_it(way: str, tmp_path: Path,
     (tmp_path / "pairs.tsv").write_text(
         "".join(f"{text} {number}\tx\n" for text in (short, long) for number in range(9))
     )
-    teaching = TeachingOptions(data=[str(tmp_path / "pairs.tsv")], rerank=[str(judge)])
-    student = StudentOptions(out=tmp_path / "student")
-    writing = planned_distillation(own, teaching, student, {"beam": 3}).writing
+    teaching = TeachingOptions(rerank=[str(judge)], beam=3)
+    student = StudentOptions(data=[str(tmp_path / "pairs.tsv")], out=tmp_path / "student")
+    writing = planned_distillation(own, student, teaching).writing
     beyond = sum(text.startswith(long) for text in writing.texts)
     assert f"too long for a model of --rerank, which had no say: {beyond} texts" in [*write_pairs(writing, "cpu")]
 

@@ -16,6 +16,7 @@ DENOISE = replace(
     train_options={},
     suited=None,
     tuned=None,
+    lesson=None,
     job=Lazy("heedful.tasks.denoise.train:DenoiseJob"),
     batch=Lazy("heedful.tasks.shared.shapes:of_passages"),
     evaluate=Lazy("heedful.tasks.denoise.use:score_denoiser"),

@@ -71,6 +71,37 @@ Seed = Annotated[int, option_of("seed")]
 
 
 @dataclass(frozen=True, kw_only=True)
+class StudentOptions:
+    """Who learns from a teacher, of what, and how."""
+
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Data, as for heed train; may be given again.", show_default="the teacher's"),
+    ] = None
+    preset: Annotated[
+        str | None,
+        typer.Option(help="The size of the student; heed info lists them.", show_default="the task's usual one"),
+    ] = None
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="RUN",
+            help="Begin with the weights of this run, such as the teacher, in place of a preset; of a translator, with "
+            "--set model.decoder_layers=1 with those of so many of its layers.",
+        ),
+    ] = ""
+    out: Annotated[Path, typer.Option(help="Where the student goes.")] = Path("runs/student")
+    minutes: Annotated[float | None, typer.Option(min=0.01, help="How long to train the student.")] = None
+    settings: Settings = None
+
+    @property
+    def path(self) -> str | list[str] | None:
+        """The data as a recipe names them."""
+        return self.data[0] if self.data and len(self.data) == 1 else self.data
+
+
+@dataclass(frozen=True, kw_only=True)
 class DataOptions:
     """The options of `heed eval` for most tasks."""
 

@@ -40,6 +40,8 @@ TRANSLATE = Task(
     },
     tuned=Lazy("heedful.tasks.translate.training.tuning:tuned"),
     suited=Lazy("heedful.tasks.translate.training.tuning:suited"),
+    lesson=Lazy("heedful.tasks.translate.training.distil:lesson"),
+    lesson_options=Lazy("heedful.tasks.translate.options:TeachingOptions"),
     prepares=Lazy("heedful.tasks.translate.training.prepared:preparation"),
     served=Lazy("heedful.tasks.translate.use:Translator"),
     asks={

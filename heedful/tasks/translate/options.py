@@ -7,7 +7,7 @@ from typing import Annotated, cast
 import typer
 
 from heedful.decode.settings import DecodingOptions
-from heedful.tasks.shared.options import Beam, Engine, FromLanguage, LayerOptions, LengthPenalty, Settings, To
+from heedful.tasks.shared.options import Beam, Engine, FromLanguage, LayerOptions, LengthPenalty, To
 
 Tag = Annotated[str, typer.Option("--tag", metavar="NAME", help="The kind of translation, of those learnt: formal.")]
 
@@ -15,6 +15,11 @@ With = Annotated[
     list[str] | None,
     typer.Option("--with", metavar="RUN", help="Search with this run too, as one model; may be given again."),
 ]
+
+
+def _search(beam: int | None, length_penalty: float | None) -> DecodingOptions:
+    given = {"beam": beam, "length_penalty": length_penalty}
+    return cast("DecodingOptions", {name: value for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +54,7 @@ class TranslationScoring:
     @property
     def search(self) -> DecodingOptions:
         """The settings that were given; others are the run's."""
-        given = {"beam": self.beam, "length_penalty": self.length_penalty}
-        return cast("DecodingOptions", {name: value for name, value in given.items() if value is not None})
+        return _search(self.beam, self.length_penalty)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +81,9 @@ Rerank = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class TeachingOptions:
-    """Who teaches beside the teacher, what of, and where it is kept."""
+    """The options of `heed distil` for a translator: who teaches beside the teacher, and how its translations are
+    searched for, kept and used."""
 
-    data: Annotated[
-        list[str] | None,
-        typer.Option(help="Pairs, as for heed train; may be given again.", show_default=False),
-    ] = None
     source: Annotated[str | None, typer.Option(help="Language, column or key to translate from.")] = None
     target: Annotated[str | None, typer.Option(help="Language, column or key to translate to.")] = None
     together: Annotated[
@@ -94,28 +95,14 @@ class TeachingOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Where the teacher's translations are kept.", show_default="OUT.taught.tsv"),
     ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudentOptions:
-    """Who learns, and how."""
-
-    preset: Annotated[
-        str | None, typer.Option(help="The size of the student; heed info lists them.", show_default=PRESET)
-    ] = None
-    start: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="RUN",
-            help="Begin with the weights of this run, such as the teacher, in place of a preset; with --set "
-            "model.decoder_layers=1 with those of so many of its layers.",
-        ),
-    ] = ""
-    out: Annotated[Path, typer.Option(help="Where the student goes.")] = Path("runs/student")
     originals: Annotated[
         float,
         typer.Option(min=0.0, help="How often an epoch has each pair as it was, beside the teacher's; 0: not at all."),
     ] = 1.0
-    minutes: Annotated[float | None, typer.Option(min=0.01, help="How long to train the student.")] = None
-    settings: Settings = None
+    beam: Beam = None
+    length_penalty: LengthPenalty = None
+
+    @property
+    def search(self) -> DecodingOptions:
+        """The settings that were given; others are the run's."""
+        return _search(self.beam, self.length_penalty)

@@ -1,4 +1,4 @@
-"""`heed distil` and `heed back-translate`: a model translates one side of a corpus, and another learns from that."""
+"""`heed back-translate`: a model translates one side of a corpus, and another learns from that."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,10 +7,8 @@ from typing import Annotated
 import typer
 
 from heedful.decode.settings import DecodingOptions
-from heedful.store import files
 from heedful.tasks.shared.options import Device, Json, Offered, Run, by_groups
 from heedful.tasks.shared.terminal import Command, tell
-from heedful.tasks.translate.options import StudentOptions, TeachingOptions
 
 BEAM = ("beam", "length_penalty")
 
@@ -21,43 +19,6 @@ class TellingOptions:
 
     device: Device = "auto"
     as_json: Json = False
-
-
-@by_groups
-def distil(
-    teacher: Run,
-    *,
-    teaching: TeachingOptions,
-    student: StudentOptions,
-    search: Annotated[DecodingOptions, Offered(*BEAM, **dict.fromkeys(BEAM))],
-    told: TellingOptions,
-) -> None:
-    """Train a smaller translator on the translations of a larger one, its teacher.
-
-    The teacher translates the sources of the data first, which is kept in a file: the same command again continues what
-    was interrupted, and another student may learn from it too.
-
-    Example: heed distil runs/big --data pairs.tsv --preset transformer-tiny --out runs/small
-    """
-    import torch
-
-    from heedful.run.begin import checked
-    from heedful.run.device import chosen_device
-    from heedful.run.train import train
-    from heedful.tasks.shared.progress import ProgressLine
-    from heedful.tasks.translate import TRANSLATE
-    from heedful.tasks.translate.training.distil import planned_distillation, write_pairs
-
-    shown, where, out = ProgressLine(), chosen_device(told.device), files.with_proper_name(student.out)
-    writing, recipe = planned_distillation(teacher, teaching, student, search)
-    checked(recipe, out, resume=False)  # where no run can be, nothing is translated for it
-    for line in write_pairs(writing, where):
-        shown.say(line)
-    finished = shown.follow(train(TRANSLATE, recipe, out, device=torch.device(where)))
-    if finished is None:
-        return
-    shown.told(finished, out)
-    tell({"steps": finished.steps, "minutes": finished.minutes, "scores": finished.scores}, (), as_json=told.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +71,4 @@ def back_translate(
     tell({"out": str(out), "pairs": len(writing.texts)}, (), as_json=told.as_json)
 
 
-COMMANDS = (
-    Command("distil", distil, group="Train"),
-    Command("back-translate", back_translate, group="Train"),
-)
+COMMANDS = (Command("back-translate", back_translate, group="Train"),)

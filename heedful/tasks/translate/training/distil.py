@@ -1,6 +1,7 @@
 """Files of pairs that models write, and a student that learns from its teacher's (Kim and Rush 2016)."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -13,14 +14,15 @@ from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, are, counted
 from heedful.run.folder import task_name
 from heedful.run.recipe import override, plain_recipe, validated
+from heedful.run.task import Lesson
 from heedful.store.files import with_proper_name
+from heedful.tasks.shared.options import StudentOptions
 from heedful.tasks.translate.languages import KEY, languages_in, languages_of, only_direction, refuse_untold
 from heedful.tasks.translate.load import load_translator
-from heedful.tasks.translate.options import PRESET, StudentOptions, TeachingOptions
+from heedful.tasks.translate.options import PRESET, TeachingOptions
 from heedful.tasks.translate.pairs.rerank import UNJUDGED, Judge
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, fastest, texts_in
-from heedful.tasks.translate.use import Translator
 
 EVERY = 15  # seconds between two lines that tell how far it is
 OWN_DATA = ("tokenizer", "vocab_size", "joint")  # what a student takes of its teacher's recipe
@@ -33,26 +35,26 @@ class Distillation(NamedTuple):
     recipe: TranslateRecipe
 
 
-def planned_distillation(
-    teacher: Path, teaching: TeachingOptions, student: StudentOptions, decoding: DecodingOptions
-) -> Distillation:
+def lesson(teacher: Path, student: StudentOptions, teaching: TeachingOptions) -> Lesson:
+    """What `heed distil` does for a translator: the teacher writes the file before the student's training."""
+    planned = planned_distillation(teacher, student, teaching)
+    return Lesson(planned.recipe, partial(write_pairs, planned.writing))
+
+
+def planned_distillation(teacher: Path, student: StudentOptions, teaching: TeachingOptions) -> Distillation:
     """What the teacher says goes into a .tsv file: as one model with the runs beside it, chosen among its beam with
     those that judge. Raises InputError or MissingError."""
-    if not teaching.data:
+    if not student.data:
         raise InputError("no data was given", fix="--data PATH: the pairs whose sources the teacher translates")
-    if student.preset and student.start:
-        raise InputError("--preset and --from", fix="leave one out: a student that begins with a run has its sizes")
-    path = teaching.data[0] if len(teaching.data) == 1 else teaching.data
+    path = student.path
     source, target = teaching.source, teaching.target
     taught = teaching.taught or Path(f"{with_proper_name(student.out)}.taught.tsv")
     about = task_name(teacher)[1]
-    if about.get("task") != "translate" or "noise" in about:
-        Translator.load(teacher)  # which tells what it is
     several = KEY in about
     if not several:
         source, target = source or about["source"], target or about["target"]
     given: dict[str, Any] = {"path": path, "source": source or "", "target": target or ""}
-    given |= {"synthetic": [str(taught)], "originals": student.originals}
+    given |= {"synthetic": [str(taught)], "originals": teaching.originals}
     own = {} if student.start else plain_recipe(teacher).get("data", {})  # of a model without a recipe nothing
     given |= {key: own[key] for key in OWN_DATA if key in own}
     plan = {} if student.minutes is None else {"minutes": student.minutes}
@@ -72,7 +74,7 @@ def planned_distillation(
         writes="target",
         languages=columns_called(corpus.source, corpus.target),
         direction=(corpus.source, corpus.target) if several else ("", ""),
-        settings=decoding,
+        settings=teaching.search,
     )
     return Distillation(writing, recipe)
 

@@ -1,0 +1,122 @@
+"""Smaller models of a run: a student that learns from it, and the run itself without its smallest weights."""
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heedful.errors import InputError, MissingError
+from heedful.metrics.names import in_words
+from heedful.run.begin import make_job
+from heedful.run.card import environment
+from heedful.run.device import chosen_device
+from heedful.run.events import Event, Finished, Note
+from heedful.run.folder import load_weights, need_empty, parameters, read_textless_run, write_masks
+from heedful.run.recipe import DistilledRecipe, Recipe, overridden, plain_recipe, to_yaml, validated
+from heedful.run.resume import Progress, copy_frozen, save_state
+from heedful.run.state import new_state, precision_of
+from heedful.run.task import Lesson
+from heedful.run.train import train
+from heedful.store import files
+from heedful.tasks import TASKS, trained
+from heedful.tasks.load import row_of_run
+from heedful.tasks.recipes import saved_recipe
+from heedful.tasks.shared.options import StudentOptions
+from heedful.training.loop import ALONE
+from heedful.training.pruning import masks_by_pattern, masks_by_share
+from heedful.verbs.saving import save_trained
+from heedful.verbs.train import planned
+
+BUDGET = ("steps", "epochs", "minutes")
+TENTH = 0.1  # of the steps and the rate of a training, by default, after pruning (Han et al. 2015, section 4.1)
+STARTS = ("task", "preset", "start_from", "model", "train", "distil")  # what a student does not take of its teacher
+
+
+def lesson_of(teacher: Path, student: StudentOptions, options: Any) -> Lesson:
+    """How a student of this run is trained; `options` are those of its task. Raises InputError or MissingError."""
+    row = row_of_run(teacher)
+    if student.preset and student.start:
+        raise InputError("--preset and --from", fix="leave one out: a student that begins with a run has its sizes")
+    if row.lesson is not None:
+        return row.lesson()(teacher, student, options)
+    kind = None if row.recipe is None else row.recipe()
+    if kind is None or not issubclass(kind, DistilledRecipe):
+        teach = [name for name, each in trained().items() if each.lesson or issubclass(each.recipe(), DistilledRecipe)]
+        what = f"a model for {row.name!r} does not teach"
+        raise InputError(what, where=str(teacher), fix=f"those for {', '.join(teach)} do")
+    own = {name: section for name, section in plain_recipe(teacher).items() if name not in STARTS}
+    taught = {**own, "task": row.name, "distil": {"teacher": str(teacher)}}
+    recipe = validated(kind, taught, where=str(teacher / "recipe.yaml"))
+    given: dict[str, object] = {"preset": student.preset, "start_from": student.start or None}
+    given |= {"data.path": student.path, "train.minutes": student.minutes}
+    return Lesson(planned(recipe, student.out, given, settings=student.settings or ())[0])
+
+
+def prune(
+    run: Path, out: Path, *, share: float = 0.5, pattern: str = "", settings: Sequence[str] = (), device: str = "auto"
+) -> Generator[Event, None, None]:
+    """Makes the run `out` of `run`, without its smallest weights (`heedful.training.pruning`), measures it, and trains
+    the others on, as its recipe says with these settings. Without its data nothing is measured or trained, and nothing
+    trained with `train.steps=0`. Raises InputError, MissingError or StorageError."""
+    row_of_run(run)  # raises where it is no run
+    where, out = torch.device(chosen_device(device)), files.with_proper_name(out)
+    need_empty(out)
+    recipe, trains = _recipe_after(run, settings)
+    job, missing = None, "the run does not say what it was trained on"
+    if recipe is not None and recipe.data.path:
+        try:
+            job = make_job(TASKS[recipe.task], recipe, None, run, where)
+        except MissingError as error:
+            missing = str(error)
+    model = read_textless_run(run)[0]
+    masks = masks_by_pattern(model, pattern) if pattern else masks_by_share(model, share)
+    weights = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, mask in masks.items():
+            weights[name].masked_fill_(~mask, 0.0)
+    save_trained(run, model, out)
+    stay = pattern or f"{1 - share:.0%}"
+    told = f"of {sum(map(torch.numel, masks.values())):,} weights in linear maps of blocks {stay} stay"
+    write_masks(out, masks, f"from the model in `{run}`, pruned: {told};")
+    yield Note(told)
+    if job is None or recipe is None:
+        yield Note(f"neither measured nor trained: {missing}")
+        return
+    scores = job.finish(out, str(where))
+    for test, each in scores.items():
+        numbers = (in_words(key, value) for key, value in each.items() if not isinstance(value, str))
+        yield Note(f"pruned, {test}: {', '.join(numbers)}")
+    files.write_text(out / "recipe.yaml", to_yaml(recipe))
+    if not trains:
+        files.write_json(out / "scores.json", {"steps": 0, "minutes": 0.0, "scores": scores})
+        yield Finished(0, 0.0, scores)
+        return
+    precision, _ = precision_of(recipe, None, where)
+    files.write_json(out / "environment.json", environment(where, precision))
+    state = new_state(recipe, job, where, precision, begins=False)
+    average = state.average.model
+    load_weights(average.get_submodule(job.saved), parameters(model), where=str(out))
+    copy_frozen(state)
+    state.optimizer.load_masters(parameters(average))
+    save_state(out, state, Progress(), job, precision=precision, ranks=ALONE)
+    yield from train(TASKS[recipe.task], recipe, out, resume=True, device=where)
+
+
+def _recipe_after(run: Path, settings: Sequence[str]) -> tuple[Recipe | None, bool]:
+    """The recipe by which a pruned model is trained on, if the run has one, and whether it is: by default in a tenth of
+    the steps, at a tenth of the rate."""
+    if not (run / "recipe.yaml").is_file():
+        return None, False
+    recipe, keys = saved_recipe(run), {setting.partition("=")[0].strip() for setting in settings}
+    plan: dict[str, object] = {"train.lora": 0} | {f"train.{key}": None for key in BUDGET}
+    if not keys & plan.keys():
+        if not (run / "scores.json").is_file():
+            raise InputError("the training has not ended", where=str(run), fix="--set train.steps=1000")
+        plan["train.steps"] = max(1, round(TENTH * files.read_json(run / "scores.json")["steps"]))
+    plan |= {f"train.{key}": TENTH * getattr(recipe.train, key) for key in ("lr", "muon_lr")}
+    data = overridden(overridden(recipe.model_dump(mode="json"), plan), settings)
+    trains = data["train"]["steps"] != 0
+    if not trains:
+        data["train"]["steps"] = None
+    return validated(type(recipe), data, where="--set"), trains
