@@ -64,6 +64,7 @@ def _not_in_pieces(job: Job[Any, Any, Any]) -> str:
         "train.optimizer=muon, which needs whole matrices": plan.optimizer == "muon",
         "train.lora": bool(plan.lora),
         "train.compile": plan.compile,
+        "distil.teacher": job.teacher is not None,
         f"{job.recipe.task}, whose batches come of the model": bool(job.companions),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")

@@ -77,11 +77,11 @@ class Job(ABC, Generic[R, C, M]):
         if recipe.train.lora and (not recipe.start_from or recipe.train.optimizer != "adam"):
             what = "train.lora is for a model that training begins with, and for Adam"
             raise InputError(what, fix="--from RUN and --set train.optimizer=adam, or leave out --lora")
+        self.teacher = teacher_of(recipe)
         self.start: Any = self.read_start()
         self.corpus: C = self.read() if corpus is None else corpus
         self.valid: Any = self.corpus.valid  # the validation data of `measure`, or a share of them
         self.notes = list(self.corpus.notes)  # for the user
-        self.teacher = teacher_of(recipe)
         # Frozen models that the loss needs.
         self.companions: dict[str, nn.Module] = {"teacher": self.teacher.model} if self.teacher else {}
 

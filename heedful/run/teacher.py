@@ -24,7 +24,7 @@ from heedful.training.loss import Loss, Sum
 if TYPE_CHECKING:
     from heedful.run.job import Job
 
-SPEC = ("answer", "labels", "preparation")  # keys of task.json that must be the student's too
+SPEC = ("answer", "labels", "frame", "preparation")  # keys of task.json that must be the student's too
 KL = "teacher_kl"  # in metrics.jsonl
 
 

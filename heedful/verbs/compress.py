@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from heedful.errors import InputError, MissingError
 from heedful.metrics.names import in_words
@@ -13,6 +14,7 @@ from heedful.run.card import environment
 from heedful.run.device import chosen_device
 from heedful.run.events import Event, Finished, Note
 from heedful.run.folder import load_weights, need_empty, parameters, read_textless_run, write_masks
+from heedful.run.job import Job
 from heedful.run.recipe import DistilledRecipe, Recipe, overridden, plain_recipe, to_yaml, validated
 from heedful.run.resume import Progress, copy_frozen, save_state
 from heedful.run.state import new_state, precision_of
@@ -54,19 +56,26 @@ def lesson_of(teacher: Path, student: StudentOptions, options: Any) -> Lesson:
 
 
 def prune(
-    run: Path, out: Path, *, share: float = 0.5, pattern: str = "", settings: Sequence[str] = (), device: str = "auto"
+    run: Path,
+    out: Path,
+    *,
+    share: float = 0.5,
+    pattern: str = "",
+    settings: Sequence[str] = (),
+    corpus: Any = None,
+    device: str = "auto",
 ) -> Generator[Event, None, None]:
     """Makes the run `out` of `run`, without its smallest weights (`heedful.training.pruning`), measures it, and trains
-    the others on, as its recipe says with these settings. Without its data nothing is measured or trained, and nothing
-    trained with `train.steps=0`. Raises InputError, MissingError or StorageError."""
+    the others on, as its recipe says with these settings, on its data or a `corpus`. Without these nothing is measured
+    or trained, and nothing trained with `train.steps=0`. Raises InputError, MissingError or StorageError."""
     row_of_run(run)  # raises where it is no run
     where, out = torch.device(chosen_device(device)), files.with_proper_name(out)
     need_empty(out)
     recipe, trains = _recipe_after(run, settings)
     job, missing = None, "the run does not say what it was trained on"
-    if recipe is not None and recipe.data.path:
+    if recipe is not None and (corpus is not None or recipe.data.path):
         try:
-            job = make_job(TASKS[recipe.task], recipe, None, run, where)
+            job = make_job(TASKS[recipe.task], recipe, corpus, run, where)
         except MissingError as error:
             missing = str(error)
     model = read_textless_run(run)[0]
@@ -87,20 +96,27 @@ def prune(
     for test, each in scores.items():
         numbers = (in_words(key, value) for key, value in each.items() if not isinstance(value, str))
         yield Note(f"pruned, {test}: {', '.join(numbers)}")
-    files.write_text(out / "recipe.yaml", to_yaml(recipe))
-    if not trains:
+    _write_beginning(out, job, parameters(model), where)
+    if trains:
+        yield from train(TASKS[recipe.task], recipe, out, resume=True, corpus=corpus, device=where)
+    else:
         files.write_json(out / "scores.json", {"steps": 0, "minutes": 0.0, "scores": scores})
         yield Finished(0, 0.0, scores)
-        return
-    precision, _ = precision_of(recipe, None, where)
-    files.write_json(out / "environment.json", environment(where, precision))
-    state = new_state(recipe, job, where, precision, begins=False)
-    average = state.average.model
-    load_weights(average.get_submodule(job.saved), parameters(model), where=str(out))
+
+
+def _write_beginning(out: Path, job: Job[Any, Any, Any], weights: dict[str, Tensor], device: torch.device) -> None:
+    """Makes a training of the pruned model in `out` that has done no step yet: its first checkpoint, and then the files
+    with which it can be continued."""
+    recipe = job.recipe
+    precision, _ = precision_of(recipe, None, device)
+    state = new_state(recipe, job, device, precision, begins=False)
+    load_weights(state.average.model.get_submodule(job.saved), weights, where=str(out))
     copy_frozen(state)
-    state.optimizer.load_masters(parameters(average))
+    state.optimizer.load_masters(parameters(state.average.model))
     save_state(out, state, Progress(), job, precision=precision, ranks=ALONE)
-    yield from train(TASKS[recipe.task], recipe, out, resume=True, device=where)
+    files.write_json(out / "environment.json", environment(device, precision))
+    files.write_json(out / "data.json", job.facts())
+    files.write_text(out / "recipe.yaml", to_yaml(recipe))
 
 
 def _recipe_after(run: Path, settings: Sequence[str]) -> tuple[Recipe | None, bool]:
@@ -119,4 +135,7 @@ def _recipe_after(run: Path, settings: Sequence[str]) -> tuple[Recipe | None, bo
     trains = data["train"]["steps"] != 0
     if not trains:
         data["train"]["steps"] = None
-    return validated(type(recipe), data, where="--set"), trains
+    recipe = validated(type(recipe), data, where="--set")
+    if recipe.train.lora:
+        raise InputError("adapters are added to zeros too", where="train.lora", fix="leave it out")
+    return recipe, trains
