@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from benchmarks.few_pairs import write
+from benchmarks import datasets, few_pairs
 from heedful.apply.inference import GROUP
 from heedful.data.text.corpus import read_parallel
 from heedful.run.events import Event, Finished
@@ -94,17 +94,16 @@ KINDS = (
 
 
 def readable(kind: Kind, data: Path, made: Path) -> str:
-    """The data as `heed train` reads them: of pairs few to score, and questions as tables."""
+    """The data as `heed train` reads them: of pairs few to score, and questions in lines."""
     if kind.task == "translate" and not made.exists():
         corpus = read_parallel(str(data), source="en", target="de")
         tests = {name: pairs.rows(range(SCORED)) for name, pairs in corpus.tests.items()}
         name, first = next(iter(tests.items()))
-        write(made, ("en", "de"), {"train": corpus.train, "valid": corpus.valid.rows(range(SCORED)), name: first})
-    elif kind.data == "trec":
-        files.make_folder(made)
-        for name in ("train", "test"):
-            rows = (line.split(" ", 1) for line in (data / f"{name}.txt").read_text("utf-8").splitlines())
-            files.write_text(made / f"{name}.tsv", "text\tlabel\n" + "".join(f"{b}\t{a}\n" for a, b in rows))
+        few_pairs.write(
+            made, ("en", "de"), {"train": corpus.train, "valid": corpus.valid.rows(range(SCORED)), name: first}
+        )
+    elif kind.data == "trec" and not made.exists():
+        datasets.write(made, datasets.trec(data))
     return str(made if made.exists() else data)
 
 
