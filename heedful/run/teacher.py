@@ -48,8 +48,6 @@ class Teacher:
 
     def check(self, job: "Job[Any, Any, Any]") -> None:
         """Raises InputError where it answers in other tokens, classes or pictures than the student of this job."""
-        if job.recipe.train.lora:
-            raise InputError("train.lora beside a teacher", where="recipe", fix="leave one out")
         theirs, own = self.model.config, job.config
         if self.tokenizer is not None and self.tokenizer.fingerprint != job.tokenizer_hash:
             self._refuse("the tokenizer of the student is another than that of its teacher")

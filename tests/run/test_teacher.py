@@ -147,7 +147,6 @@ def test_what_a_teacher_cannot_teach_is_refused(taught: tuple[str, Path], tmp_pa
     finished(train(other, tmp_path / "other", corpus=replace(corpus, train=["xyz zyx\n"] * 60)))
     recipe = override(other, {"distil.teacher": str(run), "start_from": str(tmp_path / "other"), "model": {}})
     refused(recipe, "the tokenizer of the student is another")
-    refused(override(recipe, {"train.lora": 2}), "train.lora beside a teacher")
 
 
 @pytest.mark.parametrize("taught", ["label", "tag", "classify-images"], indirect=True)
