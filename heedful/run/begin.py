@@ -115,7 +115,7 @@ def make_job(
         job, told = sized_job(task, recipe, corpus, device)
         job.notes.append(told)
     if job.teacher is not None:
-        job.teacher.check(job)
+        job.teacher.check(job.config, job.spec(), job.tokenizer_hash)
     return job
 
 

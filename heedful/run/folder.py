@@ -53,14 +53,14 @@ def read_adapters(folder: Path) -> tuple[dict[str, Tensor], LoRAConfig]:
     return adapters, from_json(LoRAConfig, config, where=str(path))
 
 
-def write_masks(folder: Path, masks: dict[str, Tensor], told: str) -> None:
-    """Saves which weights of a pruned model stay, by parameter, and what its card tells of that."""
-    save_tensors(folder / MASK, masks, {"format": str(FORMAT), "told": told})
+def write_masks(folder: Path, masks: dict[str, Tensor], start: str) -> None:
+    """Saves which weights of a pruned model stay, by parameter, and what its training began with, for its card."""
+    save_tensors(folder / MASK, masks, {"format": str(FORMAT), "start": start})
 
 
 def pruned_from(folder: Path) -> str:
     """What a training began with, in words, where that was pruned; "" elsewhere."""
-    return read_tensors(folder / MASK)[1]["told"] if (folder / MASK).is_file() else ""
+    return read_tensors(folder / MASK)[1]["start"] if (folder / MASK).is_file() else ""
 
 
 def read_masks(folder: Path, within: str = "") -> dict[str, Tensor]:

@@ -19,8 +19,7 @@ from heedful.errors import InputError, counted
 from heedful.run.card import CardText, Scores, data_facts, fingerprint, model_card
 from heedful.run.folder import parameters, pruned_from, write_adapters, write_model
 from heedful.run.recipe import Recipe
-from heedful.run.start import copy_weights
-from heedful.run.teacher import teacher_of
+from heedful.run.start import copy_weights, read_teacher
 from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.training.loop import Trainable
 
@@ -77,7 +76,7 @@ class Job(ABC, Generic[R, C, M]):
         if recipe.train.lora and (not recipe.start_from or recipe.train.optimizer != "adam"):
             what = "train.lora is for a model that training begins with, and for Adam"
             raise InputError(what, fix="--from RUN and --set train.optimizer=adam, or leave out --lora")
-        self.teacher = teacher_of(recipe)
+        self.teacher = read_teacher(recipe)
         self.start: Any = self.read_start()
         self.corpus: C = self.read() if corpus is None else corpus
         self.valid: Any = self.corpus.valid  # the validation data of `measure`, or a share of them

@@ -1,4 +1,4 @@
-"""Starting a training from the model of another run: its tokenizers, configuration and weights."""
+"""Starting a training from the model of another run: its tokenizers, configuration and weights; and its teacher."""
 
 from collections.abc import Collection, Iterator
 from copy import deepcopy
@@ -11,12 +11,13 @@ from torch import nn
 from heedful.data.parts import some_of
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, counted
-from heedful.run.folder import load_weights, parameters, task_name
-from heedful.run.recipe import Recipe
+from heedful.run.folder import load_weights, parameters, read_textless_run, task_name
+from heedful.run.recipe import DistilledRecipe, Recipe
+from heedful.run.teacher import Teacher
 from heedful.run.tokenizers import read_tokenizers
 from heedful.store import files
 from heedful.store.migrations import FORMAT, in_todays_format
-from heedful.store.model import read_model
+from heedful.store.model import MODEL, read_model
 from heedful.store.tensors import Tensors
 
 # The keys of task.json about tokens around texts, languages, conversations and the family of the model: a run that
@@ -62,6 +63,21 @@ def read_start(recipe: Recipe, begun: Path | None, *tasks: str) -> Start | None:
     tokenizers = read_tokenizers(folder)
     assert tokenizers is not None  # `task_name` found a whole model
     return Start(*tokenizers, begun_with(recipe, folder), {key: about[key] for key in AROUND if key in about})
+
+
+def read_teacher(recipe: Recipe) -> Teacher | None:
+    """The teacher that the recipe names, if any. Raises MissingError, StorageError or InputError where that is no run
+    of the recipe's task."""
+    if not isinstance(recipe, DistilledRecipe) or not recipe.distil.teacher:
+        return None
+    folder = Path(recipe.distil.teacher)
+    name, about = task_name(folder)
+    if name != recipe.task:
+        what = f"a model for {name!r} does not teach one for {recipe.task!r}"
+        raise InputError(what, where=str(folder), fix=f"name a run of heed train {recipe.task}")
+    tokenizers, (_, weights) = read_tokenizers(folder), files.size_and_sha256(folder / MODEL)
+    model = read_textless_run(folder)[0].eval()
+    return Teacher(folder, model, about, None if tokenizers is None else tokenizers[0], weights, recipe.distil)
 
 
 def started_from(recipe: Recipe, *tasks: str) -> tuple[Path, dict[str, Any]]:

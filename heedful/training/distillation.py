@@ -23,23 +23,25 @@ class Outputs(NamedTuple):
     hidden: Float[Tensor, "N *C"]
     head: Callable[[Tensor], Tensor]
 
+    def softened(self, by: float) -> "Outputs":
+        """The same with logits that are divided by this: the temperature."""
+        return Outputs(self.hidden, lambda rows: self.head(rows).float() / by)
 
-def divergence(student: Outputs, teacher: Outputs, temperature: float) -> Float[Tensor, ""]:
-    """The KL divergence of the student's probabilities from the teacher's, both of logits that are divided by the
-    temperature, summed over the rows in float32, in nats. It counts the temperature's square times, so that its
-    gradients stay as large (Hinton et al. 2015, section 2). Logits are computed again for their gradients, and never
-    exist all at once."""
+
+def divergence(student: Outputs, teacher: Outputs) -> Float[Tensor, ""]:
+    """The KL divergence of the student's probabilities from the teacher's, summed over the rows in float32, in nats.
+    Logits are computed again for their gradients, and never exist all at once."""
     total = student.hidden.new_zeros((), dtype=torch.float32)
     for x, y in zip(student.hidden.split(ROWS), teacher.hidden.split(ROWS), strict=True):
         with torch.no_grad():
-            wanted = _log_shares(y, teacher.head, temperature)
-        own = checkpoint(_log_shares, x, student.head, temperature, use_reentrant=False, preserve_rng_state=False)
-        total = total + F.kl_div(own, wanted, reduction="sum", log_target=True)
-    return temperature**2 * total
+            wanted = _log_shares(y, teacher.head)
+        logs = checkpoint(_log_shares, x, student.head, use_reentrant=False, preserve_rng_state=False)
+        total = total + F.kl_div(logs, wanted, reduction="sum", log_target=True)
+    return total
 
 
-def _log_shares(hidden: Tensor, head: Callable[[Tensor], Tensor], temperature: float) -> Float[Tensor, "*N V"]:
-    return F.log_softmax(head(hidden).float() / temperature, dim=-1)
+def _log_shares(hidden: Tensor, head: Callable[[Tensor], Tensor]) -> Float[Tensor, "*N V"]:
+    return F.log_softmax(head(hidden).float(), dim=-1)
 
 
 def cosine_distance(student: Float[Tensor, "N *C"], teacher: Float[Tensor, "N *C"]) -> Float[Tensor, ""]:

@@ -5,28 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from heedful.errors import InputError, MissingError
 from heedful.metrics.names import in_words
 from heedful.run.begin import make_job
-from heedful.run.card import environment
 from heedful.run.device import chosen_device
 from heedful.run.events import Event, Finished, Note
-from heedful.run.folder import load_weights, need_empty, parameters, read_textless_run, write_masks
-from heedful.run.job import Job
-from heedful.run.recipe import DistilledRecipe, Recipe, overridden, plain_recipe, to_yaml, validated
-from heedful.run.resume import Progress, copy_frozen, save_state
-from heedful.run.state import new_state, precision_of
-from heedful.run.task import Lesson
+from heedful.run.folder import need_empty, parameters, read_textless_run, write_masks
+from heedful.run.pruning import pruned, write_beginning
+from heedful.run.recipe import DistilledRecipe, Recipe, overridden, plain_recipe, validated
+from heedful.run.task import Lesson, Task
 from heedful.run.train import train
 from heedful.store import files
 from heedful.tasks import TASKS, trained
 from heedful.tasks.load import row_of_run
 from heedful.tasks.recipes import saved_recipe
 from heedful.tasks.shared.options import StudentOptions
-from heedful.training.loop import ALONE
-from heedful.training.pruning import masks_by_pattern, masks_by_share
 from heedful.verbs.saving import save_trained
 from heedful.verbs.train import planned
 
@@ -42,17 +36,20 @@ def lesson_of(teacher: Path, student: StudentOptions, options: Any) -> Lesson:
         raise InputError("--preset and --from", fix="leave one out: a student that begins with a run has its sizes")
     if row.lesson is not None:
         return row.lesson()(teacher, student, options)
-    kind = None if row.recipe is None else row.recipe()
-    if kind is None or not issubclass(kind, DistilledRecipe):
-        teach = [name for name, each in trained().items() if each.lesson or issubclass(each.recipe(), DistilledRecipe)]
+    if row.recipe is None or not _may_be_taught(row):
+        teach = [name for name, each in trained().items() if each.lesson or _may_be_taught(each)]
         what = f"a model for {row.name!r} does not teach"
         raise InputError(what, where=str(teacher), fix=f"those for {', '.join(teach)} do")
-    own = {name: section for name, section in plain_recipe(teacher).items() if name not in STARTS}
-    taught = {**own, "task": row.name, "distil": {"teacher": str(teacher)}}
-    recipe = validated(kind, taught, where=str(teacher / "recipe.yaml"))
+    sections = {name: section for name, section in plain_recipe(teacher).items() if name not in STARTS}
+    taught = {**sections, "task": row.name, "distil": {"teacher": str(teacher)}}
+    recipe = validated(row.recipe(), taught, where=str(teacher / "recipe.yaml"))
     given: dict[str, object] = {"preset": student.preset, "start_from": student.start or None}
     given |= {"data.path": student.path, "train.minutes": student.minutes}
     return Lesson(planned(recipe, student.out, given, settings=student.settings or ())[0])
+
+
+def _may_be_taught(row: Task) -> bool:
+    return row.recipe is not None and issubclass(row.recipe(), DistilledRecipe)
 
 
 def prune(
@@ -79,16 +76,12 @@ def prune(
         except MissingError as error:
             missing = str(error)
     model = read_textless_run(run)[0]
-    masks = masks_by_pattern(model, pattern) if pattern else masks_by_share(model, share)
-    weights = dict(model.named_parameters())
-    with torch.no_grad():
-        for name, mask in masks.items():
-            weights[name].masked_fill_(~mask, 0.0)
+    masks = pruned(model, share=share, pattern=pattern)
     save_trained(run, model, out)
-    stay = pattern or f"{1 - share:.0%}"
-    told = f"of {sum(map(torch.numel, masks.values())):,} weights in linear maps of blocks {stay} stay"
-    write_masks(out, masks, f"from the model in `{run}`, pruned: {told};")
-    yield Note(told)
+    count, stay = sum(map(torch.numel, masks.values())), pattern or f"{1 - share:.0%}"
+    kept = f"of {count:,} weights in linear maps of blocks {stay} stay"
+    write_masks(out, masks, f"from the model in `{run}`, pruned: {kept};")
+    yield Note(kept)
     if job is None or recipe is None:
         yield Note(f"neither measured nor trained: {missing}")
         return
@@ -96,27 +89,12 @@ def prune(
     for test, each in scores.items():
         numbers = (in_words(key, value) for key, value in each.items() if not isinstance(value, str))
         yield Note(f"pruned, {test}: {', '.join(numbers)}")
-    _write_beginning(out, job, parameters(model), where)
+    write_beginning(out, job, parameters(model), where)
     if trains:
         yield from train(TASKS[recipe.task], recipe, out, resume=True, corpus=corpus, device=where)
     else:
         files.write_json(out / "scores.json", {"steps": 0, "minutes": 0.0, "scores": scores})
         yield Finished(0, 0.0, scores)
-
-
-def _write_beginning(out: Path, job: Job[Any, Any, Any], weights: dict[str, Tensor], device: torch.device) -> None:
-    """Makes a training of the pruned model in `out` that has done no step yet: its first checkpoint, and then the files
-    with which it can be continued."""
-    recipe = job.recipe
-    precision, _ = precision_of(recipe, None, device)
-    state = new_state(recipe, job, device, precision, begins=False)
-    load_weights(state.average.model.get_submodule(job.saved), weights, where=str(out))
-    copy_frozen(state)
-    state.optimizer.load_masters(parameters(state.average.model))
-    save_state(out, state, Progress(), job, precision=precision, ranks=ALONE)
-    files.write_json(out / "environment.json", environment(device, precision))
-    files.write_json(out / "data.json", job.facts())
-    files.write_text(out / "recipe.yaml", to_yaml(recipe))
 
 
 def _recipe_after(run: Path, settings: Sequence[str]) -> tuple[Recipe | None, bool]:

@@ -87,6 +87,7 @@ HOMONYMS = {
     "heedful/tasks/generate/hub.py": {"chat"},  # a key of task.json
     "heedful/verbs/ranking.py": {"chat", "generate"},  # verbs
     "heedful/run/start.py": {"chat"},  # a key of task.json
+    "heedful/run/teacher.py": {"answer"},  # a key of task.json
     "heedful/tasks/generate/in_context.py": {"match"},  # how answers are judged
     "heedful/tasks/prefer/rewards.py": {"answer"},  # a key of what is rewarded
     "heedful/tasks/reward/cli.py": {"answer"},

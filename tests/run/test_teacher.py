@@ -117,7 +117,7 @@ def test_a_student_as_wide_may_learn_what_the_head_reads(taught: tuple[str, Path
     name, run = taught
     recipe = student_of(name, run, **{f"model.{key}": value for key, value in WIDER.items()})
     job = job_of(name, override(recipe, {"distil.hidden_weight": 2.0, "distil.teacher_weight": 1.0}))
-    job.teacher.check(job)
+    job.teacher.check(job.config, job.spec(), job.tokenizer_hash)
     model: nn.Module = make_model(job.config).eval()
     make_loud(model, std=0.3)
     batch = job.task(model).batches(0, model)[0]
@@ -203,7 +203,8 @@ def test_a_token_of_its_own_learns_from_the_teacher(tmp_path: Path) -> None:
     model = make_model(job.config).eval()
     make_loud(model, std=0.3)
     for weight, learns, rests in ((0.0, "head", "teacher_head"), (1.0, "teacher_head", "head")):
-        job.teacher.plan = job.teacher.plan.model_copy(update={"teacher_weight": weight})
+        plan = job.teacher.plan.model_copy(update={"teacher_weight": weight})
+        job.teacher = replace(job.teacher, plan=plan)
         task = job.task(model)
         model.zero_grad()
         task.loss(model, task.batches(0, model)[0]).total.backward()

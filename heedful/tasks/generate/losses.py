@@ -29,5 +29,5 @@ def next_token_loss(
     loss = with_auxiliary(Loss(total, len(following)), auxiliary)
     if teacher is None:
         return loss
-    own = Outputs(hidden, model.logits)
-    return teacher.mixed(loss, own, lambda other: Outputs(rows(other.hidden(tokens, segments)), other.logits))
+    student = Outputs(hidden, model.logits)
+    return teacher.mixed(loss, student, lambda other: Outputs(rows(other.hidden(tokens, segments)), other.logits))

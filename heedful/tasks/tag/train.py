@@ -46,8 +46,8 @@ class TagTask:
         loss = Loss(total, int((batch.labels != NONE).sum()))
         if self.teacher is None:
             return loss
-        own = Outputs(hidden[chosen], model.out)
-        return self.teacher.mixed(loss, own, lambda other: Outputs(other.hidden(*read)[chosen], other.out))
+        student = Outputs(hidden[chosen], model.out)
+        return self.teacher.mixed(loss, student, lambda other: Outputs(other.hidden(*read)[chosen], other.out))
 
 
 class TagJob(BodyJob[TagRecipe, Parts[list[Sentence]], TokenClassifier]):
