@@ -19,7 +19,7 @@ class ClassifySection(Section):
     )
 
 
-class ClassifyRecipe(DistilledRecipe, TextRecipe):
+class ClassifyRecipe(TextRecipe, DistilledRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:READERS")
     SIZES: ClassVar = ("gpt-nano", "gpt-mini", "gpt-micro")

@@ -16,7 +16,7 @@ class LabelledImagesSection(ImagesSection):
     mirrored: bool = Field(False, description="in use, average over a picture and its mirror image")
 
 
-class ClassifyImagesRecipe(DistilledRecipe, ImagesRecipe):
+class ClassifyImagesRecipe(ImagesRecipe, DistilledRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "warmup": 200}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.vision_presets:VISION_TRANSFORMERS")
     SIZES: ClassVar = ("vit-nano28", "vit-micro32")

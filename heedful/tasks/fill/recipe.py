@@ -18,7 +18,7 @@ class MaskedData(TokenizedData):
     )
 
 
-class FillRecipe(DistilledRecipe, TextRecipe):
+class FillRecipe(TextRecipe, DistilledRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "lr": 4e-3, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
     SIZES: ClassVar = ("modern-tiny", "modern-small")

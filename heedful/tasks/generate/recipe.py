@@ -15,7 +15,7 @@ class RunningData(TokenizedData):
     across: bool = Field(True, description="a token may attend to earlier documents in its row")
 
 
-class GenerateRecipe(DistilledRecipe, TextRecipe):
+class GenerateRecipe(TextRecipe, DistilledRecipe):
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:LANGUAGE_MODELS")
 
     task: Literal["generate"] = "generate"

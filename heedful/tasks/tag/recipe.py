@@ -7,7 +7,7 @@ from heedful.run.task import Lazy
 from heedful.tasks.shared.sections import SmoothedTrain, TextRecipe
 
 
-class TagRecipe(DistilledRecipe, TextRecipe):
+class TagRecipe(TextRecipe, DistilledRecipe):
     DEFAULTS: ClassVar = {"train": {"lr": 5e-4, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
     SIZES: ClassVar = ("encoder-tiny", "encoder-small")
