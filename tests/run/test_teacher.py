@@ -164,7 +164,7 @@ def test_a_teacher_of_other_classes_is_refused(taught: tuple[str, Path], tmp_pat
         with pytest.raises(InputError, match="built on one and the student on the other"):
             next(iter(train(other, tmp_path / "other", corpus=case.corpus)))
     elif name == "tag":
-        changed = [replace(one, labels=("O",) * len(one.words)) for one in case.corpus.train]
+        changed = [one._replace(labels=("O",) * len(one.words)) for one in case.corpus.train]
         corpus = replace(case.corpus, train=changed, valid=changed[:6], tests={})
     else:
         with pytest.raises(InputError, match="its preparation is"):
