@@ -11,7 +11,7 @@ from heedful.metrics.names import in_words
 from heedful.run.begin import make_job
 from heedful.run.device import chosen_device
 from heedful.run.events import Event, Finished, Note
-from heedful.run.folder import need_empty, parameters, read_textless_run, write_masks
+from heedful.run.folder import MASK, need_empty, parameters, pruned_from, read_textless_run, write_masks
 from heedful.run.pruning import pruned, write_beginning
 from heedful.run.recipe import DistilledRecipe, Recipe, overridden, plain_recipe, validated
 from heedful.run.task import Lesson, Task
@@ -64,10 +64,11 @@ def prune(
 ) -> Generator[Event, None, None]:
     """Makes the run `out` of `run`, without its smallest weights (`heedful.training.pruning`), measures it, and trains
     the others on, as its recipe says with these settings, on its data or a `corpus`. Without these nothing is measured
-    or trained, and nothing trained with `train.steps=0`. Raises InputError, MissingError or StorageError."""
+    or trained, and nothing trained with `train.steps=0`. The same call again continues the training. Raises InputError, MissingError or StorageError."""
     row_of_run(run)  # raises where it is no run
     where, out = torch.device(chosen_device(device)), files.with_proper_name(out)
-    need_empty(out)
+    if not (out / MASK).is_file():
+        need_empty(out)
     recipe, trains = _recipe_after(run, settings)
     job, missing = None, "the run does not say what it was trained on"
     if recipe is not None and (corpus is not None or recipe.data.path):
@@ -77,24 +78,27 @@ def prune(
             missing = str(error)
     model = read_textless_run(run)[0]
     masks = pruned(model, share=share, pattern=pattern)
-    save_trained(run, model, out)
     count, stay = sum(map(torch.numel, masks.values())), pattern or f"{1 - share:.0%}"
     kept = f"of {count:,} weights in linear maps of blocks {stay} stay"
-    write_masks(out, masks, f"from the model in `{run}`, pruned: {kept};")
-    yield Note(kept)
-    if job is None or recipe is None:
-        yield Note(f"neither measured nor trained: {missing}")
-        return
-    scores = job.finish(out, str(where))
-    for test, each in scores.items():
-        numbers = (in_words(key, value) for key, value in each.items() if not isinstance(value, str))
-        yield Note(f"pruned, {test}: {', '.join(numbers)}")
-    write_beginning(out, job, parameters(model), where)
-    if trains:
+    start = f"from the model in `{run}`, pruned: {kept};"
+    begun = pruned_from(out) == start and (out / "recipe.yaml").is_file()  # by the same command
+    if not begun:
+        save_trained(run, model, out)
+        write_masks(out, masks, start)
+        yield Note(kept)
+        if job is None or recipe is None:
+            yield Note(f"neither measured nor trained: {missing}")
+            return
+        write_beginning(out, job, parameters(model), where)
+        scores = job.finish(out, str(where))
+        for test, each in scores.items():
+            numbers = (in_words(key, value) for key, value in each.items() if not isinstance(value, str))
+            yield Note(f"pruned, {test}: {', '.join(numbers)}")
+        if not trains:
+            files.write_json(out / "scores.json", {"steps": 0, "minutes": 0.0, "scores": scores})
+            yield Finished(0, 0.0, scores)
+    if trains and recipe is not None:
         yield from train(TASKS[recipe.task], recipe, out, resume=True, corpus=corpus, device=where)
-    else:
-        files.write_json(out / "scores.json", {"steps": 0, "minutes": 0.0, "scores": scores})
-        yield Finished(0, 0.0, scores)
 
 
 def _recipe_after(run: Path, settings: Sequence[str]) -> tuple[Recipe | None, bool]:

@@ -23,6 +23,7 @@ CALLS = {
     "train": ["--data", "pairs.tsv"],
     "demo": [],
     "distil": ["teacher", "--data", "pairs.tsv", "--out", "run"],
+    "prune": ["run", "--out", "pruned"],
     "loop": ["run", "--prompts", "prompts.txt", "--ranker", "rank.py:rank", "--out", "better"],
     "back-translate": ["run", "texts.txt", "--out", "made.tsv"],
 }

@@ -42,6 +42,7 @@ FOLDERS = [
     ["train", "translate", "--data", "pairs.tsv"],
     ["demo"],
     ["distil", "{teacher}", "--data", "pairs.tsv", "--preset", "transformer-tiny"],
+    ["prune", "{gpt}"],
     ["loop", "{chat}", "--prompts", "prompts.txt", "--ranker", "rules.py:value"],
     ["export", "{gpt}"],
     ["import", "hub"],

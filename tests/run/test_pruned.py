@@ -62,7 +62,7 @@ def test_zeros_stay_zeros_through_a_training_that_is_interrupted(
             assert any(isinstance(event, Trained) and event.step.step == 3 for event in events)
             events.close()
             assert load_newest(tmp_path / out, print).step == 2
-            again = train(saved_recipe(tmp_path / out), tmp_path / out, corpus=corpus, resume=True)
+            again = prune(whole, tmp_path / out, pattern=pattern, settings=ON, corpus=corpus)
             assert finished(again).scores == scores
     assert ends(tmp_path / "cut") == ends(tmp_path / "straight")
     out = tmp_path / "straight"
@@ -137,6 +137,7 @@ def test_the_command_prunes_trains_and_refuses(
     assert saved_recipe(tmp_path / "half").train.lr == pytest.approx(0.1 * saved_recipe(whole).train.lr)
     for more, what in (
         (["--out", tmp_path / "half"], "is not empty"),
+        (["--out", whole], "is not empty"),
         (["--out", tmp_path / "x", "--share", "0.5", "--pattern", "2:4"], "--share and --pattern"),
         (["--out", tmp_path / "x", "--pattern", "2:7"], "which are no groups of 7"),
         (["--out", tmp_path / "x", "--set", "train.stepz=1"], "unknown key 'stepz'"),
