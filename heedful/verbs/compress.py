@@ -64,7 +64,8 @@ def prune(
 ) -> Generator[Event, None, None]:
     """Makes the run `out` of `run`, without its smallest weights (`heedful.training.pruning`), measures it, and trains
     the others on, as its recipe says with these settings, on its data or a `corpus`. Without these nothing is measured
-    or trained, and nothing trained with `train.steps=0`. The same call again continues the training. Raises InputError, MissingError or StorageError."""
+    or trained, and nothing trained with `train.steps=0`. The same call again continues the training. Raises InputError,
+    MissingError or StorageError."""
     row_of_run(run)  # raises where it is no run
     where, out = torch.device(chosen_device(device)), files.with_proper_name(out)
     if not (out / MASK).is_file():

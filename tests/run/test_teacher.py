@@ -1,6 +1,7 @@
 """A student beside its teacher, in every task that has them: what is learnt, that a training continues with the same
 bits, and which two do not go together."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cases import CASES, Case, labelled, recipe_of
+from commands import heed
 from heedful.errors import InputError
 from heedful.models import make_model
-from heedful.run.recipe import Recipe, override
+from heedful.run.recipe import DistilledRecipe, DistilSection, Recipe, override
 from heedful.run.start import copy_weights
 from heedful.store import files
 from heedful.tasks import TASKS
+from heedful.tasks.recipes import saved_recipe
 from heedful.tasks.tag.layout import NONE
 from heedful.verbs.train import train
 from loud import make_loud
@@ -210,3 +213,29 @@ def test_a_token_of_its_own_learns_from_the_teacher(tmp_path: Path) -> None:
         task.loss(model, task.batches(0, model)[0]).total.backward()
         assert model.get_submodule(learns).weight.grad.abs().max() > 0
         assert not model.get_submodule(rests).weight.grad.any()
+
+
+def test_the_command_makes_a_student_of_its_teachers_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case, run, out, text = case_of("gpt"), tmp_path / "run", tmp_path / "student", tmp_path / "text.txt"
+    text.write_text("".join(case.corpus.train))
+    finished(train(override(recipe_of(case, case.model | WIDER, PLAN), {"data.path": str(text)}), run))
+    settings = ["model.d_model=16", "model.n_heads=2", "model.n_layers=1", "model.context_length=24", "train.steps=2"]
+    words = ["--preset", "gpt-nano", "--device", "cpu", *(word for one in settings for word in ("--set", one))]
+    assert heed("distil", run, *words, "--out", out, "--json") == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["steps"] == 2
+    recipe = saved_recipe(out)
+    assert recipe.data == saved_recipe(run).data
+    assert isinstance(recipe, DistilledRecipe)
+    assert recipe.distil == DistilSection(teacher=str(run))
+    for more, what in (
+        (["--with", str(run)], "--with is not used by this model"),
+        (["--from", str(run)], "--preset and --from"),
+        (["--set", "distil.heat=2"], "unknown key 'heat'"),
+        (["--set", "distil.teacher_weight=2"], "distil.teacher_weight = 2"),
+    ):
+        assert heed("distil", run, *words, *more, "--out", tmp_path / "none") == 2
+        assert what in capsys.readouterr().err
+    (run / "task.json").write_text('{"task": "encode"}')
+    assert heed("distil", run, *words, "--out", tmp_path / "none") == 2
+    assert "a model for 'encode' does not teach" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
