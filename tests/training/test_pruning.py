@@ -89,4 +89,4 @@ def test_zeros_stay_zeros(optimizer: Literal["adam", "muon"], dtype: torch.dtype
     for held in (dict(model.named_parameters()), learns.named_masters(), average.weights(frozen=False)):
         for name, mask in masks.items():
             assert not held[name][~mask].any()
-            assert (held[name][mask] != before[name][mask].to(held[name].dtype)).float().mean() > 0.9
+            assert (held[name][mask] != before[name][mask].to(held[name].dtype)).float().mean() > 0.5
