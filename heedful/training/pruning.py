@@ -50,7 +50,7 @@ def masks_by_pattern(model: nn.Module, pattern: str) -> Masks:
 
 def _prunable(model: nn.Module) -> dict[str, Float[Tensor, "N K"]]:
     matrices = block_matrices(model)
-    found = {name: weight for name, weight in model.named_parameters() if name in matrices}
-    if not found:
+    weights: dict[str, Tensor] = {name: weight for name, weight in model.named_parameters() if name in matrices}
+    if not weights:
         raise InputError("a model without linear maps in blocks, which alone are pruned", fix="choose another run")
-    return found
+    return weights
