@@ -118,7 +118,7 @@ class FillJob(TextJob[FillRecipe, Encoder]):
         return FillTask(self.documents, plan, context=context, masker=masker, sampler=sampler, teacher=teacher)
 
     def chance(self) -> float:
-        return entropy(token for ids in self.documents for token in ids)
+        return entropy(self.documents.counts())
 
     def measure(self, model: Encoder) -> Measurement:
         filler = Filler(model, self.tokenizer, self.spec())
