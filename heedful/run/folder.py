@@ -119,9 +119,9 @@ def read_textless_run(folder: Path) -> tuple[Any, dict[str, Any]]:
 def read_saved(folder: Path) -> Saved:
     """What the folder says about its model, without making it. Raises as `read_run`."""
     config, tensors = read_model(folder)
-    size, other = (sum(map(count, tensors.values())) for count in (torch.numel, torch.count_nonzero))
+    size = sum(tensor.numel() for tensor in tensors.values())
+    zeros = size - sum(int(tensor.count_nonzero()) for tensor in tensors.values())
     about = read_json(folder / "task.json")
-    zeros = size - int(other)
     return Saved(config_from(config, where=str(folder / CONFIG)), about, read_tokenizers(folder), size, zeros)
 
 

@@ -29,7 +29,7 @@ class Teacher:
 
     run: Path
     model: Any
-    about: Mapping[str, Any]  # task.json
+    about: dict[str, Any]  # task.json
     tokenizer: "Tokenizer | None"
     hash: str  # the sha256 of its weights
     plan: DistilSection

@@ -68,6 +68,7 @@ def prune(
     MissingError or StorageError."""
     row_of_run(run)  # raises where it is no run
     where, out = torch.device(chosen_device(device)), files.with_proper_name(out)
+    files.need_access(out)
     if not (out / MASK).is_file():
         need_empty(out)
     recipe, trains = _recipe_after(run, settings)

@@ -44,10 +44,9 @@ def lesson(teacher: Path, student: StudentOptions, teaching: TeachingOptions) ->
 def planned_distillation(teacher: Path, student: StudentOptions, teaching: TeachingOptions) -> Distillation:
     """What the teacher says goes into a .tsv file: as one model with the runs beside it, chosen among its beam with
     those that judge. Raises InputError or MissingError."""
-    if not student.data:
+    path, source, target = student.path, teaching.source, teaching.target
+    if not path:
         raise InputError("no data was given", fix="--data PATH: the pairs whose sources the teacher translates")
-    path = student.path
-    source, target = teaching.source, teaching.target
     taught = teaching.taught or Path(f"{with_proper_name(student.out)}.taught.tsv")
     about = task_name(teacher)[1]
     several = KEY in about
