@@ -127,7 +127,8 @@ def trained(kind: Kind, path: str, out: Path, scale: float) -> Iterator[tuple[st
         own = [one for one in settings if not one.startswith("preset=")]
         student = StudentOptions(data=[path], preset=preset, out=taught, settings=[*own, *kind.student])
         lesson = lesson_of(whole, student, row.lesson_options()())
-        print(*lesson.prepare("cpu"), sep="\n", flush=True)
+        for line in lesson.prepare("cpu"):
+            print(line, flush=True)
         finish(train(lesson.recipe, taught))
     yield "student, taught", taught
     for name, pattern in (("pruned, 50 %", ""), ("pruned, 2:4", "2:4")):
