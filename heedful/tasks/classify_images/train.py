@@ -84,25 +84,28 @@ class ClassifyImagesTask:
         return seen(self.part.images, pictures, self.spec.preparation, self.augment, self.seed, epoch)
 
     def _loss(self, model: ViT, pixels: Tensor, targets: Sequence[tuple[Tensor, Tensor]]) -> Loss:
-        """The cross-entropy with each target, weighted by its shares, summed in float32. With a teacher, the last head
-        learns its answers, and the first one the labels (Touvron et al. 2021, section 4)."""
+        """With a teacher, the last head learns its answers, and the first one the labels (Touvron et al. 2021, section
+        4)."""
         assert model.head is not None
         pixels = pixels.to(model.head.weight)
-        read = model.read_out(model.hidden(pixels))
-        heads = model.by_head(read)
-        logits = (heads.mean(dim=1) if self.teacher is None else heads[:, 0]).float()
-        total = logits.new_zeros(())
-        for target, share in targets:
-            each = F.cross_entropy(logits, target.to(logits.device), reduction="none", label_smoothing=self.smoothing)
-            total = total + (each * share.to(logits.device)).sum()
-        loss = Loss(total, len(pixels))
         if self.teacher is None:
-            return loss
+            return Loss(self._cross_entropy(model(pixels).float(), targets), len(pixels))
 
         def outputs(teacher: ViT) -> Outputs:
             return Outputs(teacher.read_out(teacher.hidden(pixels)), lambda read: teacher.by_head(read).mean(dim=1))
 
-        return self.teacher.mixed(loss, Outputs(read, lambda read: model.by_head(read)[:, -1]), outputs)
+        read = model.read_out(model.hidden(pixels))
+        total = self._cross_entropy(model.by_head(read)[:, 0].float(), targets)
+        student = Outputs(read, lambda read: model.by_head(read)[:, -1])
+        return self.teacher.mixed(Loss(total, len(pixels)), student, outputs)
+
+    def _cross_entropy(self, logits: Float[Tensor, "B K"], targets: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+        """The cross-entropy with each target, weighted by its shares, summed in float32."""
+        total = logits.new_zeros(())
+        for target, share in targets:
+            each = F.cross_entropy(logits, target.to(logits.device), reduction="none", label_smoothing=self.smoothing)
+            total = total + (each * share.to(logits.device)).sum()
+        return total
 
 
 class ClassifyImagesJob(PictureJob[ClassifyImagesRecipe, LabelledImages, ViT]):
