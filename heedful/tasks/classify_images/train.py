@@ -1,4 +1,7 @@
-"""Trains an image classifier, from scratch or from another's weights."""
+"""Trains an image classifier, from scratch or from another's weights.
+
+B pictures, K labels.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
