@@ -1,4 +1,4 @@
-"""Presets of models that turn speech into text, a style and a size each, as in `heedful.models.presets`."""
+"""Presets of models of speech and other sounds, a style and a size each, as in `heedful.models.presets`."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -6,15 +6,15 @@ from typing import Literal
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
-from heedful.models.speech import CTCConfig, SoundEncoderConfig, SpeechToTextConfig
+from heedful.models.speech import CTCConfig, SoundEncoderConfig, SpeechClassifierConfig, SpeechToTextConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpeechSize:
-    """The size of a model that turns speech into text. Data and recipe replace `vocab_size`, and `positions` by half
-    the frames of a window."""
+    """The size of such a model. Data and recipe replace `vocab_size` or `n_classes`, and `positions` by half the frames
+    of a window."""
 
-    style: Literal["decoder", "ctc"] = "decoder"
+    style: Literal["decoder", "ctc", "classes"] = "decoder"
     d_model: int
     n_heads: int
     encoder_layers: int
@@ -23,6 +23,7 @@ class SpeechSize:
     mels: int = 80
     positions: int = 1500
     vocab_size: int = 51865
+    n_classes: int = 10
     context_length: int = 448  # tokens of a target
     dropout: float = 0.0
 
@@ -46,13 +47,11 @@ SPEECH: dict[str, SpeechSize] = {
     "whisper-medium": whisper_size(24, 1024, 16),
     "whisper-large": whisper_size(32, 1280, 20),
 }
+SOUND_CLASSIFIERS: dict[str, SpeechSize] = {"sounds-nano": replace(SPEECH["ctc-nano"], style="classes")}
 
 
-def speech_config(
-    row: SpeechSize, *, vocab_size: int | None = None, positions: int | None = None
-) -> SpeechToTextConfig | CTCConfig:
-    """The configuration of a model of this size, for windows of so many positions: pre-norm, without biases of keys
-    (Radford et al. 2023; their code)."""
+def _encoder(row: SpeechSize, positions: int | None) -> SoundEncoderConfig:
+    """For windows of so many positions: pre-norm, without biases of keys (Radford et al. 2023; their code)."""
     attention = AttentionConfig(n_heads=row.n_heads, key_bias=False, dropout=row.dropout)
     block = BlockConfig(
         attention=attention,
@@ -62,12 +61,26 @@ def speech_config(
         mlp_dropout=row.dropout,
         dropout=row.dropout,
     )
-    encoder = SoundEncoderConfig(
+    return SoundEncoderConfig(
         mels=row.mels,
         context_length=positions or row.positions,
         stack=StackConfig(n_layers=row.encoder_layers, block=block, final_norm=True),
         dropout=row.dropout,
     )
+
+
+def classifier_config(
+    row: SpeechSize, *, n_classes: int | None = None, positions: int | None = None
+) -> SpeechClassifierConfig:
+    C, encoder = row.d_model, _encoder(row, positions)
+    return SpeechClassifierConfig(d_model=C, encoder=encoder, d_projected=C, n_classes=n_classes or row.n_classes)
+
+
+def speech_config(
+    row: SpeechSize, *, vocab_size: int | None = None, positions: int | None = None
+) -> SpeechToTextConfig | CTCConfig:
+    """The configuration of a model of this size, for windows of so many positions (Radford et al. 2023)."""
+    encoder = _encoder(row, positions)
     vocab_size = vocab_size or row.vocab_size
     if row.style == "ctc":
         return CTCConfig(d_model=row.d_model, encoder=encoder, vocab_size=vocab_size)
@@ -78,5 +91,7 @@ def speech_config(
         context_length=row.context_length,
         dropout=row.dropout,
     )
-    decoder = StackConfig(n_layers=row.decoder_layers, block=replace(block, cross=attention), final_norm=True)
+    block = encoder.stack.block
+    block = replace(block, cross=block.attention)
+    decoder = StackConfig(n_layers=row.decoder_layers, block=block, final_norm=True)
     return SpeechToTextConfig(d_model=row.d_model, encoder=encoder, target=target, decoder=decoder)

@@ -19,8 +19,8 @@ from heedful.store.migrations import FORMAT, in_todays_format
 from heedful.store.model import read_model
 from heedful.store.tensors import Tensors
 
-# The keys of task.json about tokens around texts, languages, conversations and the family of the model: a run that
-# starts from this one keeps them.
+# The keys of task.json about tokens around texts, languages, conversations, how sound is heard and the family of the
+# model: a run that starts from this one keeps them.
 AROUND = (
     "before",
     "after",
@@ -29,6 +29,7 @@ AROUND = (
     "forbidden",
     "forbidden_first",
     "languages",
+    "hearing",
     "family",
     "chat",
     "tags",
