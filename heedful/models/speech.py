@@ -30,6 +30,10 @@ class SoundEncoderConfig:
     stack: StackConfig
     dropout: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.mels < 1:
+            raise InputError(f"{self.mels} mel bands", fix="give 1 or more")
+
 
 @dataclass(frozen=True, kw_only=True)
 class SpeechToTextConfig:
@@ -67,13 +71,18 @@ class SoundEncoder(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.stack = Stack(d_model, config.stack)
 
-    def forward(self, sound: Float[Tensor, "B M F"]) -> Float[Tensor, "B S C"]:
-        """Raises InputError for more frames than there are positions for."""
+    def forward(self, sound: Float[Tensor, "B M F"], lengths: None = None) -> Float[Tensor, "B S C"]:
+        """A window is heard whole, with the silence that it is filled up with. Raises InputError for more frames than
+        there are positions for."""
         x = F.gelu(self.pairs(F.gelu(self.frames(sound)))).mT
         table = self.position_embeddings.weight
         if x.shape[1] > len(table):
             raise InputError(f"{sound.shape[2]} frames, but the model has {len(table)} positions", fix="cut the sound")
         return self.stack(self.dropout(x + table[: x.shape[1]]), Context(mask=EVERYONE))
+
+    def ends(self, x: Float[Tensor, "B S _"], lengths: None = None) -> Int[Tensor, "B"]:
+        """As in `WaveEncoder`."""
+        return torch.full(x.shape[:1], x.shape[1], device=x.device)
 
     @torch.no_grad()
     def begin_as_sines(self) -> None:
@@ -132,11 +141,7 @@ class CTC(nn.Module):
     def forward(self, sound: Float[Tensor, "B M F"], lengths: Int[Tensor, "B"] | None = None) -> Float[Tensor, "B S V"]:
         """The logits of what each position says. `lengths`, of a model of samples: those of each sound, behind which it
         is filled up."""
-        return self.head(self.dropout(encoded(self.encoder, sound, lengths)))
-
-    def ends(self, logits: Float[Tensor, "B S V"], lengths: Int[Tensor, "B"] | None) -> Int[Tensor, "B"]:
-        """How many positions of each row are no filling."""
-        return ends_of(self.encoder, logits, lengths)
+        return self.head(self.dropout(self.encoder(sound, lengths)))
 
 
 class SpeechClassifier(nn.Module):
@@ -154,27 +159,11 @@ class SpeechClassifier(nn.Module):
 
     def forward(self, sound: Float[Tensor, "B M F"], lengths: Int[Tensor, "B"] | None = None) -> Float[Tensor, "B K"]:
         """The logits of each class. `lengths`: as in `CTC`."""
-        x = self.projection(encoded(self.encoder, sound, lengths))
-        ends = ends_of(self.encoder, x, lengths)[:, None]
+        x = self.projection(self.encoder(sound, lengths))
+        ends = self.encoder.ends(x, lengths)[:, None]
         real = torch.arange(x.shape[1], device=x.device) < ends
         return self.head(x.masked_fill(~real[..., None], 0.0).sum(1) / ends)
 
 
 def sound_encoder(d_model: int, config: SoundEncoderConfig | WaveEncoderConfig) -> SoundEncoder | WaveEncoder:
     return (WaveEncoder if isinstance(config, WaveEncoderConfig) else SoundEncoder)(d_model, config)  # type: ignore[arg-type]
-
-
-def encoded(
-    encoder: SoundEncoder | WaveEncoder, sound: Float[Tensor, "B M F"], lengths: Int[Tensor, "B"] | None
-) -> Float[Tensor, "B S C"]:
-    """Of mel bands a window is heard whole, with the silence that it is filled up with."""
-    return encoder(sound, lengths) if isinstance(encoder, WaveEncoder) else encoder(sound)
-
-
-def ends_of(
-    encoder: SoundEncoder | WaveEncoder, x: Float[Tensor, "B S C"], lengths: Int[Tensor, "B"] | None
-) -> Int[Tensor, "B"]:
-    """How many positions of each row are no filling."""
-    if isinstance(encoder, WaveEncoder) and lengths is not None:
-        return encoder.frames(lengths)
-    return torch.full(x.shape[:1], x.shape[1], device=x.device)

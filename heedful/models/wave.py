@@ -87,6 +87,10 @@ class WaveEncoder(nn.Module):
         x = self.dropout(self.input_norm(x + self.position(x)))
         return self.stack(x, Context(mask=mask))
 
+    def ends(self, x: Float[Tensor, "B S _"], lengths: Int[Tensor, "B"] | None = None) -> Int[Tensor, "B"]:
+        """How many positions of each row, of what was made of these sounds, are no filling."""
+        return torch.full(x.shape[:1], x.shape[1], device=x.device) if lengths is None else self.frames(lengths)
+
     def frames(self, lengths: Int[Tensor, "B"], convolutions: int | None = None) -> Int[Tensor, "B"]:
         """How many frames of sounds of these lengths come out of the first convolutions; of all, positions. At least
         one."""

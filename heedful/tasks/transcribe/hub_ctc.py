@@ -87,7 +87,7 @@ def write_ctc(run: Path, transcriber: Transcriber) -> HubFiles:
     """Raises InputError for a model of mel bands."""
     model, tokenizer, hearing = transcriber.model, transcriber.tokenizer, transcriber.spec.hearing
     assert isinstance(model, CTC)
-    if tokenizer.ours or hearing.mels:
+    if not isinstance(model.config.encoder, WaveEncoderConfig) or tokenizer.ours:
         raise InputError("a model of CTC with mel bands is of no family of the Hub", where=str(run), fix="use it here")
     names = tokenizer.names(model.config.vocab_size)
     ids = {"bos": tokenizer.bos, "eos": tokenizer.eos, "unk": tokenizer.unk}

@@ -74,7 +74,7 @@ class SoundProbe(PictureProbe):
             logits = model(sound.to(device_of(model))).cpu()
         real = torch.ones(logits.shape[:2], dtype=torch.bool)
         if isinstance(model, CTC):
-            real = torch.arange(logits.shape[1]) < model.ends(logits, self.lengths)[:, None]
+            real = torch.arange(logits.shape[1]) < model.encoder.ends(logits, self.lengths)[:, None]
         Probe.__init__(self, model, (sound,) if self.lengths is None else (sound, self.lengths), real)
 
     def __iter__(self) -> Iterator[Law]:

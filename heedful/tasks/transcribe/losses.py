@@ -34,7 +34,7 @@ def speech_loss(
         logits = model(sound, lengths)
         counts = torch.tensor([len(ids) for ids in targets], device=device)
         tokens = torch.tensor([token for ids in targets for token in ids], device=device)
-        logs, ends = logits.float().log_softmax(-1).transpose(0, 1), model.ends(logits, lengths)
+        logs, ends = logits.float().log_softmax(-1).transpose(0, 1), model.encoder.ends(logits, lengths)
         total = F.ctc_loss(logs, tokens, ends, counts, model.config.blank, "sum", zero_infinity=True)
         return Loss(total, int((counts + 1).sum()))
     rows = [[*begin, *ids] for ids in targets]

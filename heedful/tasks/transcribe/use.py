@@ -215,7 +215,7 @@ def said_by_positions(model: CTC, sound: Float[Tensor, "B M F"], lengths: Int[Te
     """What the likeliest path says: each token once for all positions in a row that say it, without blanks (Graves et
     al. 2006, section 3.2). `lengths`: as in `CTC`."""
     logits = model(sound, lengths)
-    paths = [row[:end] for row, end in zip(logits.argmax(-1), model.ends(logits, lengths), strict=True)]
+    paths = [row[:end] for row, end in zip(logits.argmax(-1), model.encoder.ends(logits, lengths), strict=True)]
     refuse_nan_answers(logits)
     return [[token for token in path.unique_consecutive().tolist() if token != model.config.blank] for path in paths]
 
