@@ -11,13 +11,12 @@ def _wave_encoder(C: int, encoder: WaveEncoderConfig, sizes: Sizes) -> tuple[Par
     """Baevski et al. 2020, figure 1."""
     norms = "each frame normed" if encoder.norm == "layer" else "each channel normed over time"
     many = f"{len(encoder.channels)} convolutions, {encoder.channels[-1]:,} channels"
-    near = f"of {encoder.position_kernel} positions, in {encoder.position_groups} groups"
     position = sizes.of("encoder.position")
     return (
         named("Convolutions", "embed", sizes.of("encoder.convolutions", "encoder.norms"), many, norms, "GELU"),
         named("LayerNorm", "norm", sizes.of("encoder.feature_norm")),
         named("Linear", "linear", sizes.of("encoder.features"), f"{encoder.channels[-1]:,} → {C:,}"),
-        Add(label="convolution", notes=(near, f"{position:,}"), parameters=position),
+        Add(label="convolution", notes=(f"{encoder.position_kernel} positions", f"{position:,}"), parameters=position),
         *([] if encoder.stack.final_norm else [named("LayerNorm", "norm", sizes.of("encoder.input_norm"))]),
         *stack(encoder.stack, C, sizes, "encoder.stack", causal=False),
     )

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypedDict
+from typing import Any, ClassVar, Protocol, TypedDict, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -111,6 +111,7 @@ class ImageClassifier(TextlessModel[ViT]):
         return torch.cat(found)
 
 
+@runtime_checkable
 class FileClassifier(Protocol):
     """Says of each file its labels with their probabilities, the best first."""
 

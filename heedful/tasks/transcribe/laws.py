@@ -1,7 +1,7 @@
 """The laws of a model that turns speech into text, on windows of noise."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -57,6 +57,7 @@ class SpeechProbe(CausalProbe[SpeechToText]):
         return self.read(self.inputs[0][row][None], torch.tensor([self.targets[row]]))
 
 
+@runtime_checkable
 class Hears(Served, Protocol):
     """Hears sound alone, and answers for each position, or for the whole."""
 
