@@ -20,7 +20,14 @@ from heedful.models.presets import (
     lm_config,
     translator_config,
 )
-from heedful.models.speech_presets import SOUND_CLASSIFIERS, SPEECH, SpeechSize, classifier_config, speech_config
+from heedful.models.speech_presets import (
+    SOUND_CLASSIFIERS,
+    SPEECH,
+    SoundClassifierSize,
+    SpeechSize,
+    classifier_config,
+    speech_config,
+)
 from heedful.models.vectors import VECTORS, VectorsSize, vectors_config
 from heedful.models.vision_presets import (
     DETECTORS,
@@ -72,7 +79,7 @@ def preset(
         raise unknown_key(name, [*PRESETS], where="preset")
     row = PRESETS[name]
     row = from_json(type(row), to_json(row) | dict(changes), where=f"preset {name}")
-    of_classes = isinstance(row, ViTSize | SegformerSize | DetrSize) or name in SOUND_CLASSIFIERS
+    of_classes = isinstance(row, ViTSize | SegformerSize | DetrSize | SoundClassifierSize)
     unused, value = ("n_classes", n_classes)
     if of_classes or (isinstance(row, DecisionSize | FoldSize) and value is None):
         unused, value = ("vocab_size", vocab_size)
@@ -91,7 +98,7 @@ def preset(
             return segformer_config(row, n_classes=n_classes)
         case DetrSize():
             return detr_config(row, n_classes=n_classes)
-        case SpeechSize(style="classes"):
+        case SoundClassifierSize():
             return classifier_config(row, n_classes=n_classes)
         case SpeechSize():
             return speech_config(row, vocab_size=vocab_size)

@@ -10,22 +10,33 @@ from heedful.models.speech import CTCConfig, SoundEncoderConfig, SpeechClassifie
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpeechSize:
-    """The size of such a model. Data and recipe replace `vocab_size` or `n_classes`, and `positions` by half the frames
-    of a window."""
+class SoundSize:
+    """The size of an encoder of sound. Data and recipe replace `positions` by half the frames of a window."""
 
-    style: Literal["decoder", "ctc", "classes"] = "decoder"
     d_model: int
     n_heads: int
     encoder_layers: int
-    decoder_layers: int = 0
     d_ff: int | None = None  # None: four times the width
     mels: int = 80
     positions: int = 1500
-    vocab_size: int = 51865
-    n_classes: int = 10
-    context_length: int = 448  # tokens of a target
     dropout: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechSize(SoundSize):
+    """The size of a model that turns speech into text. Data replace `vocab_size`."""
+
+    style: Literal["decoder", "ctc"] = "decoder"
+    decoder_layers: int = 0
+    vocab_size: int = 51865
+    context_length: int = 448  # tokens of a target
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoundClassifierSize(SoundSize):
+    """The size of a classifier of sounds. Data replace `n_classes`."""
+
+    n_classes: int = 10
 
 
 def whisper_size(n_layers: int, d_model: int, n_heads: int) -> SpeechSize:
@@ -47,10 +58,12 @@ SPEECH: dict[str, SpeechSize] = {
     "whisper-medium": whisper_size(24, 1024, 16),
     "whisper-large": whisper_size(32, 1280, 20),
 }
-SOUND_CLASSIFIERS: dict[str, SpeechSize] = {"sounds-nano": replace(SPEECH["ctc-nano"], style="classes")}
+SOUND_CLASSIFIERS = {
+    "sounds-nano": SoundClassifierSize(d_model=128, n_heads=4, encoder_layers=4, positions=200, dropout=0.1)
+}
 
 
-def _encoder(row: SpeechSize, positions: int | None) -> SoundEncoderConfig:
+def _encoder(row: SoundSize, positions: int | None) -> SoundEncoderConfig:
     """For windows of so many positions: pre-norm, without biases of keys (Radford et al. 2023; their code)."""
     attention = AttentionConfig(n_heads=row.n_heads, key_bias=False, dropout=row.dropout)
     block = BlockConfig(
@@ -70,7 +83,7 @@ def _encoder(row: SpeechSize, positions: int | None) -> SoundEncoderConfig:
 
 
 def classifier_config(
-    row: SpeechSize, *, n_classes: int | None = None, positions: int | None = None
+    row: SoundClassifierSize, *, n_classes: int | None = None, positions: int | None = None
 ) -> SpeechClassifierConfig:
     C, encoder = row.d_model, _encoder(row, positions)
     return SpeechClassifierConfig(d_model=C, encoder=encoder, d_projected=C, n_classes=n_classes or row.n_classes)
