@@ -48,7 +48,7 @@ class CTCConfig:
     d_model: int
     encoder: SoundEncoderConfig | WaveEncoderConfig
     vocab_size: int
-    blank: int = 0  # the token that says nothing
+    blank: int = 0  # the token of positions where no letter is said
     dropout: float = 0.0  # before the head
 
 

@@ -298,6 +298,6 @@ def label_names(parts: Mapping[str, Part] | Sequence[Part]) -> tuple[str, ...]:
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
     """Returns the different labels, sorted: by value if all are numbers, else alphabetically."""
-    found = {*labels}
-    numbers = all(label.isdecimal() for label in found)
-    return tuple(sorted(found, key=int if numbers else None))
+    different = {*labels}
+    numbers = all(label.isdecimal() for label in different)
+    return tuple(sorted(different, key=int if numbers else None))

@@ -27,8 +27,8 @@ def _columns(named: Sequence[str], expected: str, line: str) -> PictureColumns:
     def enough(names: Sequence[str]) -> bool:
         return bool({*SOUND_COLUMNS} & {*names} and {*named} & {*names})
 
-    sound, told = line.split(",")
-    return PictureColumns(enough, expected, line, f'{{"{sound}": ..., "{told}": ...}}')
+    sound, text = line.split(",")
+    return PictureColumns(enough, expected, line, f'{{"{sound}": ..., "{text}": ...}}')
 
 
 COLUMNS = _columns(SAID_COLUMNS, "audio (or file, path) and text (or sentence, transcription)", "audio,text")
@@ -78,10 +78,10 @@ def _labelled(path: Path) -> list[Utterance]:
 
 def _rows(path: Path, columns: PictureColumns, named: Sequence[str]) -> Iterator[Utterance]:
     find = Finder(path.parent, noun="sound")
-    _, what_is_told = columns.line.split(",")
+    _, name = columns.line.split(",")
     for where, row in picture_rows(path, read_lines(path), columns):
         sound, text = (next((row[key] for key in keys if row.get(key)), "") for keys in (SOUND_COLUMNS, named))
-        for what, value in (("sound", sound), (what_is_told, text)):
+        for what, value in (("sound", sound), (name, text)):
             if not isinstance(value, str) or not value.strip():
                 raise InputError(f"no {what}", where=where, fix=f"write {columns.line} on each line")
         yield Utterance(find(str(sound), where=where).path, " ".join(str(text).split()))

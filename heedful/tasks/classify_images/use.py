@@ -54,17 +54,17 @@ def ranked(labels: Sequence[str], logits: Float[Tensor, "B K"]) -> list[list[tup
 
 def label_scores(logits: Float[Tensor, "B K"], target: Int[Tensor, "B"]) -> dict[str, float]:
     """The loss in nats, accuracy and macro F1; with more than five labels also the top-5 accuracy."""
-    said = logits.argmax(1)
-    macro, _ = f1([[str(i)] for i in said.tolist()], [[str(i)] for i in target.tolist()])
-    found = {
+    best = logits.argmax(1)
+    macro, _ = f1([[str(i)] for i in best.tolist()], [[str(i)] for i in target.tolist()])
+    scores = {
         "loss": float(F.cross_entropy(logits, target)),
-        "accuracy": accuracy(said.tolist(), target.tolist()),
+        "accuracy": accuracy(best.tolist(), target.tolist()),
         "macro_f1": macro,
     }
     if logits.shape[1] > TOP:
         among = (logits.topk(TOP).indices == target[:, None]).any(1)
-        found["top5"] = float(among.float().mean())
-    return found
+        scores["top5"] = float(among.float().mean())
+    return scores
 
 
 class ImageClassifier(TextlessModel[ViT]):

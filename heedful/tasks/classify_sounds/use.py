@@ -69,7 +69,7 @@ class SoundClassifier(TextlessModel[SpeechClassifier]):
     def _logits(self, files: Sequence[str | Path]) -> Float[Tensor, "B K"]:
         """Logarithms of the probabilities: the means of a sound's windows."""
         hearing, device = self.spec.hearing, self.model.head.weight.device
-        found, together = [torch.empty(0, len(self.spec.labels))], max(1, READ // hearing.positions)
+        rows, together = [torch.empty(0, len(self.spec.labels))], max(1, READ // hearing.positions)
         for first in range(0, len(files), FILES):
             sounds = [read_sound(file).split(hearing.samples) for file in files[first : first + FILES]]
             windows, counts = [window for sound in sounds for window in sound], [*map(len, sounds)]
@@ -77,8 +77,8 @@ class SoundClassifier(TextlessModel[SpeechClassifier]):
             groups = [windows[i : i + together] for i in range(0, len(windows), together)]
             logits = torch.cat([self.model(*hearing.inputs(group, device)).float().cpu() for group in groups])
             refuse_nan_answers(logits)
-            found += [one.logsumexp(0)[None] - math.log(len(one)) for one in logits.log_softmax(1).split(counts)]
-        return torch.cat(found)
+            rows += [each.logsumexp(0)[None] - math.log(len(each)) for each in logits.log_softmax(1).split(counts)]
+        return torch.cat(rows)
 
 
 ASK = Ask(classify_files, NoOptions, reads="sounds")

@@ -23,7 +23,7 @@ from heedful.run.tokenizers import NUMBERS, read_piece_ids, tokenizer_files
 from heedful.tasks.transcribe.use import Transcriber, TranscribeSpec
 
 PROCESSOR = "processor_config.json"  # of newer folders: PREPROCESSOR is a part of it
-SECONDS = 30  # that are heard at once, of which their files say nothing
+SECONDS = 30  # that are heard at once, as their files name no length
 # What their feature extractor must say.
 FIXED = {
     "feature_extractor_type": "Wav2Vec2FeatureExtractor", "feature_size": 1, "padding_side": "right",

@@ -37,7 +37,7 @@ def look_at_sound(transcriber: Transcriber, file: str | Path, *, layers: str | S
         with torch.inference_mode(), record(model, chosen) as recording:
             (ids,) = said_by_positions(model, features)
         weights = {name: recording.weights(name)[0][:, :moments, :moments] for name in recording.names}
-        times = times[: min(own.shape[2] for own in weights.values())]
+        times = times[: min(each.shape[2] for each in weights.values())]
         return _looked(transcriber, file, tokenizer.decode(ids), times, times, times, weights)
     language = transcriber.language_of([sound], "")
     (text,) = transcriber.texts([sound], language)

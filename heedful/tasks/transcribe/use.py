@@ -192,8 +192,8 @@ class Transcriber(TextModel[SpeechToText | CTC]):
             if fitting:
                 with torch.inference_mode():
                     sounds, hearing = [batch[i - first] for i in fitting], self.spec.hearing
-                    said, begin, lengths = [targets[i] for i in fitting], self.spec.begin, hearing.lengths(sounds)
-                    loss = speech_loss(self.model, hearing(sounds), said, self.tokenizer, begin=begin, lengths=lengths)
+                    ids, begin, lengths = [targets[i] for i in fitting], self.spec.begin, hearing.lengths(sounds)
+                    loss = speech_loss(self.model, hearing(sounds), ids, self.tokenizer, begin=begin, lengths=lengths)
                 total, count = total + float(loss.total), count + loss.count
         rates = error_rates([row.text for row in part], heard)
         return ({"loss": total / count} if count else {}) | rates, heard
