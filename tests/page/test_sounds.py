@@ -44,7 +44,7 @@ def test_the_microphone_is_heard(page: Page, hearing: str) -> None:
     """The browser's own pretended one, which beeps."""
     page.context.grant_permissions(["microphone"], origin=hearing)
     page.goto(f"{hearing}/sounds#model=transcribe")
-    page.get_by_role("button", name="Record").click()
+    page.get_by_role("button", name="Record", exact=True).click()
     stop = page.get_by_role("button", name="Stop")
     expect(stop).to_be_enabled()
     page.wait_for_timeout(1500)  # of beeps
@@ -54,16 +54,18 @@ def test_the_microphone_is_heard(page: Page, hearing: str) -> None:
     assert answer["seconds"] > 0.3
     assert answer["segments"]  # of silence there are none
     expect(page.locator(".card h2")).to_have_text(["recording.wav"])
-    expect(page.get_by_role("button", name="Record")).to_be_enabled()
+    expect(page.get_by_role("button", name="Record", exact=True)).to_be_enabled()
 
 
 def test_a_refusal_is_said(loose: Page, hearing: str) -> None:
     """Of the microphone, and of a file that is no sound."""
     loose.goto(f"{hearing}/sounds#model=transcribe")
-    loose.evaluate("navigator.mediaDevices.getUserMedia = async () => { throw new Error('it is not given'); }")
-    loose.get_by_role("button", name="Record").click()
+    loose.evaluate(
+        "() => { navigator.mediaDevices.getUserMedia = async () => { throw new Error('it is not given'); }; }"
+    )
+    loose.get_by_role("button", name="Record", exact=True).click()
     expect(loose.locator("#trouble")).to_have_text("it is not given")
-    expect(loose.get_by_role("button", name="Record")).to_be_enabled()
+    expect(loose.get_by_role("button", name="Record", exact=True)).to_be_enabled()
     loose.locator("#files").set_input_files({"name": "x.wav", "mimeType": "audio/wav", "buffer": b"RIFFnothing"})
     expect(loose.locator("#trouble")).to_contain_text("not a file of sound")
 

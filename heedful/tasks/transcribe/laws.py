@@ -83,6 +83,8 @@ class SoundProbe(PictureProbe):
 
     @torch.no_grad()
     def padded(self) -> Tensor:
+        if self.lengths is None:
+            return self.full
         sound, *lengths = self.inputs
         return self.read(torch.nn.functional.pad(sound, (0, 4000), value=1.0), *lengths)[:, : self.full.shape[1]]
 
