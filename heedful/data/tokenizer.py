@@ -21,7 +21,7 @@ from pathlib import Path
 import tokenizers
 from tokenizers import models, normalizers
 
-from heedful.data.lines import sanitise
+from heedful.data.lines import in_parts, sanitise
 from heedful.data.pieces import BOS, BYTE_OF, EOS, PAD, SMALLEST, SPECIALS, UNK, Kind, blank_pieces, trained_pieces
 from heedful.errors import HeedError, InputError, StorageError, TextError
 
@@ -204,6 +204,12 @@ class Tokenizer:
     def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode`, but without a space before the first word, for text that is to be continued."""
         return self._ids(texts, sanitise)
+
+    def parts(self, texts: Iterable[str]) -> Iterator[tuple[bool, str]]:
+        """The texts in parts that `encode_whole` may be given one by one, and of each whether it begins a text."""
+        for text in texts:
+            for number, part in enumerate(in_parts(text) if self.ours else (text,)):
+                yield not number, part
 
     def encode_masked(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode_whole`, with the mask's id for each "<mask>", also in a vocabulary whose own name for it is
