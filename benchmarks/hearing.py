@@ -49,7 +49,7 @@ def main(run: Path, table: Path) -> None:
 
     seconds: dict[str, list[float]] = {"heedful": [], "transformers": []}
     for _ in range(1 + ROUNDS):
-        texts = []
+        texts: list[list[str]] = []
         for name, write in zip(seconds, (written, written_by_them), strict=True):
             begin = time.process_time()
             texts.append(write())

@@ -44,7 +44,10 @@ def classify(
         best = found["labels"][0]
         return f"{printable(best['label'])}\t{best['score']:.3f}\t{printable(found['input'])}"
 
-    of_files = {ImageClassifier.task: (ImageClassifier, "picture"), SoundClassifier.task: (SoundClassifier, "sound")}
+    of_files: dict[str, tuple[type[ImageClassifier | SoundClassifier], str]] = {
+        ImageClassifier.task: (ImageClassifier, "picture"),
+        SoundClassifier.task: (SoundClassifier, "sound"),
+    }
     if (task := task_name(run)[0]) in of_files:
         kind, noun = of_files[task]
         given_options = {"--pair": bool(pair), "--choice": bool(choice), "--weights": weights != "float32"}

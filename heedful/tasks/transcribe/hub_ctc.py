@@ -77,7 +77,7 @@ def read_ctc(folder: Path, config: CTCConfig) -> Files:
         between=spelled(names, BETWEEN, "|"),
         unknown=control["pad" if ids["unk"] is None else "unk"],
     )
-    bos, eos = (config.blank if ids[role] is None else ids[role] for role in ("bos", "eos"))
+    bos, eos = (config.blank if (index := ids[role]) is None else index for role in ("bos", "eos"))
     tokenizer = Tokenizer(inner, SpecialTokens(bos=bos, eos=eos, pad=config.blank, unk=ids["unk"], spelled=False))
     spec = TranscribeSpec(hearing=hearing)
     return tokenizer_files(tokenizer, tokenizer) | {"task.json": {"task": "transcribe", **to_json(spec)}}
@@ -87,7 +87,8 @@ def write_ctc(run: Path, transcriber: Transcriber) -> HubFiles:
     """Raises InputError for a model of mel bands."""
     model, tokenizer, hearing = transcriber.model, transcriber.tokenizer, transcriber.spec.hearing
     assert isinstance(model, CTC)
-    if not isinstance(model.config.encoder, WaveEncoderConfig) or tokenizer.ours:
+    encoder = model.config.encoder
+    if not isinstance(encoder, WaveEncoderConfig) or tokenizer.ours:
         raise InputError("a model of CTC with mel bands is of no family of the Hub", where=str(run), fix="use it here")
     names = tokenizer.names(model.config.vocab_size)
     ids = {"bos": tokenizer.bos, "eos": tokenizer.eos, "unk": tokenizer.unk}
@@ -98,7 +99,7 @@ def write_ctc(run: Path, transcriber: Transcriber) -> HubFiles:
         TOKENIZER_CONFIG: {f"{role}_token": names[index] for role, index in roles.items()}
         | {"tokenizer_class": "Wav2Vec2CTCTokenizer", BETWEEN: decoder["pattern"]["String"]},
         PREPROCESSOR: FIXED
-        | {"do_normalize": hearing.scaled, "return_attention_mask": model.config.encoder.norm == "layer"}
+        | {"do_normalize": hearing.scaled, "return_attention_mask": encoder.norm == "layer"}
         | {"processor_class": "Wav2Vec2Processor"},
     }
     return HubFiles(files, {"start": tokenizer.bos, "end": tokenizer.eos})
