@@ -71,16 +71,18 @@ class SoundEncoder(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.stack = Stack(d_model, config.stack)
 
-    def forward(self, sound: Float[Tensor, "B M F"], lengths: None = None) -> Float[Tensor, "B S C"]:
-        """A window is heard whole, with the silence that it is filled up with. Raises InputError for more frames than
-        there are positions for."""
+    def forward(self, sound: Float[Tensor, "B M F"], lengths: Int[Tensor, "B"] | None = None) -> Float[Tensor, "B S C"]:
+        """Without `lengths`: a window is heard whole, with the silence that it is filled up with. Raises InputError for
+        more frames than there are positions for, and for lengths."""
+        if lengths is not None:
+            raise InputError("lengths of sounds, and mel bands are heard in whole windows", fix="leave out lengths")
         x = F.gelu(self.pairs(F.gelu(self.frames(sound)))).mT
         table = self.position_embeddings.weight
         if x.shape[1] > len(table):
             raise InputError(f"{sound.shape[2]} frames, but the model has {len(table)} positions", fix="cut the sound")
         return self.stack(self.dropout(x + table[: x.shape[1]]), Context(mask=EVERYONE))
 
-    def ends(self, x: Float[Tensor, "B S _"], lengths: None = None) -> Int[Tensor, "B"]:
+    def ends(self, x: Float[Tensor, "B S _"], lengths: Int[Tensor, "B"] | None = None) -> Int[Tensor, "B"]:
         """As in `WaveEncoder`."""
         return torch.full(x.shape[:1], x.shape[1], device=x.device)
 
