@@ -38,7 +38,7 @@ def main(run: Path, table: Path) -> None:
 
     @torch.inference_mode()
     def written_by_them() -> list[str]:
-        texts = []
+        texts = list[str]()
         for batch in batches:
             heard = features([sound.numpy() for sound in batch], sampling_rate=RATE, return_tensors="pt").input_features
             texts += tokenizer.batch_decode(theirs.generate(input_features=heard), skip_special_tokens=True)
@@ -49,7 +49,7 @@ def main(run: Path, table: Path) -> None:
 
     seconds: dict[str, list[float]] = {"heedful": [], "transformers": []}
     for _ in range(1 + ROUNDS):
-        texts: list[list[str]] = []
+        texts = list[list[str]]()
         for name, write in zip(seconds, (written, written_by_them), strict=True):
             begin = time.process_time()
             texts.append(write())
