@@ -86,9 +86,9 @@ class StoredTexts(Sequence[Ids]):
 def stored_texts(texts: Iterable[str], tokenizer: Tokenizer) -> StoredTexts:
     """The ids of texts by `encode_whole`, some at a time."""
     kind, every, begins, count = kind_of_ids(tokenizer.size), list[np.ndarray](), list[int](), 0
-    parts = tokenizer.parts(texts)
+    parts, words = tokenizer.parts(texts), dict[str, Ids]()
     while some := [*_some(parts)]:
-        for (begin, _), ids in zip(some, tokenizer.encode_whole([part for _, part in some]), strict=True):
+        for (begin, _), ids in zip(some, tokenizer.encode_whole([part for _, part in some], words), strict=True):
             begins += [count] if begin else []
             count += len(ids)
             every.append(np.array(ids, kind))
