@@ -125,6 +125,14 @@ def spoken() -> Any:
 
 
 SPOKEN = spoken()
+
+
+def labelled_sounds() -> Any:
+    """The spoken words, by the letter that they begin with."""
+    part = [row._replace(text="abc" if row.text < "d" else "def") for row in (*SPOKEN.train, *SPOKEN.valid)]
+    return Parts(part, part, {"test": part[:4]}, "made")
+
+
 SOUNDS = [str(row.file) for row in SPOKEN.tests["test"]]
 HEARD = {"d_model": 16, "n_heads": 2, "encoder_layers": 1, "mels": 20, "dropout": 0.0}
 
@@ -337,6 +345,14 @@ CASES = {
         HEARD,
         SPOKEN,
         lambda model, files: model.transcribe(SOUNDS),
+        more={"sound": {"batch": 3}},
+    ),
+    "sounds": Case(
+        "classify-sounds",
+        "sounds-nano",
+        HEARD,
+        labelled_sounds(),
+        lambda model, files: model.classify(SOUNDS),
         more={"sound": {"batch": 3}},
     ),
     "fold": Case(

@@ -26,7 +26,7 @@ def import_(
 
     From safetensors: GPT-2, LLaMA, Mistral, Mixtral, Qwen, SmolLM3, Gemma; Marian, Pegasus, BART, mBART, M2M-100, NLLB,
     T5, mT5; BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT, Longformer, ESM-2; ViT, DeiT, Swin, CLIP, SegFormer, DETR;
-    Whisper; Decision Transformer.
+    Whisper, wav2vec 2.0; Decision Transformer.
 
     Example: heed import openai-community/gpt2 --out runs/gpt2
     """

@@ -1,7 +1,7 @@
 """Configurations are frozen dataclasses, and JSON is their only other form.
 
 An unknown key or a value of the wrong type is an error that names the nearest right one: a misspelt option that is
-ignored silently costs a training run.
+ignored silently costs a training run. Of a field that may be one dataclass or another, the keys tell which.
 """
 
 import dataclasses
@@ -67,6 +67,13 @@ def _types_of(kind: type) -> dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
+def _fits(kind: Any, value: Any) -> bool:
+    """Whether a value is of this dataclass, or has no keys but its own."""
+    if not dataclasses.is_dataclass(kind):
+        return False
+    return value.keys() <= _types_of(kind).keys() if isinstance(value, dict) else isinstance(value, kind)  # type: ignore[arg-type]
+
+
 def _required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
@@ -76,7 +83,8 @@ def _value(kind: Any, value: Any, where: str, largest: int | None) -> Any:
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
-        return _value(next(option for option in arguments if option is not type(None)), value, where, largest)
+        options = [option for option in arguments if option is not type(None)]
+        return _value(next((each for each in options if _fits(each, value)), options[0]), value, where, largest)
     if origin is Literal:
         if value not in arguments:
             raise InputError(f"{value!r} is not one of {', '.join(map(repr, arguments))}", where=where)

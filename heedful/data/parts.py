@@ -65,20 +65,25 @@ def some_of(count: int, most: int) -> list[int]:
 
 
 def read_parts(
-    path: str | Path, read: Callable[[Path], list[Row]], *, kinds: Sequence[str], key: Callable[[Row], str]
+    path: str | Path,
+    read: Callable[[Path], list[Row]],
+    *,
+    kinds: Sequence[str],
+    key: Callable[[Row], str],
+    within: Callable[[Row], str] = lambda row: "",
 ) -> Parts[list[Row]]:
     """Reads a file, or the files of these `kinds` in a folder: named train*, valid* (val, dev) and test*, or as those
     of Universal Dependencies; any may be gzipped.
 
     Without validation data, a tenth of the training examples is held out, by a hash of their `key`: all examples with
-    one key together. Raises InputError or MissingError.
+    one key together; with `within`, a tenth of each group. Raises InputError or MissingError.
     """
     path = Path(path)
     found = _files(path, kinds) if path.is_dir() else [path]
     train, valid, tests = sorted_in((file.name if path.is_dir() else "train", read(file)) for file in found)
     if not train:
         raise MissingError("no training file", where=str(path), fix=f"add train{kinds[0]}")
-    train, valid, notes = held_out(train, valid, key, noun="example", where=path, most=MOST)
+    train, valid, notes = held_out(train, valid, key, noun="example", where=path, most=MOST, within=within)
     notes += learnt_too(train, {"valid": valid, **tests}, key)
     apart = None if path.is_dir() else ()
     return Parts(train, valid, stems(tests), str(path), tuple(found), notes, apart=apart)

@@ -1,6 +1,5 @@
-"""Tokenizers from the vocabulary files of older model folders: WordPiece, single tokens, and byte-level BPE.
-SentencePiece has a
-module of its own, `spm`."""
+"""Tokenizers from the vocabulary files of older model folders: WordPiece, single tokens, letters, and byte-level BPE.
+SentencePiece has a module of its own, `spm`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -31,6 +30,19 @@ def single_tokens(numbers: Mapping[str, int], *, unknown: str) -> tokenizers.Tok
     inner.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), each])
     inner.decoder = decoders.Fuse()
     return inner
+
+
+def letters(numbers: Mapping[str, int], *, controls: Sequence[str], between: str, unknown: str) -> tokenizers.Tokenizer:
+    """Returns a tokenizer of single letters, with a token `between` words (Baevski et al. 2020; their code). A letter
+    that is listed in one case alone is read in it; what is not listed, up to the next letter, is `unknown`."""
+    inner = tokenizers.Tokenizer(models.WordLevel(dict(numbers), unk_token=unknown))
+    other = {letter.swapcase(): letter for letter in numbers if len(letter) == len(letter.swapcase()) == 1}
+    read = {" ": between} | {given: letter for given, letter in other.items() if given not in numbers}
+    inner.normalizer = normalizers.Sequence([normalizers.Replace(*pair) for pair in read.items()])
+    longest_first = sorted(numbers.keys() - {*controls}, key=lambda name: (-len(name), name))
+    inner.pre_tokenizer = pre_tokenizers.Split(Regex("|".join(map(re.escape, longest_first))), "isolated")
+    inner.decoder = decoders.Sequence([decoders.Fuse(), decoders.Replace(between, " ")])
+    return with_controls(inner, controls)
 
 
 def byte_merges(numbers: Mapping[str, int], merges: Sequence[tuple[str, str]], *, prefix: bool) -> tokenizers.Tokenizer:

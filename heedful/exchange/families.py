@@ -40,6 +40,7 @@ from heedful.exchange.hf import (
     t5,
     token_classifier,
     vit,
+    wav2vec2,
     whisper,
     xlm_roberta,
 )
@@ -82,6 +83,7 @@ FAMILIES: dict[str, Family[Any]] = {
     "detr": detr.FAMILY,
     "decision_transformer": decision_transformer.FAMILY,
     "whisper": whisper.FAMILY,
+    "wav2vec2": wav2vec2.FAMILY,
 }
 # The families of models with one task's head, by the model_type.
 HEADS: dict[str, tuple[Family[Any], ...]] = {

@@ -22,7 +22,14 @@ from heedful.models.named import PRESETS, preset
 from heedful.models.pyramid import Pyramid, PyramidConfig
 from heedful.models.rnn import RNN, RNNConfig
 from heedful.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from heedful.models.speech import CTC, CTCConfig, SpeechToText, SpeechToTextConfig
+from heedful.models.speech import (
+    CTC,
+    CTCConfig,
+    SpeechClassifier,
+    SpeechClassifierConfig,
+    SpeechToText,
+    SpeechToTextConfig,
+)
 from heedful.models.token_classifier import TokenClassifier, TokenClassifierConfig
 from heedful.models.vectors import Vectors, VectorsConfig
 from heedful.models.vit import ViT, ViTConfig
@@ -58,6 +65,8 @@ __all__ = [
     "RNNConfig",
     "Seq2Seq",
     "Seq2SeqConfig",
+    "SpeechClassifier",
+    "SpeechClassifierConfig",
     "SpeechToText",
     "SpeechToTextConfig",
     "TokenClassifier",
@@ -98,6 +107,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "vectors": (VectorsConfig, Vectors),
     "speech_to_text": (SpeechToTextConfig, SpeechToText),
     "ctc": (CTCConfig, CTC),
+    "speech_classifier": (SpeechClassifierConfig, SpeechClassifier),
 }
 
 

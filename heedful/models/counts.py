@@ -101,6 +101,7 @@ PARAMETERS: dict[str, int] = {
     "speech-nano": 1_325_056,
     "speech-micro": 3_897_792,
     "ctc-nano": 937_260,
+    "sounds-nano": 916_362,
     "whisper-tiny": 37_760_640,
     "whisper-base": 72_593_920,
     "whisper-small": 241_734_912,

@@ -93,7 +93,7 @@ class Recycling(nn.Module):
     ) -> tuple[Float[Tensor, "B R M"], Float[Tensor, "B R R C"]]:
         """What is added to the first sequence and to the pairs."""
         limits = torch.linspace(*RECYCLED, device=origins.device)
-        between = torch.bucketize(torch.cdist(origins, origins), limits)
+        between = torch.bucketize(torch.cdist(origins.float(), origins.float()), limits)
         return self.msa_norm(first), self.pair_norm(pair) + self.distances(between)
 
 

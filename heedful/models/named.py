@@ -20,7 +20,14 @@ from heedful.models.presets import (
     lm_config,
     translator_config,
 )
-from heedful.models.speech_presets import SPEECH, SpeechSize, speech_config
+from heedful.models.speech_presets import (
+    SOUND_CLASSIFIERS,
+    SPEECH,
+    SoundClassifierSize,
+    SpeechSize,
+    classifier_config,
+    speech_config,
+)
 from heedful.models.vectors import VECTORS, VectorsSize, vectors_config
 from heedful.models.vision_presets import (
     DETECTORS,
@@ -49,6 +56,7 @@ ALL: tuple[Mapping[str, Any], ...] = (
     VECTORS,
     DECISIONS,
     SPEECH,
+    SOUND_CLASSIFIERS,
     FOLDS,
 )
 PRESETS: Mapping[str, Any] = MappingProxyType({name: row for rows in ALL for name, row in rows.items()})
@@ -71,9 +79,9 @@ def preset(
         raise unknown_key(name, [*PRESETS], where="preset")
     row = PRESETS[name]
     row = from_json(type(row), to_json(row) | dict(changes), where=f"preset {name}")
-    of_pictures = isinstance(row, ViTSize | SegformerSize | DetrSize)
+    of_classes = isinstance(row, ViTSize | SegformerSize | DetrSize | SoundClassifierSize)
     unused, value = ("n_classes", n_classes)
-    if of_pictures or (isinstance(row, DecisionSize | FoldSize) and value is None):
+    if of_classes or (isinstance(row, DecisionSize | FoldSize) and value is None):
         unused, value = ("vocab_size", vocab_size)
     if value is not None:
         raise InputError(f"{unused}={value} is not used by {name}", where="preset", fix=f"leave out {unused}")
@@ -90,6 +98,8 @@ def preset(
             return segformer_config(row, n_classes=n_classes)
         case DetrSize():
             return detr_config(row, n_classes=n_classes)
+        case SoundClassifierSize():
+            return classifier_config(row, n_classes=n_classes)
         case SpeechSize():
             return speech_config(row, vocab_size=vocab_size)
         case VectorsSize():

@@ -1,8 +1,9 @@
 """Speech to text: features of sound through two convolutions and an encoder stack, which a decoder looks at (Radford et
-al. 2023, Whisper, figure 1), or whose every position says a letter or nothing (Graves et al. 2006, CTC).
+al. 2023, Whisper, figure 1), or whose every position says a letter or nothing (Graves et al. 2006, CTC); and classes of
+sound by the same encoder. Both of the latter may hear the samples themselves (`heedful.models.wave`).
 
-B batch, M features (mel bands) a frame, F frames, S = ceil(F / 2) positions, T target tokens, V vocabulary, C model
-width.
+B batch, M features (mel bands) a frame, F frames, S = ceil(F / 2) positions, T target tokens, V vocabulary, K classes,
+C model width. Of samples M = 1, and a frame is one.
 """
 
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from heedful.core.init import xavier
 from heedful.core.mask import EVERYONE, Mask
 from heedful.errors import InputError
 from heedful.models.seq2seq import Seq2SeqState
+from heedful.models.wave import WaveEncoder, WaveEncoderConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +29,10 @@ class SoundEncoderConfig:
     context_length: int = 1500  # positions: half as many as frames
     stack: StackConfig
     dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.mels < 1:
+            raise InputError(f"{self.mels} mel bands", fix="give 1 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +46,18 @@ class SpeechToTextConfig:
 @dataclass(frozen=True, kw_only=True)
 class CTCConfig:
     d_model: int
-    encoder: SoundEncoderConfig
-    vocab_size: int  # token 0 is the blank
+    encoder: SoundEncoderConfig | WaveEncoderConfig
+    vocab_size: int
+    blank: int = 0  # the token of positions where no letter is said
+    dropout: float = 0.0  # before the head
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechClassifierConfig:
+    d_model: int
+    encoder: SoundEncoderConfig | WaveEncoderConfig
+    d_projected: int  # of the mean over a sound
+    n_classes: int
 
 
 class SoundEncoder(nn.Module):
@@ -55,13 +71,20 @@ class SoundEncoder(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.stack = Stack(d_model, config.stack)
 
-    def forward(self, sound: Float[Tensor, "B M F"]) -> Float[Tensor, "B S C"]:
-        """Raises InputError for more frames than there are positions for."""
+    def forward(self, sound: Float[Tensor, "B M F"], lengths: Int[Tensor, "B"] | None = None) -> Float[Tensor, "B S C"]:
+        """Without `lengths`: a window is heard whole, with the silence that it is filled up with. Raises InputError for
+        more frames than there are positions for, and for lengths."""
+        if lengths is not None:
+            raise InputError("lengths of sounds, and mel bands are heard in whole windows", fix="leave out lengths")
         x = F.gelu(self.pairs(F.gelu(self.frames(sound)))).mT
         table = self.position_embeddings.weight
         if x.shape[1] > len(table):
             raise InputError(f"{sound.shape[2]} frames, but the model has {len(table)} positions", fix="cut the sound")
         return self.stack(self.dropout(x + table[: x.shape[1]]), Context(mask=EVERYONE))
+
+    def ends(self, x: Float[Tensor, "B S _"], lengths: Int[Tensor, "B"] | None = None) -> Int[Tensor, "B"]:
+        """As in `WaveEncoder`."""
+        return torch.full(x.shape[:1], x.shape[1], device=x.device)
 
     @torch.no_grad()
     def begin_as_sines(self) -> None:
@@ -110,11 +133,39 @@ class CTC(nn.Module):
     def __init__(self, config: CTCConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder = SoundEncoder(config.d_model, config.encoder)
+        self.encoder = sound_encoder(config.d_model, config.encoder)
+        self.dropout = Dropout(config.dropout)
         self.head = nn.Linear(config.d_model, config.vocab_size)
         xavier(self)
-        self.encoder.begin_as_sines()
+        if isinstance(self.encoder, SoundEncoder):
+            self.encoder.begin_as_sines()
 
-    def forward(self, sound: Float[Tensor, "B M F"]) -> Float[Tensor, "B S V"]:
-        """The logits of what each position says: token 0 is nothing."""
-        return self.head(self.encoder(sound))
+    def forward(self, sound: Float[Tensor, "B M F"], lengths: Int[Tensor, "B"] | None = None) -> Float[Tensor, "B S V"]:
+        """The logits of what each position says. `lengths`, of a model of samples: those of each sound, behind which it
+        is filled up."""
+        return self.head(self.dropout(self.encoder(sound, lengths)))
+
+
+class SpeechClassifier(nn.Module):
+    """Classes of whole sounds, by the mean over their positions (Yang et al. 2021, SUPERB, section 3.2)."""
+
+    def __init__(self, config: SpeechClassifierConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = sound_encoder(config.d_model, config.encoder)
+        self.projection = nn.Linear(config.d_model, config.d_projected)
+        self.head = nn.Linear(config.d_projected, config.n_classes)
+        xavier(self)
+        if isinstance(self.encoder, SoundEncoder):
+            self.encoder.begin_as_sines()
+
+    def forward(self, sound: Float[Tensor, "B M F"], lengths: Int[Tensor, "B"] | None = None) -> Float[Tensor, "B K"]:
+        """The logits of each class. `lengths`: as in `CTC`."""
+        x = self.projection(self.encoder(sound, lengths))
+        ends = self.encoder.ends(x, lengths)[:, None]
+        real = torch.arange(x.shape[1], device=x.device) < ends
+        return self.head(x.masked_fill(~real[..., None], 0.0).sum(1) / ends)
+
+
+def sound_encoder(d_model: int, config: SoundEncoderConfig | WaveEncoderConfig) -> SoundEncoder | WaveEncoder:
+    return (WaveEncoder if isinstance(config, WaveEncoderConfig) else SoundEncoder)(d_model, config)  # type: ignore[arg-type]

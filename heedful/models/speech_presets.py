@@ -1,4 +1,4 @@
-"""Presets of models that turn speech into text, a style and a size each, as in `heedful.models.presets`."""
+"""Presets of models of speech and other sounds, a style and a size each, as in `heedful.models.presets`."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -6,25 +6,37 @@ from typing import Literal
 from heedful.core.attention import AttentionConfig
 from heedful.core.block import BlockConfig, StackConfig
 from heedful.core.embed import EmbedConfig
-from heedful.models.speech import CTCConfig, SoundEncoderConfig, SpeechToTextConfig
+from heedful.models.speech import CTCConfig, SoundEncoderConfig, SpeechClassifierConfig, SpeechToTextConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpeechSize:
-    """The size of a model that turns speech into text. Data and recipe replace `vocab_size`, and `positions` by half
-    the frames of a window."""
+class SoundSize:
+    """The size of an encoder of sound. Data and recipe replace `positions` by half the frames of a window."""
 
-    style: Literal["decoder", "ctc"] = "decoder"
     d_model: int
     n_heads: int
     encoder_layers: int
-    decoder_layers: int = 0
     d_ff: int | None = None  # None: four times the width
     mels: int = 80
     positions: int = 1500
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechSize(SoundSize):
+    """The size of a model that turns speech into text. Data replace `vocab_size`."""
+
+    style: Literal["decoder", "ctc"] = "decoder"
+    decoder_layers: int = 0
     vocab_size: int = 51865
     context_length: int = 448  # tokens of a target
-    dropout: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoundClassifierSize(SoundSize):
+    """The size of a classifier of sounds. Data replace `n_classes`."""
+
+    n_classes: int = 10
 
 
 def whisper_size(n_layers: int, d_model: int, n_heads: int) -> SpeechSize:
@@ -46,13 +58,13 @@ SPEECH: dict[str, SpeechSize] = {
     "whisper-medium": whisper_size(24, 1024, 16),
     "whisper-large": whisper_size(32, 1280, 20),
 }
+SOUND_CLASSIFIERS = {
+    "sounds-nano": SoundClassifierSize(d_model=128, n_heads=4, encoder_layers=4, positions=200, dropout=0.1)
+}
 
 
-def speech_config(
-    row: SpeechSize, *, vocab_size: int | None = None, positions: int | None = None
-) -> SpeechToTextConfig | CTCConfig:
-    """The configuration of a model of this size, for windows of so many positions: pre-norm, without biases of keys
-    (Radford et al. 2023; their code)."""
+def _encoder(row: SoundSize, positions: int | None) -> SoundEncoderConfig:
+    """For windows of so many positions: pre-norm, without biases of keys (Radford et al. 2023; their code)."""
     attention = AttentionConfig(n_heads=row.n_heads, key_bias=False, dropout=row.dropout)
     block = BlockConfig(
         attention=attention,
@@ -62,12 +74,26 @@ def speech_config(
         mlp_dropout=row.dropout,
         dropout=row.dropout,
     )
-    encoder = SoundEncoderConfig(
+    return SoundEncoderConfig(
         mels=row.mels,
         context_length=positions or row.positions,
         stack=StackConfig(n_layers=row.encoder_layers, block=block, final_norm=True),
         dropout=row.dropout,
     )
+
+
+def classifier_config(
+    row: SoundClassifierSize, *, n_classes: int | None = None, positions: int | None = None
+) -> SpeechClassifierConfig:
+    C, encoder = row.d_model, _encoder(row, positions)
+    return SpeechClassifierConfig(d_model=C, encoder=encoder, d_projected=C, n_classes=n_classes or row.n_classes)
+
+
+def speech_config(
+    row: SpeechSize, *, vocab_size: int | None = None, positions: int | None = None
+) -> SpeechToTextConfig | CTCConfig:
+    """The configuration of a model of this size, for windows of so many positions (Radford et al. 2023)."""
+    encoder = _encoder(row, positions)
     vocab_size = vocab_size or row.vocab_size
     if row.style == "ctc":
         return CTCConfig(d_model=row.d_model, encoder=encoder, vocab_size=vocab_size)
@@ -78,5 +104,7 @@ def speech_config(
         context_length=row.context_length,
         dropout=row.dropout,
     )
-    decoder = StackConfig(n_layers=row.decoder_layers, block=replace(block, cross=attention), final_norm=True)
+    block = encoder.stack.block
+    block = replace(block, cross=block.attention)
+    decoder = StackConfig(n_layers=row.decoder_layers, block=block, final_norm=True)
     return SpeechToTextConfig(d_model=row.d_model, encoder=encoder, target=target, decoder=decoder)

@@ -20,8 +20,8 @@ from heedful.store.migrations import FORMAT, in_todays_format
 from heedful.store.model import MODEL, read_model
 from heedful.store.tensors import Tensors
 
-# The keys of task.json about tokens around texts, languages, conversations and the family of the model: a run that
-# starts from this one keeps them.
+# The keys of task.json about tokens around texts, languages, conversations, how sound is heard and the family of the
+# model: a run that starts from this one keeps them.
 AROUND = (
     "before",
     "after",
@@ -30,6 +30,7 @@ AROUND = (
     "forbidden",
     "forbidden_first",
     "languages",
+    "hearing",
     "family",
     "chat",
     "tags",

@@ -285,7 +285,7 @@ class Task:
     embedder: Lazy[type[Any]] | None = None
     # Other libraries.
     hub: Lazy[Hub] | None = None
-    hub_kind: str = ""  # the kind in config.json of the models that `hub` converts
+    hub_kind: str = ""  # the kind in config.json of the models that `hub` converts; of several, with spaces between
     hub_head: str = ""  # their head, where models of this kind may have different ones
     hub_lacks: str = ""  # why there is no `hub`
     engines: Mapping[str, Lazy[LibraryEngine]] = field(default_factory=dict)

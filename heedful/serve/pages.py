@@ -45,6 +45,7 @@ VIEWS = (
     ServedPage("write", "Write", lambda model: bool(model.row.streams) and not model.row.converses),
     ServedPage("chat", "Chat", lambda model: bool(model.row.converses)),
     ServedPage("pictures", "Pictures", reads_pictures),
+    ServedPage("sounds", "Sounds", lambda model: reads_of(model) == "sounds"),
     ServedPage("look", "Look inside", _looked_into),
     ServedPage("runs", "Runs"),
 )

@@ -23,6 +23,7 @@ ROWS: tuple[Lazy[Task], ...] = (
     Lazy("heedful.tasks.paint:PAINT"),
     Lazy("heedful.tasks.decide:DECIDE"),
     Lazy("heedful.tasks.transcribe:TRANSCRIBE"),
+    Lazy("heedful.tasks.classify_sounds:CLASSIFY_SOUNDS"),
     Lazy("heedful.tasks.fold:FOLD"),
     Lazy("heedful.tasks.vectors:VECTORS"),
     Lazy("heedful.tasks.encode:ENCODE"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from heedful.tasks.chat.use import ChatModel
     from heedful.tasks.classify.use import TextClassifier
     from heedful.tasks.classify_images.use import ImageClassifier
+    from heedful.tasks.classify_sounds.use import SoundClassifier
     from heedful.tasks.decide.use import Decider
     from heedful.tasks.detect.use import Detector
     from heedful.tasks.fill.use import Filler
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         | Parser
         | RewardModel
         | Segmenter
+        | SoundClassifier
         | StructurePredictor
         | Tagger
         | TextClassifier

@@ -23,7 +23,7 @@ from heedful.exchange.hf.rules import to_ours, to_theirs
 from heedful.exchange.hub import read_chat, refuse_harmful_chat, search_said, write_chat
 from heedful.models import kind_of_config, outline
 from heedful.models.seq2seq import Seq2SeqConfig
-from heedful.models.speech import SpeechToTextConfig
+from heedful.models.speech import CTCConfig, SpeechToTextConfig
 from heedful.run.card import CARD, card_with
 from heedful.run.folder import filled_then_renamed, need_empty, parameters, read_adapters
 from heedful.run.task import Hub, Served
@@ -175,7 +175,7 @@ def _hub_of(folder: Path, config: object, family: Family[Any]) -> Hub:
     """The `Hub` for models with this configuration and this head: that of the task which the folder belongs to, or else
     of the first task."""
     kind, heads = kind_of_config(config), ("", family.head)
-    rows = (row for row in TASKS.values() if row.hub_kind == kind and row.hub_head in heads)
+    rows = (row for row in TASKS.values() if kind in row.hub_kind.split() and row.hub_head in heads)
     hubs = [row.hub() for row in rows if row.hub is not None]
     return next((hub for hub in hubs if hub.told_by is not None and hub.told_by(folder)), hubs[0])
 
@@ -196,6 +196,8 @@ def _to_hub(run: Path, out: Path, served: Served, hub: Hub, head: str) -> Export
         reads = reads if sees or reads_text else ""  # numbers alone
         if isinstance(config, SpeechToTextConfig):
             reads = "AutoFeatureExtractor"  # and AutoTokenizer: their processor takes no tokenizer but Whisper's
+        elif isinstance(config, CTCConfig):
+            reads = "AutoProcessor"
         if (run / CARD).is_file():
             reader = f'reader = transformers.{reads}.from_pretrained(".")\n' if reads else ""
             use = USE.format(model=family.loads(config), reader=reader)
@@ -258,5 +260,7 @@ def _verify(folder: Path, family: Family[Any], theirs: dict[str, Any], own: Mapp
 
 def _vocab_size(config: object) -> int | None:
     """The vocabulary size; None for a model that reads no text."""
+    if isinstance(config, CTCConfig):
+        return config.vocab_size
     embed = config.target if isinstance(config, Seq2SeqConfig | SpeechToTextConfig) else getattr(config, "embed", None)
     return None if embed is None else embed.vocab_size

@@ -19,7 +19,7 @@ from serving import opened, translator
 # Of each family that reads, and each function that feeds one.
 TRACED = {"transformer": None, "gpt": None, "fill": None, "label": None, "answer": "ba is de.", "parse": None}
 TRACED |= dict.fromkeys(("match", "classify-images", "detect", "segment", "paint"))
-TRACED |= dict.fromkeys(("transcribe", "ctc"))
+TRACED |= dict.fromkeys(("transcribe", "ctc", "sounds"))
 PICTURES = ("classify-images", "detect", "segment", "paint")
 
 
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", TRACED)
 def test_every_family(name: str, run_of: Callable[[str], Path], folder: Path) -> None:
     given = str(folder / "a.png") if name in PICTURES else "ba <mask> gi" if name == "fill" else "ba de gi"
-    given = SOUNDS[0] if name in ("transcribe", "ctc") else given
+    given = SOUNDS[0] if name in ("transcribe", "ctc", "sounds") else given
     traced = trace(run_of(name), given, TRACED[name])
     assert sum(step.parameters for step in traced.steps) + traced.unused == traced.parameters
     assert traced.unused == 0 or name in ("match", "detect", "classify-images")

@@ -77,7 +77,7 @@ def inputs_of(verb: str, run: Path, pictures: list[str]) -> list[str]:
         return pictures
     if CASES[run.name].task == "decide":
         return [BEGUN_SWING, '{"observations": [[1, 2, 3]]}'] if run.name == "swings" else [BEGUN_WALK, "bandit-walk"]
-    if CASES[run.name].task == "transcribe":
+    if CASES[run.name].task in ("transcribe", "classify-sounds"):
         return SOUNDS
     if verb == "fold" or CASES[run.name].task == "fold":
         return ["GIVEQCCTSICSLYQLENYCN"] if verb == "look" else PROTEINS

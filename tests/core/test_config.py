@@ -170,3 +170,21 @@ def test_numbers_that_cannot_be_are_named() -> None:
         AttentionConfig(n_heads=0)
     with pytest.raises(InputError, match="a window of -1 keys"):
         BlockConfig(attention=AttentionConfig(n_heads=1), d_ff=4, window=-1)
+
+
+def test_a_field_of_one_dataclass_or_another_is_told_by_its_keys() -> None:
+    @dataclass(frozen=True)
+    class Tall:
+        height: int
+
+    @dataclass(frozen=True)
+    class Either:
+        part: Inner | Tall
+
+    for either in (Either(Inner(3)), Either(Tall(4))):
+        assert from_json(Either, to_json(either)) == either
+        assert from_json(Either, {"part": either.part}) == either
+    with pytest.raises(InputError, match=r"part: unknown key 'heigth'"):
+        from_json(Either, {"part": {"heigth": 4}})
+    with pytest.raises(InputError, match=r"part: expected an object, found 3"):
+        from_json(Either, {"part": 3})

@@ -23,7 +23,9 @@ from heedful.models.decision import DecisionTransformerConfig
 from heedful.models.evoformer import EvoformerConfig
 from heedful.models.named import PRESETS
 from heedful.models.presets import ENCODERS, LANGUAGE_MODELS, encoder_config, lm_config
+from heedful.models.speech import CTCConfig
 from heedful.models.token_classifier import TokenClassifierConfig
+from heedful.models.wave import WaveEncoderConfig
 
 ONE_EACH = {
     "transformer-base": {},
@@ -50,6 +52,7 @@ ONE_EACH = {
     "vectors-100": {},
     "speech-nano": {},
     "ctc-nano": {},
+    "sounds-nano": {},
 }
 
 
@@ -62,6 +65,17 @@ def heads() -> dict[str, Any]:
         "lm classifier": ClassifierConfig(lm=lm_config(tiny), answers=None),
         "token classifier": TokenClassifierConfig(encoder=encoder_config(small, mlm_head=False), answers=5),
         "actor and critic": ActorCriticConfig(lm=lm_config(tiny)),
+        "letters of samples": CTCConfig(
+            d_model=8,
+            encoder=WaveEncoderConfig(
+                channels=(4, 6),
+                kernels=(3, 2),
+                strides=(2, 2),
+                position_groups=2,
+                stack=replace(stack_of_8, final_norm=False),
+            ),
+            vocab_size=9,
+        ),
         "decisions": DecisionTransformerConfig(d_model=8, d_state=3, n_actions=4, longest=9, stack=stack_of_8),
         "proteins": EvoformerConfig(
             d_msa=8, d_pair=6, n_heads=2, head_dim=4, d_outer=3, d_product=5, n_layers=2, n_kinds=7

@@ -81,6 +81,7 @@ HOMONYMS = {
     "heedful/run/recipe.py": {"answer", "classify"},  # sections of recipes before tasks had their own
     "heedful/tasks/classify/train.py": {"answer"},  # a key of data.json
     "heedful/tasks/classify_images/__init__.py": {"classify"},  # a verb
+    "heedful/tasks/classify_sounds/__init__.py": {"classify"},
     "heedful/serve/public.py": {"generate", "transcribe", "translate"},  # verbs
     "heedful/serve/pages.py": {"chat"},  # a view
     "heedful/serve/transcriptions.py": {"segment"},  # of a transcript

@@ -31,7 +31,8 @@ from heedful.models.presets import (
 )
 from heedful.models.resnet import ResNetConfig
 from heedful.models.seq2seq_presets import Seq2SeqSize
-from heedful.models.speech_presets import SPEECH, SpeechSize, speech_config
+from heedful.models.speech import CTCConfig, SpeechClassifierConfig
+from heedful.models.speech_presets import SOUND_CLASSIFIERS, SPEECH, SpeechSize, classifier_config, speech_config
 from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.models.vectors import VECTORS, VectorsConfig, vectors_config
 from heedful.models.vision_presets import (
@@ -48,6 +49,7 @@ from heedful.models.vision_presets import (
     segformer_config,
     vit_config,
 )
+from heedful.models.wave import WaveEncoderConfig
 from heedful.run.folder import parameters, read_saved, write_model
 from heedful.verbs.info import describe, presets
 
@@ -75,6 +77,8 @@ def config_of_preset(name: str) -> Any:
         return segformer_config(SEGMENTERS[name])
     if name in SPEECH:
         return speech_config(SPEECH[name])
+    if name in SOUND_CLASSIFIERS:
+        return classifier_config(SOUND_CLASSIFIERS[name])
     return detr_config(DETECTORS[name])
 
 
@@ -102,6 +106,14 @@ LANGUAGE = LMSize(n_layers=L, d_model=C, n_heads=H, vocab_size=V, context_length
 ENCODER = EncoderSize(n_layers=L, d_model=C, n_heads=H, vocab_size=V, context_length=7)
 PICTURES = ViTSize(d_model=C, n_layers=L, n_heads=H, patch=2, size=8, n_classes=3, readout="mean")
 RESNET = ResNetConfig(widths=(8, 8), depths=(1, 1), kind="basic", stem=8, norm="group")
+WAVES = WaveEncoderConfig(
+    channels=(4, 6),
+    kernels=(3, 2),
+    strides=(2, 2),
+    position_kernel=3,
+    position_groups=2,
+    stack=lm_config(LANGUAGE).stack,
+)
 SMALLEST: list[Any] = [
     translate(TRANSFORMER),
     translate(DECODER),
@@ -156,6 +168,8 @@ SMALLEST: list[Any] = [
         speech_config(SpeechSize(style=style, d_model=C, n_heads=H, encoder_layers=1, decoder_layers=1, mels=4))  # type: ignore[arg-type]
         for style in ("decoder", "ctc")
     ),
+    CTCConfig(d_model=C, encoder=WAVES, vocab_size=V),
+    SpeechClassifierConfig(d_model=C, encoder=WAVES, d_projected=3, n_classes=2),
     ActorCriticConfig(lm=lm_config(LANGUAGE)),
     DecisionTransformerConfig(d_model=C, d_state=3, n_actions=4, longest=5, stack=lm_config(LANGUAGE).stack),
     EvoformerConfig(d_msa=C, d_pair=C, n_heads=H, head_dim=2, d_outer=2, d_product=3, n_layers=1, n_kinds=5),

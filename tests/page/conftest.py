@@ -31,6 +31,7 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--use-fake-device-for-media-stream",
 ]
 expect.set_options(timeout=30_000)  # milliseconds, as for all else that a page is waited for
 NAMES = ("rnn", "fill", "label", "labels", "detect", "match")

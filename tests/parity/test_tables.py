@@ -37,6 +37,7 @@ from heedful.exchange.hf import (
     swin,
     t5,
     vit,
+    wav2vec2,
     whisper,
 )
 from heedful.exchange.hf.keys import How, Key, KeyTable, built, paths
@@ -46,7 +47,7 @@ MODULES: dict[str, Any] = {
     for module in (
         bart, bert, clip, decision_transformer, detr, distilbert, esm, gemma, gemma2, gpt2, llama, m2m100, marian,
         mbart, mistral, mixtral, modernbert, pegasus, qwen2, qwen3, qwen3_moe, roberta, segformer, smollm3, swin,
-        t5, vit, whisper,
+        t5, vit, wav2vec2, whisper,
     )
 } | {"gemma3_text": gemma3}  # fmt: skip
 # Keys that mean something in one place of a file and elsewhere nothing; of RoBERTa, keys of BERT that are fixed.

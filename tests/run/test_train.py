@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 import heedful
-from cases import CASES, recipe_of
+from cases import CASES, learnt, recipe_of
 from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import HeedError, InputError, MissingError, StorageError
 from heedful.look.draw import curves, to_bytes
@@ -283,6 +283,15 @@ def test_every_score_has_a_floor(name):
         assert job.floor() == -math.inf
     else:
         assert 0 < job.floor() < math.inf
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_task_learns_in_bf16(name, tmp_path):
+    """Where a machine is fast in it, a training chooses it."""
+    (_, there), (_, wanted) = (
+        learnt(CASES[name], tmp_path / precision, precision=precision, steps=1) for precision in ("bf16", "fp32")
+    )
+    assert there.keys() == wanted.keys()
 
 
 def test_what_is_measured_after_the_last_checkpoint_is_remembered(tmp_path, corpus, monkeypatch):

@@ -137,15 +137,17 @@ def test_what_is_looked_at_are_moments(run_of, name):
     assert model.look(SOUNDS[0], kind="png").facts["input"] == SOUNDS[0]
 
 
-def test_a_path_says_each_token_once_between_blanks():
+@pytest.mark.parametrize("blank", [0, 7])
+def test_a_path_says_each_token_once_between_blanks(blank):
+    path = [0, 5, 5, 0, 5, 7, 7, 0, 0, 9]
+
     class Said(CTC):
-        def __init__(self):
-            torch.nn.Module.__init__(self)
+        def forward(self, sound, lengths=None):
+            return torch.nn.functional.one_hot(torch.tensor([path]), 12).float()
 
-        def forward(self, sound):
-            return torch.nn.functional.one_hot(torch.tensor([[0, 5, 5, 0, 5, 7, 7, 0, 0, 9]]), 12).float()
-
-    assert said_by_positions(Said(), torch.zeros(1, 2, 3)) == [[5, 5, 7, 9]]
+    row = replace(SPEECH["ctc-nano"], d_model=8, n_heads=2, encoder_layers=1, mels=4)
+    model = Said(replace(speech_config(row, vocab_size=12, positions=10), blank=blank))
+    assert said_by_positions(model, torch.zeros(1, 4, 20)) == [[5, 5, 7, 9] if blank == 0 else [0, 5, 0, 5, 0, 9]]
 
 
 def test_the_loss_of_ctc_is_that_of_all_its_paths():

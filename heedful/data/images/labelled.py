@@ -1,7 +1,7 @@
 """Pictures with one label each: folders named by labels, tables of files, and idx files such as MNIST's."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -291,8 +291,13 @@ def _idx(path: Path, *, axes: int) -> Tensor:
 
 
 def label_names(parts: Mapping[str, Part] | Sequence[Part]) -> tuple[str, ...]:
-    """Returns the different labels, sorted: by value if all are numbers, else alphabetically."""
+    """Returns the different labels, `in_order`."""
     each = parts.values() if isinstance(parts, Mapping) else parts
-    found = {label for part in each for label in part.labels}
-    numbers = all(label.isdecimal() for label in found)
-    return tuple(sorted(found, key=int if numbers else None))
+    return in_order(label for part in each for label in part.labels)
+
+
+def in_order(labels: Iterable[str]) -> tuple[str, ...]:
+    """Returns the different labels, sorted: by value if all are numbers, else alphabetically."""
+    different = {*labels}
+    numbers = all(label.isdecimal() for label in different)
+    return tuple(sorted(different, key=int if numbers else None))

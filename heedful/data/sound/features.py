@@ -1,6 +1,6 @@
-"""What a model hears of sound: windows of one length, as logarithms of mel bands.
+"""What a model hears of sound: windows of one length, as logarithms of mel bands; or the samples themselves.
 
-B windows, N samples, M bands, F frames, K frequencies.
+B windows, N samples, M bands, F frames, K frequencies. Of samples M = 1, and a frame is one.
 """
 
 import functools
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.core.seeds import random_stream
@@ -27,14 +27,16 @@ LOG_STEP = math.log(6.4) / 27
 @dataclass(frozen=True, kw_only=True)
 class Hearing:
     """How sound becomes a model's input: in windows of so many whole seconds, shorter ones filled up with silence
-    (Radford et al. 2023, section 2.2)."""
+    (Radford et al. 2023, section 2.2); or, without `mels`, as samples, up to so many seconds of them."""
 
     seconds: int
     mels: int = 80
+    step: int = FRAMES_A_POSITION * HOP  # samples of a position of the encoder
+    scaled: bool = False  # samples: to a mean of 0 and a variance of 1 in each sound
 
     def __post_init__(self) -> None:
-        if self.seconds < 1 or self.mels < 1:
-            raise InputError(f"windows of {self.seconds} s in {self.mels} bands", fix="give 1 or more of each")
+        if self.seconds < 1 or self.step < 1:
+            raise InputError(f"windows of {self.seconds} s, a position of {self.step} samples", fix="give 1 or more")
 
     @property
     def samples(self) -> int:
@@ -43,17 +45,50 @@ class Hearing:
     @property
     def positions(self) -> int:
         """Those of an encoder."""
-        return self.samples // HOP // FRAMES_A_POSITION
+        return self.samples // self.step
+
+    def lengths(self, sounds: Sequence[Float[Tensor, "_"]]) -> Int[Tensor, "B"] | None:
+        """The samples of each sound, where a model hears these; None where it hears whole windows."""
+        return None if self.mels else torch.tensor([len(sound) for sound in sounds])
+
+    def inputs(
+        self, sounds: Sequence[Float[Tensor, "_"]], device: torch.device
+    ) -> tuple[Float[Tensor, "B M F"], Int[Tensor, "B"] | None]:
+        """Those of a model on this device: what is heard, and the lengths."""
+        lengths = self.lengths(sounds)
+        return self(sounds).to(device), None if lengths is None else lengths.to(device)
+
+    @property
+    def in_words(self) -> str:
+        return f"windows of {self.seconds} s, {f'{self.mels} mel bands' if self.mels else 'samples'}"
 
     def __call__(self, sounds: Sequence[Float[Tensor, "_"]]) -> Float[Tensor, "B M F"]:
         """Raises InputError for a sound that is longer than a window."""
-        windows = torch.zeros(len(sounds), self.samples)
+        windows = torch.zeros(len(sounds), self.samples if self.mels else max(map(len, sounds)))
         for window, sound in zip(windows, sounds, strict=True):
             if len(sound) > self.samples:
                 what = f"{len(sound) / RATE:.1f} s of sound, and a window has {self.seconds}"
                 raise InputError(what, fix="cut it, or train with a longer sound.seconds")
-            window[: len(sound)] = sound
-        return log_mel(windows, self.mels)
+            window[: len(sound)] = scaled(sound) if self.scaled else sound
+        return log_mel(windows, self.mels) if self.mels else windows[:, None]
+
+
+def scaled(sound: Float[Tensor, "N"]) -> Float[Tensor, "N"]:
+    """The same with a mean of 0 and a variance of 1; silence stays silence."""
+    return (sound - sound.mean()) / (sound.var(correction=0) + 1e-7).sqrt()
+
+
+def varied(
+    hearing: Hearing, sounds: Sequence[Float[Tensor, "_"]], keys: Sequence[tuple[object, ...]]
+) -> tuple[Float[Tensor, "B M F"], Int[Tensor, "B"] | None]:
+    """What a model that learns hears, and the lengths: each sound is changed (`augmented`, `masked`) by what its key
+    draws; without keys none is."""
+    if keys:
+        sounds = [augmented(sound, *key, most=hearing.samples) for sound, key in zip(sounds, keys, strict=True)]
+    features = hearing(sounds)
+    if keys and hearing.mels:
+        features = torch.stack([masked(window, *key) for window, key in zip(features, keys, strict=True)])
+    return features, hearing.lengths(sounds)
 
 
 def log_mel(sound: Float[Tensor, "B N"], mels: int) -> Float[Tensor, "B M F"]:

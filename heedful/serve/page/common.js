@@ -54,6 +54,15 @@ export async function ask(verb, body, signal) {
   return (await checked(response)).json();
 }
 
+// The answers to files, in their order.
+export async function askOf(files, verb, body, signal) {
+  const form = new FormData();
+  for (const file of files) form.append("file", file);
+  form.append("json", JSON.stringify(body));
+  const response = await reached(`api/${verb}`, { method: "POST", body: form, signal });
+  return (await (await checked(response)).json()).answers;
+}
+
 // The pieces of an answer as they come.
 export async function* stream(verb, body, signal) {
   const headers = { "Content-Type": "application/json" };

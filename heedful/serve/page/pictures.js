@@ -1,5 +1,5 @@
 // What models say of pictures: labels, boxes, masks, matches or completions, drawn over them.
-import { Refusal, ask, button, byId, chosenModel, csv, download, drawn, make, models, number, percent, reached, remember, state, trouble, twin } from "./common.js";
+import { ask, askOf, button, byId, chosenModel, csv, download, drawn, make, models, number, percent, remember, state, trouble, twin } from "./common.js";
 
 const MOST = 8; // pictures at a time
 const SAMPLES = 4; // of each that is painted
@@ -69,14 +69,9 @@ function send() {
     byId("texts").focus();
     return;
   }
-  const form = new FormData();
-  for (const file of sent) form.append("file", file);
-  form.append("json", JSON.stringify({ model: byId("model").value, options: options?.() ?? {} }));
   show(async (signal) => {
-    const response = await reached(`api/${verb}`, { method: "POST", body: form, signal });
-    const found = await response.json().catch(() => ({}));
-    if (!response.ok) throw new Refusal(response.status, found.error);
-    return () => found.answers.map((answer, i) => card(sent[i], answer, draw));
+    const answers = await askOf(sent, verb, { model: byId("model").value, options: options?.() ?? {} }, signal);
+    return () => answers.map((answer, i) => card(sent[i], answer, draw));
   }, sent.length);
 }
 

@@ -8,10 +8,11 @@ const VIEWS = {
   write: (model) => model.streams && !model.converses,
   chat: (model) => model.converses,
   pictures: (model) => reads(model, "pictures"),
+  sounds: (model) => reads(model, "sounds"),
   look: (model) => model.looks && !reads(model, "sounds"),
 };
 const MOST = 8; // directions that are named
-const NAMES = { translate: "Translate", write: "Write", chat: "Chat", pictures: "Pictures", look: "Look inside" };
+const NAMES = { translate: "Translate", write: "Write", chat: "Chat", pictures: "Pictures", sounds: "Sounds", look: "Look inside" };
 
 function scored([name, value]) {
   return make("div", {}, make("dt", { textContent: scoreName(name) }), make("dd", { textContent: score(name, value) }));

@@ -23,5 +23,5 @@ CLASSIFY = Task(
     hub=Lazy("heedful.tasks.classify.hub:HUB"),
     hub_kind="classifier",
     commands=Lazy("heedful.tasks.classify.cli:COMMANDS"),
-    uses=("generate", "fill", "encode", "classify-images"),  # `heed classify` is for both kinds
+    uses=("generate", "fill", "encode", "classify-images", "classify-sounds"),  # `heed classify` is for all kinds
 )

@@ -1,4 +1,4 @@
-"""`heed classify`, of texts and of pictures."""
+"""`heed classify`, of texts, pictures and sounds."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -12,13 +12,14 @@ from heedful.tasks.shared.terminal import Command, printable, refuse_unused, tel
 
 if TYPE_CHECKING:
     from heedful.tasks.classify.use import Classified
-    from heedful.tasks.classify_images.use import LabelledPicture
+    from heedful.tasks.classify_images.use import LabelledFile
 
 
 def classify(
     run: Run,
     inputs: Annotated[
-        list[str] | None, typer.Argument(help="Texts, or files of pictures; without any, lines of standard input.")
+        list[str] | None,
+        typer.Argument(help="Texts, or files of pictures or sounds; none: lines of standard input."),
     ] = None,
     pair: Annotated[str | None, typer.Option(help="A second text, or a question, for each.")] = None,
     choice: Annotated[list[str] | None, typer.Option(help="An answer to choose; give it twice or more.")] = None,
@@ -26,7 +27,7 @@ def classify(
     weights: Weights = "float32",
     as_json: Json = False,
 ) -> None:
-    """Say of texts, or pictures, what they are: the labels that the model has learnt, with their probabilities.
+    """Say of texts, pictures or sounds what they are: the labels that the model has learnt, with their probabilities.
 
     On standard input a second text follows a TAB.
 
@@ -35,18 +36,25 @@ def classify(
     from heedful.run.device import chosen_device
     from heedful.run.folder import task_name
     from heedful.tasks.classify.use import ClassifyOptions, TextClassifier, classify_texts
-    from heedful.tasks.classify_images.use import ImageClassifier, classify_pictures
+    from heedful.tasks.classify_images.use import ImageClassifier, classify_files
+    from heedful.tasks.classify_sounds.use import SoundClassifier
     from heedful.tasks.shared.served import load_in_bits
 
-    def show(found: "Classified | LabelledPicture") -> str:
+    def show(found: "Classified | LabelledFile") -> str:
         best = found["labels"][0]
         return f"{printable(best['label'])}\t{best['score']:.3f}\t{printable(found['input'])}"
 
-    if task_name(run)[0] == ImageClassifier.task:
+    of_files: dict[str, tuple[type[ImageClassifier | SoundClassifier], str]] = {
+        ImageClassifier.task: (ImageClassifier, "picture"),
+        SoundClassifier.task: (SoundClassifier, "sound"),
+    }
+    if (task := task_name(run)[0]) in of_files:
+        kind, noun = of_files[task]
         given_options = {"--pair": bool(pair), "--choice": bool(choice), "--weights": weights != "float32"}
-        refuse_unused("is not used by a model of pictures", given_options)
-        pictures = ImageClassifier.load(run, device=chosen_device(device))
-        for _, found in answers_to_pictures(inputs, partial(classify_pictures, pictures), as_json=as_json):
+        refuse_unused(f"is not used by a model of {noun}s", given_options)
+        classifier = kind.load(run, device=chosen_device(device))
+        answers_of = partial(classify_files, classifier)
+        for _, found in answers_to_pictures(inputs, answers_of, as_json=as_json, noun=noun):
             tell(found, show(found), as_json=as_json)
         return
     model = load_in_bits(TextClassifier.load, run, device, weights)

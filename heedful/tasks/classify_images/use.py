@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, Protocol, TypedDict, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -46,6 +46,27 @@ def targets_of(labels: Sequence[str], known: Sequence[str]) -> Int[Tensor, "B"]:
     return torch.tensor([numbers[label] for label in labels])
 
 
+def ranked(labels: Sequence[str], logits: Float[Tensor, "B K"]) -> list[list[tuple[str, float]]]:
+    """The labels of each row with their probabilities, the best first."""
+    rows = logits.softmax(1).tolist()
+    return [sorted(zip(labels, chances, strict=True), key=lambda item: -item[1]) for chances in rows]
+
+
+def label_scores(logits: Float[Tensor, "B K"], target: Int[Tensor, "B"]) -> dict[str, float]:
+    """The loss in nats, accuracy and macro F1; with more than five labels also the top-5 accuracy."""
+    best = logits.argmax(1)
+    macro, _ = f1([[str(i)] for i in best.tolist()], [[str(i)] for i in target.tolist()])
+    scores = {
+        "loss": float(F.cross_entropy(logits, target)),
+        "accuracy": accuracy(best.tolist(), target.tolist()),
+        "macro_f1": macro,
+    }
+    if logits.shape[1] > TOP:
+        among = (logits.topk(TOP).indices == target[:, None]).any(1)
+        scores["top5"] = float(among.float().mean())
+    return scores
+
+
 class ImageClassifier(TextlessModel[ViT]):
     """A trained image classifier."""
 
@@ -60,27 +81,13 @@ class ImageClassifier(TextlessModel[ViT]):
     def classify(self, files: Sequence[str | Path]) -> list[list[tuple[str, float]]]:
         """The labels of each picture with their probabilities, the best first. Raises MissingError or InputError."""
         images = opened(files, self.spec.preparation)
-        made = []
-        for chances in self._logits(Part(images, [""] * len(files))).softmax(1).tolist():
-            made.append(sorted(zip(self.spec.labels, chances, strict=True), key=lambda item: -item[1]))
-        return made
+        return ranked(self.spec.labels, self._logits(Part(images, [""] * len(files))))
 
     @checks_arguments
     def measure(self, part: Part) -> dict[str, float]:
-        """The loss in nats, accuracy and macro F1; with more than five labels also the top-5 accuracy."""
+        """As `label_scores`."""
         refuse_nothing(part)
-        target, logits = targets_of(part.labels, self.spec.labels), self._logits(part)
-        said = logits.argmax(1)
-        macro, _ = f1([[str(i)] for i in said.tolist()], [[str(i)] for i in target.tolist()])
-        found = {
-            "loss": float(F.cross_entropy(logits, target)),
-            "accuracy": accuracy(said.tolist(), target.tolist()),
-            "macro_f1": macro,
-        }
-        if logits.shape[1] > TOP:
-            among = (logits.topk(TOP).indices == target[:, None]).any(1)
-            found["top5"] = float(among.float().mean())
-        return found
+        return label_scores(self._logits(part), targets_of(part.labels, self.spec.labels))
 
     def sample(self, part: Part, shown: int) -> str:
         """The most likely label of each of the first pictures, after its own label, a line each."""
@@ -104,21 +111,28 @@ class ImageClassifier(TextlessModel[ViT]):
         return torch.cat(found)
 
 
-class LabelledPicture(TypedDict):
+@runtime_checkable
+class FileClassifier(Protocol):
+    """Says of each file its labels with their probabilities, the best first."""
+
+    def classify(self, files: Sequence[str]) -> list[list[tuple[str, float]]]: ...
+
+
+class LabelledFile(TypedDict):
     """An answer as a record: the labels with their probabilities, the best first."""
 
     input: str
     labels: list[dict[str, Any]]
 
 
-def classify_pictures(
-    classifier: ImageClassifier, files: Sequence[str], options: NoOptions = NOTHING
-) -> Iterator[LabelledPicture]:
+def classify_files(
+    classifier: FileClassifier, files: Sequence[str], options: NoOptions = NOTHING
+) -> Iterator[LabelledFile]:
     for file, found in zip(files, classifier.classify(files), strict=True):
         yield {"input": file, "labels": [{"label": label, "score": score} for label, score in found]}
 
 
-ASK = Ask(classify_pictures, NoOptions, reads="pictures")
+ASK = Ask(classify_files, NoOptions, reads="pictures")
 
 
 def score_image_classifier(classifier: ImageClassifier, options: DataOptions) -> Iterator[Scored]:

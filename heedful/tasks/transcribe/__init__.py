@@ -21,6 +21,6 @@ TRANSCRIBE = Task(
         feed=Lazy("heedful.tasks.transcribe.look:feed_sound"),
     ),
     hub=Lazy("heedful.tasks.transcribe.hub:HUB"),
-    hub_kind="speech_to_text",
+    hub_kind="speech_to_text ctc",
     commands=Lazy("heedful.tasks.transcribe.cli:COMMANDS"),
 )

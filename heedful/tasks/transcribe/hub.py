@@ -5,22 +5,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heedful.core.config import to_json, unknown_key
+from heedful.core.config import to_json
 from heedful.data.sound.features import FRAMES_A_POSITION, HOP, WINDOW, Hearing
 from heedful.data.sound.files import RATE
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
-from heedful.exchange.hf.folder import read_object
 from heedful.exchange.hub import GENERATION, Files, HubTokens, framed, generation_config, hub_tokenizer, read_tokenizer
 from heedful.exchange.preprocessor import PREPROCESSOR
-from heedful.models import SpeechToText
-from heedful.models.speech import SpeechToTextConfig
+from heedful.models import CTC
+from heedful.models.speech import CTCConfig, SpeechToTextConfig
 from heedful.run.task import Hub, HubFiles
 from heedful.run.tokenizers import tokenizer_files
+from heedful.tasks.transcribe.hub_ctc import read_ctc, read_extractor, write_ctc
 from heedful.tasks.transcribe.use import Transcriber, TranscribeSpec
 
-PROCESSOR = "processor_config.json"  # of newer folders: PREPROCESSOR is a part of it
 # What their feature extractor must say, since nothing else is heard here.
 FIXED = {
     "dither": 0.0, "do_normalize": False, "feature_extractor_type": "WhisperFeatureExtractor", "hop_length": HOP,
@@ -31,9 +30,11 @@ OTHERS = {"chunk_length", "feature_size", "mel_filters", "n_samples", "nb_max_fr
 NO_TIMES = "no_timestamps_token_id"
 
 
-def read_transcriber(folder: Path, theirs: Mapping[str, Any], config: SpeechToTextConfig) -> Files:
+def read_transcriber(folder: Path, theirs: Mapping[str, Any], config: SpeechToTextConfig | CTCConfig) -> Files:
     """`theirs`: their config.json, with the ids that it leaves out. Raises InputError for sound that is heard in
     another way, and for a search that cannot be followed."""
+    if isinstance(config, CTCConfig):
+        return read_ctc(folder, config)
     hearing = _hearing(folder, config)
     inner = read_tokenizer(folder, framed=True)
     tokens = HubTokens(folder, theirs, inner.get_vocab(), size=config.target.vocab_size)
@@ -64,26 +65,16 @@ def read_transcriber(folder: Path, theirs: Mapping[str, Any], config: SpeechToTe
 
 
 def _hearing(folder: Path, config: SpeechToTextConfig) -> Hearing:
-    path = folder / PREPROCESSOR
-    if path.is_file():
-        theirs = read_object(path)
-    else:
-        path = folder / PROCESSOR
-        theirs = read_object(path).get("feature_extractor") or {}
-    for key, value in theirs.items():
-        if key not in FIXED and key not in OTHERS:
-            raise unknown_key(key, [*FIXED, *OTHERS], where=str(path))
-        if key in FIXED and value not in (None, FIXED[key]):
-            raise InputError(f"{key} is {value!r}: only {FIXED[key]!r} can be heard", where=str(path))
+    path, theirs = read_extractor(folder, FIXED, OTHERS)
     seconds = theirs.get("chunk_length", 30)
     if type(seconds) is not int:
-        raise InputError(f"chunk_length is {seconds!r}, and no whole number", where=str(path))
+        raise InputError(f"chunk_length is {seconds!r}, and no whole number", where=path)
     hearing = Hearing(seconds=seconds, mels=theirs.get("feature_size", 80))
     model = (config.encoder.context_length, config.encoder.mels)
     if (hearing.positions, hearing.mels) != model:
         heard = f"windows of {hearing.positions} positions in {hearing.mels} bands"
         what = f"{heard}, and the model has {model[0]} and {model[1]}"
-        raise InputError(what, where=str(path), fix="get the whole folder from its source")
+        raise InputError(what, where=path, fix="get the whole folder from its source")
     return hearing
 
 
@@ -100,10 +91,10 @@ def _prompt(tokens: HubTokens) -> tuple[dict[str, int], tuple[int, ...]]:
 
 
 def write_transcriber(run: Path, transcriber: Transcriber) -> HubFiles:
-    """Raises InputError for a model without a decoder."""
+    """Raises InputError for a model of CTC with mel bands."""
     model, spec, tokenizer = transcriber.model, transcriber.spec, transcriber.tokenizer
-    if not isinstance(model, SpeechToText):
-        raise InputError("a model of CTC with mel bands is of no family of the Hub", where=str(run), fix="use it here")
+    if isinstance(model, CTC):
+        return write_ctc(run, transcriber)
     bos, eos, pad = tokenizer.bos, tokenizer.eos, tokenizer.pad
     longest = model.config.target.context_length
     hears = FIXED | {

@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from heedful.data.sound.features import FRAMES_A_POSITION, HOP, mel_bands
 from heedful.data.sound.files import RATE, read_sound
 from heedful.errors import InputError
 from heedful.look.record import record
@@ -20,7 +19,6 @@ from heedful.tasks.shared.options import LayerOptions
 from heedful.tasks.shared.pieces import labelled_pieces, readable_pieces
 from heedful.tasks.transcribe.use import Transcriber, said_by_positions
 
-MOMENT = FRAMES_A_POSITION * HOP  # samples of a position
 CROSS, LAST = "decoder.*.cross_attention", "encoder.stack.blocks.{}.*"
 
 
@@ -29,15 +27,17 @@ def look_at_sound(transcriber: Transcriber, file: str | Path, *, layers: str | S
     a model without a decoder, of each moment to the others. `layers` chooses by name; by default those of the decoder
     that look at the sound, or the last of the encoder. Raises InputError or MissingError."""
     model, tokenizer = transcriber.model, transcriber.tokenizer
-    sound = read_sound(file)[: transcriber.spec.hearing.samples]
-    features = transcriber.spec.hearing([sound]).to(model.head.weight.device)
-    moments = min(model.config.encoder.context_length, -(-len(sound) // MOMENT))
-    times = [f"{number * MOMENT / RATE:.2f}s" for number in range(moments)]
+    hearing = transcriber.spec.hearing
+    sound = read_sound(file)[: hearing.samples]
+    features = hearing([sound]).to(model.head.weight.device)
+    moments = -(-len(sound) // hearing.step)
+    times = [f"{number * hearing.step / RATE:.2f}s" for number in range(moments)]
     if not isinstance(model, SpeechToText):
         chosen = layers or LAST.format(model.config.encoder.stack.n_layers - 1)
         with torch.inference_mode(), record(model, chosen) as recording:
             (ids,) = said_by_positions(model, features)
         weights = {name: recording.weights(name)[0][:, :moments, :moments] for name in recording.names}
+        times = times[: min(each.shape[2] for each in weights.values())]
         return _looked(transcriber, file, tokenizer.decode(ids), times, times, times, weights)
     language = transcriber.language_of([sound], "")
     (text,) = transcriber.texts([sound], language)
@@ -87,14 +87,15 @@ def feed_sound(transcriber: Transcriber, file: str, pair: str | None) -> Feed:
     if pair is not None:
         raise InputError("this model hears one file", fix="leave out --pair")
     model, tokenizer = transcriber.model, transcriber.tokenizer
-    sound = read_sound(file)[: transcriber.spec.hearing.samples]
-    features = transcriber.spec.hearing([sound])
+    hearing = transcriber.spec.hearing
+    sound = read_sound(file)[: hearing.samples]
+    features = hearing([sound])
     begin = torch.tensor([[tokenizer.bos, *transcriber.begin(transcriber.language_of([sound], ""))]])
 
     def run() -> Tensor:
         if isinstance(model, SpeechToText):
             return model(features, begin)[0, -1]
-        return model(features)[0, -(-len(sound) // MOMENT) // 2]
+        return model(features)[0, len(sound) // hearing.step // 2]
 
-    bands, frames = len(mel_bands(features.shape[1])), features.shape[2]
-    return Feed([f"{frames} frames of {bands} mel bands"], run, lambda index: labelled_pieces(tokenizer, [index])[0])
+    heard = f"frames of {hearing.mels} mel bands" if hearing.mels else "samples"
+    return Feed([f"{features.shape[2]} {heard}"], run, lambda index: labelled_pieces(tokenizer, [index])[0])

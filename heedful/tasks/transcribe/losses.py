@@ -7,15 +7,13 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.batches import pad
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.models import CTC, SpeechToText
 from heedful.training.loss import Loss, head_cross_entropy
-
-BLANK = 0  # of CTC
 
 
 def speech_loss(
@@ -25,17 +23,20 @@ def speech_loss(
     tokenizer: Tokenizer,
     *,
     begin: Sequence[int] = (),
+    lengths: Int[Tensor, "B"] | None = None,
 ) -> Loss:
-    """Cross-entropy of the targets behind `begin`, or what CTC gives to all ways of saying them."""
+    """Cross-entropy of the targets behind `begin`, or what CTC gives to all ways of saying them. `lengths` of the
+    sounds: as in `CTC`."""
     device = model.head.weight.device
-    sound = sound.to(device)
+    sound = sound.to(model.head.weight)
     if isinstance(model, CTC):
-        logs = model(sound).float().log_softmax(-1).transpose(0, 1)
-        lengths = torch.tensor([len(ids) for ids in targets], device=device)
+        lengths = None if lengths is None else lengths.to(device)
+        logits = model(sound, lengths)
+        counts = torch.tensor([len(ids) for ids in targets], device=device)
         tokens = torch.tensor([token for ids in targets for token in ids], device=device)
-        heard = torch.full_like(lengths, len(logs))
-        total = F.ctc_loss(logs, tokens, heard, lengths, BLANK, "sum", zero_infinity=True)
-        return Loss(total, int((lengths + 1).sum()))
+        logs, ends = logits.float().log_softmax(-1).transpose(0, 1), model.encoder.ends(logits, lengths)
+        total = F.ctc_loss(logs, tokens, ends, counts, model.config.blank, "sum", zero_infinity=True)
+        return Loss(total, int((counts + 1).sum()))
     rows = [[*begin, *ids] for ids in targets]
     read, _ = (part.to(device) for part in pad(rows, before=[tokenizer.bos], after=(), filler=tokenizer.pad))
     following, real = (part.to(device) for part in pad(rows, after=[tokenizer.eos], filler=tokenizer.pad))

@@ -15,12 +15,15 @@ class SoundSection(Section):
     seconds: int | None = Field(
         None, ge=1, le=60, description="whole seconds of a window; null: what the longest training sound needs"
     )
-    language: str = Field(
-        "", description="with start_from, of a model with several languages: the one that is spoken in these data"
-    )
-    batch: int = Field(32, ge=1, description="utterances in a batch")
+    batch: int = Field(32, ge=1, description="sounds in a batch")
     augment: bool = Field(
         True, description="other speeds, heights and loudnesses, and stripes of bands and time left out (SpecAugment)"
+    )
+
+
+class SpeechSection(SoundSection):
+    language: str = Field(
+        "", description="with start_from, of a model with several languages: the one that is spoken in these data"
     )
 
 
@@ -31,4 +34,4 @@ class TranscribeRecipe(TextRecipe):
 
     task: Literal["transcribe"] = "transcribe"
     preset: str = "speech-nano"
-    sound: SoundSection = SoundSection()
+    sound: SpeechSection = SpeechSection()

@@ -6,13 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
-
-from heedful.core.config import to_json, unknown_key
-from heedful.data.sound.features import FRAMES_A_POSITION, HOP, Hearing, augmented, masked
+from heedful.core.config import from_json, to_json, unknown_key
+from heedful.data.sound.features import Hearing, varied
 from heedful.data.sound.files import RATE, Sounds
 from heedful.data.sound.utterances import Utterance, Utterances, read_utterances
-from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer, train_tokenizer
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, are, counted
 from heedful.metrics.labels import by_luck
@@ -45,16 +43,11 @@ class TranscribeTask:
         return picture_batches(len(job.targets), self.plan.sound.batch, seed=self.plan.train.seed, epoch=epoch)
 
     def loss(self, model: SpeechToText | CTC, batch: PictureBatch) -> Loss:
-        job, hearing, seed = self.job, self.job.answers.hearing, self.plan.train.seed
-        sounds = [job.sounds[i] for i in batch.pictures]
-        keys = [(seed, batch.epoch, i) for i in batch.pictures]
-        if self.plan.sound.augment:
-            sounds = [augmented(sound, *key, most=hearing.samples) for sound, key in zip(sounds, keys, strict=True)]
-        features = hearing(sounds)
-        if self.plan.sound.augment:
-            features = torch.stack([masked(window, *key) for window, key in zip(features, keys, strict=True)])
+        job = self.job
+        keys = [(self.plan.train.seed, batch.epoch, i) for i in batch.pictures if self.plan.sound.augment]
+        features, lengths = varied(job.answers.hearing, [job.sounds[i] for i in batch.pictures], keys)
         targets = [job.targets[i] for i in batch.pictures]
-        return speech_loss(model, features, targets, job.tokenizer, begin=job.answers.begin)
+        return speech_loss(model, features, targets, job.tokenizer, begin=job.answers.begin, lengths=lengths)
 
 
 class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
@@ -78,7 +71,7 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
         if self.start:
             self.tokenizer = self.start.source
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
-            hearing = _hearing_of(self.config)
+            hearing = from_json(Hearing, self.start.around["hearing"], where=f"{recipe.start_from}/task.json")
         else:
             self.tokenizer = self.kept_tokenizer(
                 lambda: train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size)
@@ -87,7 +80,7 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
             seconds = recipe.sound.seconds or min(LONGEST_WINDOW, -(-max(lengths) // RATE))
             hearing = Hearing(seconds=seconds, mels=row.mels)
             self.config = speech_config(row, vocab_size=self.tokenizer.size, positions=hearing.positions)
-        targets = self.tokenizer.encode(texts)
+        targets = self._learnt(self.tokenizer.encode(texts))
         self.answers = self._spec(hearing, max(map(len, targets)))
         room = self._room(hearing)
         kept = [i for i in range(len(train)) if lengths[i] <= hearing.samples and 0 < len(targets[i]) <= room]
@@ -134,6 +127,17 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
             forbidden_first=tuple(around.get("forbidden_first", ())),
         )
 
+    def _learnt(self, targets: list[Ids]) -> list[Ids]:
+        """Without what a vocabulary of letters does not have."""
+        if self.tokenizer.ours or not isinstance(self.config, CTCConfig):
+            return targets
+        unknown = {*self.tokenizer.controls}
+        kept = [[token for token in ids if token not in unknown] for ids in targets]
+        if left_out := sum(map(len, targets)) - sum(map(len, kept)):
+            share = left_out / sum(map(len, targets))
+            self.notes.append(f"{share:.1%} of the texts' letters are none of the model's, and are left out")
+        return kept
+
     def _room(self, hearing: Hearing) -> int:
         """Tokens of a text, at most."""
         if isinstance(self.config, CTCConfig):
@@ -177,9 +181,3 @@ class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
             use=[f"heed transcribe {folder} SPEECH.wav", f"heed eval {folder} --data MORE.csv"],
             limits="It has heard only the voices, words and rooms above: on others expect worse than the table says.",
         )
-
-
-def _hearing_of(config: Any) -> Hearing:
-    """How a model hears, from its positions and bands."""
-    seconds = config.encoder.context_length * FRAMES_A_POSITION * HOP // RATE
-    return Hearing(seconds=seconds, mels=config.encoder.mels)

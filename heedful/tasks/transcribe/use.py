@@ -35,7 +35,7 @@ from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.served import TextModel, refuse_nan_answers, spec_of, text_facts
-from heedful.tasks.transcribe.losses import BLANK, speech_loss
+from heedful.tasks.transcribe.losses import speech_loss
 
 READ = 8192  # positions that are heard together: a decoder keeps their keys in every layer
 FILES = 16  # that are measured together
@@ -124,10 +124,11 @@ class Transcriber(TextModel[SpeechToText | CTC]):
         written: list[str] = []
         together = max(1, READ // self.spec.hearing.positions)
         for first in range(0, len(windows), together):
-            sound = self.spec.hearing(windows[first : first + together]).to(self.model.head.weight.device)
-            rows = (
-                said_by_positions(self.model, sound) if isinstance(self.model, CTC) else self._written(sound, language)
-            )
+            sound, lengths = self.spec.hearing.inputs(windows[first : first + together], self.model.head.weight.device)
+            if isinstance(self.model, CTC):
+                rows = said_by_positions(self.model, sound, lengths)
+            else:
+                rows = self._written(sound, language)
             written += [" ".join(self.tokenizer.decode(ids).split()) for ids in rows]
         return written
 
@@ -190,10 +191,9 @@ class Transcriber(TextModel[SpeechToText | CTC]):
             fitting = [i for i, sound in zip(numbers, batch, strict=True) if len(sound) <= self.spec.hearing.samples]
             if fitting:
                 with torch.inference_mode():
-                    sound = self.spec.hearing([batch[i - first] for i in fitting])
-                    loss = speech_loss(
-                        self.model, sound, [targets[i] for i in fitting], self.tokenizer, begin=self.spec.begin
-                    )
+                    sounds, hearing = [batch[i - first] for i in fitting], self.spec.hearing
+                    ids, begin, lengths = [targets[i] for i in fitting], self.spec.begin, hearing.lengths(sounds)
+                    loss = speech_loss(self.model, hearing(sounds), ids, self.tokenizer, begin=begin, lengths=lengths)
                 total, count = total + float(loss.total), count + loss.count
         rates = error_rates([row.text for row in part], heard)
         return ({"loss": total / count} if count else {}) | rates, heard
@@ -211,12 +211,13 @@ def _segment(window: Window, text: str) -> Segment:
     return Segment(round(window.begin, 3), round(window.end, 3), text)
 
 
-def said_by_positions(model: CTC, sound: Float[Tensor, "B M F"]) -> list[Ids]:
+def said_by_positions(model: CTC, sound: Float[Tensor, "B M F"], lengths: Int[Tensor, "B"] | None = None) -> list[Ids]:
     """What the likeliest path says: each token once for all positions in a row that say it, without blanks (Graves et
-    al. 2006, section 3.2)."""
-    logits = model(sound)
+    al. 2006, section 3.2). `lengths`: as in `CTC`."""
+    logits = model(sound, lengths)
+    paths = [row[:end] for row, end in zip(logits.argmax(-1), model.encoder.ends(logits, lengths), strict=True)]
     refuse_nan_answers(logits)
-    return [[token for token in row.unique_consecutive().tolist() if token != BLANK] for row in logits.argmax(-1)]
+    return [[token for token in path.unique_consecutive().tolist() if token != model.config.blank] for path in paths]
 
 
 class TranscribedFile(TypedDict, total=False):
@@ -260,5 +261,5 @@ def transcriber_facts(saved: Saved) -> dict[str, Any]:
     spec = spec_of(TranscribeSpec, dict(saved.about))
     target = getattr(saved.config, "target", None)
     languages = {"languages": ", ".join(spec.languages)} if spec.languages else {}
-    heard = f"windows of {spec.hearing.seconds} s, {spec.hearing.mels} mel bands"
-    return text_facts(saved, None if target is None else target.context_length) | {"hears": heard} | languages
+    facts = text_facts(saved, None if target is None else target.context_length)
+    return facts | {"hears": spec.hearing.in_words} | languages
