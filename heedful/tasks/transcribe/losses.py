@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.data.batches import pad
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.models import CTC, SpeechToText
-from heedful.training.loss import Loss, head_cross_entropy
+from heedful.tasks.shared.writing import written_loss
+from heedful.training.loss import Loss
 
 BLANK = 0  # of CTC
 
@@ -36,11 +36,4 @@ def speech_loss(
         heard = torch.full_like(lengths, len(logs))
         total = F.ctc_loss(logs, tokens, heard, lengths, BLANK, "sum", zero_infinity=True)
         return Loss(total, int((lengths + 1).sum()))
-    rows = [[*begin, *ids] for ids in targets]
-    read, _ = (part.to(device) for part in pad(rows, before=[tokenizer.bos], after=(), filler=tokenizer.pad))
-    following, real = (part.to(device) for part in pad(rows, after=[tokenizer.eos], filler=tokenizer.pad))
-    counted = real > 0
-    counted[:, : len(begin)] = False
-    hidden = model.hidden(sound, read)
-    total = head_cross_entropy(model.head, hidden[counted], following[counted])
-    return Loss(total, int(counted.sum()))
+    return written_loss(model, sound, [[*begin]] * len(targets), targets, tokenizer)
