@@ -39,6 +39,7 @@ from heedful.exchange.hf import (
     swin,
     t5,
     token_classifier,
+    vision_encoder_decoder,
     vit,
     whisper,
     xlm_roberta,
@@ -82,6 +83,7 @@ FAMILIES: dict[str, Family[Any]] = {
     "detr": detr.FAMILY,
     "decision_transformer": decision_transformer.FAMILY,
     "whisper": whisper.FAMILY,
+    "vision-encoder-decoder": vision_encoder_decoder.FAMILY,
 }
 # The families of models with one task's head, by the model_type.
 HEADS: dict[str, tuple[Family[Any], ...]] = {

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from heedful.tasks.classify.use import TextClassifier
     from heedful.tasks.classify_images.use import ImageClassifier
     from heedful.tasks.decide.use import Decider
+    from heedful.tasks.describe.use import Describer
     from heedful.tasks.detect.use import Detector
     from heedful.tasks.fill.use import Filler
     from heedful.tasks.fold.use import StructurePredictor
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         Answerer
         | ChatModel
         | Decider
+        | Describer
         | Detector
         | Filler
         | ImageClassifier

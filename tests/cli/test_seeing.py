@@ -106,7 +106,9 @@ def test_a_folder_that_is_there_may_have_a_dot_in_its_name(tmp_path):
         OutputFiles(["a.png", "b.png"], tmp_path / "found.png")
 
 
-@pytest.mark.parametrize(("task", "more"), [("classify-images", []), ("match", ["--text", "a"]), ("paint", [])])
+@pytest.mark.parametrize(
+    ("task", "more"), [("classify-images", []), ("match", ["--text", "a"]), ("describe", []), ("paint", [])]
+)
 def test_a_picture_that_is_too_narrow_is_named(task, more, run_of, tmp_path, capsys):
     verb = {"classify-images": "classify"}.get(task, task)
     Image.new("RGB", (1 << 20, 1)).save(tmp_path / "thin.png")
@@ -120,7 +122,7 @@ def test_a_picture_that_is_too_narrow_is_named(task, more, run_of, tmp_path, cap
     assert f"{told}: {files[1]}: a picture of 1 x 1,048,576 pixels" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("task", ["classify-images", "match", "detect", "segment"])
+@pytest.mark.parametrize("task", ["classify-images", "match", "detect", "segment", "describe"])
 @pytest.mark.parametrize("way", ["words", "lines"])
 def test_a_picture_that_cannot_be_read_does_not_end_the_work(task, way, run_of, tmp_path, capsys):
     verb = {"classify-images": "classify"}.get(task, task)

@@ -1,6 +1,6 @@
 """Texts about pictures: captions, printed lines, answers to questions (Vinyals et al. 2015; Li et al. 2023, TrOCR)."""
 
-from heedful.run.task import Lazy, Task
+from heedful.run.task import Inside, Lazy, Task
 
 DESCRIBE = Task(
     name="describe",
@@ -14,5 +14,13 @@ DESCRIBE = Task(
     facts=Lazy("heedful.tasks.describe.use:describer_facts"),
     laws=Lazy("heedful.tasks.describe.laws:describer_laws"),
     evaluate=Lazy("heedful.tasks.describe.use:score_describer"),
+    inside=Inside(
+        look=Lazy("heedful.tasks.describe.look:look_describing"),
+        options=Lazy("heedful.tasks.describe.options:DescribeLook"),
+        attention=Lazy("heedful.tasks.describe.look:attention_describing"),
+        feed=Lazy("heedful.tasks.describe.look:feed_describing"),
+    ),
+    hub=Lazy("heedful.tasks.describe.hub:HUB"),
+    hub_kind="image_to_text",
     commands=Lazy("heedful.tasks.describe.cli:COMMANDS"),
 )

@@ -16,7 +16,7 @@ from heedful.core.arguments import checks_arguments
 from heedful.data.images.captions import Captioned, read_test_captions
 from heedful.data.images.files import Images, Preparation, SomeImages, each_of
 from heedful.data.parts import scored_by_name
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.contract import with_attention
 from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import InputError
@@ -103,19 +103,26 @@ class Describer(TextModel[ImageToText]):
         """Tokens of a text at most, with its question."""
         return self.model.config.target.context_length - 1
 
-    @torch.inference_mode()
     def texts(self, images: Images, questions: Sequence[str], decode: Decoding | None = None) -> list[str]:
         """The text of each picture about what is asked, "" for nothing. Raises InputError for a question that the model
         is not made for or cannot read, and for none where it needs one."""
+        return [self.read(ids) for ids in self.ids(images, questions, decode)]
+
+    def read(self, ids: Ids) -> str:
+        return spaced(self.tokenizer.decode(ids))
+
+    @torch.inference_mode()
+    def ids(self, images: Images, questions: Sequence[str], decode: Decoding | None = None) -> list[Ids]:
+        """The tokens of these texts."""
         how, begins = decode or self.decoding, self.encoded(questions)
         longest = [min(len(begin) + (how.longest or self.longest), self.longest) for begin in begins]
         rows, columns = self.model.config.encoder.patches.grid
         steps = how.beam * with_attention(max(longest, default=0))
         self.spend(len(images) * (rows * columns + steps), how.beam * max(longest, default=0))
-        found: list[str] = []
+        found: list[Ids] = []
         for pixels, _ in prepared(images, self.spec.preparation, most=READ):
             own = slice(len(found), len(found) + len(pixels))
-            ids = written(
+            found += written(
                 self.model,
                 self.spec.shown(pixels).to(self.model.head.weight.device),
                 begins[own],
@@ -125,10 +132,9 @@ class Describer(TextModel[ImageToText]):
                 at_once=self.at_once,
                 forbidden=self.spec.forbidden,
             )
-            found += [spaced(self.tokenizer.decode(own)) for own in ids]
         return found
 
-    def encoded(self, questions: Sequence[str]) -> list[list[int]]:
+    def encoded(self, questions: Sequence[str]) -> list[Ids]:
         """The tokens of each question. Raises InputError."""
         questions = [spaced(question) for question in questions]
         if self.spec.questions == "never" and any(questions):
