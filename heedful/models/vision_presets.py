@@ -306,7 +306,7 @@ def detr_config(row: DetrSize, *, n_classes: int | None = None, n_queries: int |
 class DescribeSize:
     """The size of a model that describes pictures. Data and recipe replace `size`, `channels` and `vocab_size`."""
 
-    style: Literal["pre", "trocr"] = "pre"
+    style: Literal["gpt2", "trocr"] = "gpt2"
     d_model: int  # of the decoder
     n_heads: int
     encoder_layers: int
@@ -379,7 +379,7 @@ def describe_config(
         stem=row.stem,
         dropout=row.dropout,
     )
-    pre = row.style == "pre"
+    pre = row.style == "gpt2"
     attention = AttentionConfig(n_heads=row.n_heads, dropout=row.dropout)
     block = BlockConfig(
         attention=attention,

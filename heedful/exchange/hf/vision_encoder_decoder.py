@@ -169,6 +169,9 @@ def config_from_hf(
     else:
         got = TROCR.understood(halves["decoder"], f"{where}: decoder")
         width = got["cross_attention_hidden_size"] or got["d_model"]
+        pad = halves["decoder"].get("pad_token_id", 1)
+        if not got["use_learned_position_embeddings"] and pad != 1:  # the sines begin behind its number
+            raise InputError(f"pad_token_id is {pad!r}: with sines for positions only 1 can be read", where=where)
     if width != seen["hidden_size"]:
         what = f"an encoder of the width {seen['hidden_size']!r}, and a decoder that looks at the width {width!r}"
         raise InputError(f"{what}: what is between them cannot be read", where=where)
