@@ -64,7 +64,7 @@ class ImageToText(nn.Module):
 def _with_memory(stack: StackConfig, d_memory: int) -> StackConfig:
     """The same stack, which looks at a memory of this width."""
 
-    def block(own: BlockConfig) -> BlockConfig:
-        return own if own.cross is None else replace(own, cross=replace(own.cross, d_memory=d_memory))
+    def block(config: BlockConfig) -> BlockConfig:
+        return config if config.cross is None else replace(config, cross=replace(config.cross, d_memory=d_memory))
 
     return replace(stack, block=block(stack.block), pattern=tuple(map(block, stack.pattern)))

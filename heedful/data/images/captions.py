@@ -69,11 +69,11 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
     `channels`: 1, 3, or None for 1 if all pictures are grey. Without validation data, a tenth of the pictures is held
     out, by a hash of their names. Raises InputError or MissingError.
     """
-    if (made := _made(str(path))) is not None:
-        draw, count = made
+    if (generated := _generated(str(path))) is not None:
+        draw, count = generated
         train, valid, test = draw("train", count), draw("valid", shapes.VALID), draw("test", shapes.TEST)
-        own, *size = train.images[0].shape
-        return PictureParts(train, valid, {"test": test}, str(path), channels=own, size=(size[0], size[1]))
+        depth, rows, columns = train.images[0].shape
+        return PictureParts(train, valid, {"test": test}, str(path), channels=depth, size=(rows, columns))
     path = Path(path)
     files, rows = _rows(path)
     learnt, checked, tests = sorted_pictures((name, [*part.items()]) for name, part in rows.items())
@@ -89,8 +89,8 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
 
 def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captioned]:
     """Reads the test sets of data for `read_captioned` by name, or all of them if no part is named test."""
-    if (made := _made(str(path))) is not None:
-        return {"test": made[0]("test", shapes.TEST)}
+    if (generated := _generated(str(path))) is not None:
+        return {"test": generated[0]("test", shapes.TEST)}
     _, rows = _rows(Path(path))
     return {name: _captioned([*part.items()], channels) for name, part in tests_in(rows).items()}
 
@@ -124,8 +124,8 @@ def _scenes(part: str, count: int) -> Captioned:
 def _questions(part: str, count: int) -> Captioned:
     scenes = shapes.scenes(part, count)
     asked = [questions.question(scene, part, number) for number, scene in enumerate(scenes)]
-    answers, own = ([[pair[side]] for pair in asked] for side in (1, 0))
-    return Captioned(_pixels(scene.pixels for scene in scenes), answers, own)
+    texts, answers = ([[pair[side]] for pair in asked] for side in (0, 1))
+    return Captioned(_pixels(scene.pixels for scene in scenes), answers, texts)
 
 
 def _lines(part: str, count: int) -> Captioned:
@@ -140,7 +140,7 @@ def _pixels(pictures: Iterable[NDArray[numpy.uint8]]) -> UInt8[Tensor, "I N H W"
 MADE = {"shapes": _scenes, "questions": _questions, "lines": _lines}  # of a part, so many pictures
 
 
-def _made(path: str) -> tuple[Callable[[str, int], Captioned], int] | None:
+def _generated(path: str) -> tuple[Callable[[str, int], Captioned], int] | None:
     """What draws the generated pictures of this name, and how many of them; None for another name."""
     counts = {name: shapes.asked(path, name) for name in MADE}
     return next(((MADE[name], count) for name, count in counts.items() if count is not None), None)
@@ -160,7 +160,7 @@ def _merged(rows: Iterable[_Own]) -> list[_Own]:
 
 def _captioned(rows: Sequence[_Own], channels: int) -> Captioned:
     images = ImageFiles([file for file, _ in rows], channels=channels)
-    asked, texts = ([[pair[side] for pair in own] for _, own in rows] for side in (0, 1))
+    asked, texts = ([[pair[side] for pair in texts] for _, texts in rows] for side in (0, 1))
     return Captioned(images, texts, asked if any(map(any, asked)) else [])
 
 

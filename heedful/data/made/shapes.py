@@ -53,8 +53,8 @@ class Scene:
 def asked(path: str, name: str = "shapes") -> int | None:
     """Returns the number of training pictures that "shapes" or "shapes:N", or another such `name`, asks for; None where
     the path is no such name. Raises InputError."""
-    own, colon, number = path.partition(":")
-    if own != name:
+    kind, colon, number = path.partition(":")
+    if kind != name:
         return None
     if colon and not (number.isdecimal() and 0 < int(number) <= 1_000_000):
         raise InputError(f"{number!r} is no number of pictures", where=path, fix=f"for example {name}:2000")

@@ -135,8 +135,8 @@ def rules(config: ImageToTextConfig) -> tuple[Rule, ...]:
 
 def _encoder_rules(config: ViTConfig) -> tuple[Rule, ...]:
     """Those of ViT under the names of a part, without biases of queries, keys and values where there are none."""
-    own = within("encoder", vit.rules(config))
-    renamed = (replace(rule, theirs=f"encoder.{rule.theirs.partition('.')[2]}") for rule in own)
+    parts = within("encoder", vit.rules(config))
+    renamed = (replace(rule, theirs=f"encoder.{rule.theirs.partition('.')[2]}") for rule in parts)
     biased = config.stack.block.attention.bias
     unbiased = tuple(f"attention.{name}.bias" for name in ("query", "key", "value"))
     pooler = (Rule(f"{_POOLER}.{kind}", None) for kind in ("weight", "bias"))

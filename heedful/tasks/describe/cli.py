@@ -29,11 +29,11 @@ def describe(
 
     describer = Describer.load(run, device=chosen_device(device))
     options = DescribeOptions(question=question, decode=decode)
-    for file, made in answers_to_pictures(
+    for file, record in answers_to_pictures(
         pictures, lambda files: describe_pictures(describer, files, options), as_json=as_json
     ):
-        text = made["text"]
-        tell(made, text if pictures and len(pictures) == 1 else f"{text}\t{printable(file)}", as_json=as_json)
+        text = record["text"]
+        tell(record, text if pictures and len(pictures) == 1 else f"{text}\t{printable(file)}", as_json=as_json)
 
 
 COMMANDS = (Command("describe", describe),)

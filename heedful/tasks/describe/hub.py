@@ -20,11 +20,11 @@ from heedful.tasks.describe.use import Describer, DescribeSpec
 OWN, QUESTIONS = "image-to-text", "questions"  # where config.json has what no other library reads
 
 
-def read_describer(folder: Path, said: Mapping[str, Any], config: ImageToTextConfig) -> Files:
-    """`said`: their config.json. Raises InputError for a search that cannot be followed."""
+def read_describer(folder: Path, theirs: Mapping[str, Any], config: ImageToTextConfig) -> Files:
+    """`theirs`: their config.json. Raises InputError for a search that cannot be followed."""
     inner, longest = read_tokenizer(folder, framed=True), config.target.context_length
-    ids = {key: value for key, value in said["decoder"].items() if key.endswith("_token_id")}
-    whole = ids | {key: value for key, value in said.items() if value is not None}
+    ids = {key: value for key, value in theirs["decoder"].items() if key.endswith("_token_id")}
+    whole = ids | {key: value for key, value in theirs.items() if value is not None}
     tokens = HubTokens(folder, whole, inner.get_vocab(), size=config.target.vocab_size)
     bos, eos = tokens.token("decoder_start"), tokens.token("eos")
     if bos is None or eos is None:
@@ -40,7 +40,7 @@ def read_describer(folder: Path, said: Mapping[str, Any], config: ImageToTextCon
         decode["early_stopping"] = search["early_stopping"]
     spec = DescribeSpec(
         preparation=read_preparation(folder, channels=config.encoder.patches.channels),
-        questions=params_of(said, OWN).get(QUESTIONS, "never"),
+        questions=params_of(theirs, OWN).get(QUESTIONS, "never"),
         decode=decode,
         forbidden=tuple(tokens.forbidden()),
     )
@@ -69,12 +69,12 @@ def write_describer(run: Path, describer: Describer) -> HubFiles:
         "max_length": min(how.longest or describer.longest, describer.longest) + 1,
         "early_stopping": how.early_stopping or None,
     }
-    made = hub_tokenizer(tokenizer, inner, roles, longest=describer.longest + 1)
-    made |= {PREPROCESSOR: preprocessor(spec.preparation), GENERATION: generation_config(search, spec.forbidden)}
+    files = hub_tokenizer(tokenizer, inner, roles, longest=describer.longest + 1)
+    files |= {PREPROCESSOR: preprocessor(spec.preparation), GENERATION: generation_config(search, spec.forbidden)}
     asked = spec.questions != "never"
-    told = {PARAMS: {OWN: {QUESTIONS: spec.questions}}} if asked else {}
+    params = {PARAMS: {OWN: {QUESTIONS: spec.questions}}} if asked else {}
     notes = ["there a question is given as decoder_input_ids, behind the token that begins"] if asked else []
-    return HubFiles(made, {"pad": pad, "start": bos, "end": eos}, told, notes)
+    return HubFiles(files, {"pad": pad, "start": bos, "end": eos}, params, notes)
 
 
 HUB = Hub(read_describer, write_describer)

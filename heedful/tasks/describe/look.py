@@ -40,12 +40,12 @@ class TextOverPicture:
     def maps(self, head: int | None = None) -> dict[str, Float[Tensor, "R C"]]:
         """The mean over all layers and heads, or over those of one number, of each token, which is numbered. Raises
         InputError for a head that does not exist."""
-        every = [own if head is None else own[head : head + 1] for own in self.weights.values()]
-        if any(not len(own) for own in every):
+        every = [heads if head is None else heads[head : head + 1] for heads in self.weights.values()]
+        if any(not len(heads) for heads in every):
             most = min(map(len, self.weights.values()))
             raise InputError(f"{most} heads, no head {head}", fix="--head counts from 0")
         mean = torch.cat(every).mean(0)
-        return {f"{n} {token}": own for n, ((token, _), own) in enumerate(zip(self.tokens, mean, strict=True), 1)}
+        return {f"{n} {token}": grid for n, ((token, _), grid) in enumerate(zip(self.tokens, mean, strict=True), 1)}
 
 
 def look_at_text(
@@ -79,13 +79,13 @@ def draw_text_over(looked: TextOverPicture, kind: str, *, head: int | None = Non
     it from, which has each layer too. Raises InputError for a head that does not exist."""
     maps, title = looked.maps(head), f"{Path(looked.file).name}: {looked.text}"
     if kind == "json":
-        views = [map_view("", name, own) for name, own in maps.items()]
+        views = [map_view("", name, grid) for name, grid in maps.items()]
         for layer, weights in looked.weights.items():
             shown = weights if head is None else weights[head : head + 1]
-            views += [map_view(layer, name, own) for name, own in zip(maps, shown.mean(0), strict=True)]
+            views += [map_view(layer, name, grid) for name, grid in zip(maps, shown.mean(0), strict=True)]
         return json.dumps(picture_view(looked.picture, views, title=title, said=looked.tokens)).encode()
     if kind == "html":
-        drawn = {name: heat_overlay(looked.picture, own) for name, own in maps.items()}
+        drawn = {name: heat_overlay(looked.picture, grid) for name, grid in maps.items()}
         return each_page(looked.picture, drawn, title=title, told="what each token of the text looked at").encode()
     return to_bytes(over_each(looked.picture, maps, title=title), "png" if kind == "png" else "svg")
 
@@ -100,7 +100,10 @@ def attention_describing(describer: Describer, file: str, options: DescribeLook)
     """The weights that `look_describing` draws."""
     looked = look_at_text(describer, file, question=options.question or "", layers=options.layer or "")
     labels = {"query": [token for token, _ in looked.tokens]}
-    return {name: NamedWeights(own, ("head", "query", "row", "column"), labels) for name, own in looked.weights.items()}
+    return {
+        name: NamedWeights(weights, ("head", "query", "row", "column"), labels)
+        for name, weights in looked.weights.items()
+    }
 
 
 def feed_describing(describer: Describer, file: str, pair: str | None) -> Feed:

@@ -60,7 +60,7 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
         self, recipe: DescribeRecipe, corpus: CaptionedImages | None = None, begun: Path | None = None
     ) -> None:
         super().__init__(recipe, corpus, begun)
-        found, train, rows = self.read_pictures(), self.corpus.train, described(self.corpus.train)
+        pictures, train, rows = self.read_pictures(), self.corpus.train, described(self.corpus.train)
         known = Path(recipe.start_from) if begun is None and recipe.start_from else begun
         tokenizers = None if known is None else read_tokenizers(known)
         words = [text for row in rows for text in (row.question, *row.texts) if text]
@@ -68,7 +68,7 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
         self.tokenizer = train_tokenizer(words, kind=kind, size=size) if tokenizers is None else tokenizers[0]
         if self.start is None:
             preset = row_of(DESCRIBERS, recipe)
-            preparation = self.seen_whole(found, longest=preset.size)
+            preparation = self.seen_whole(pictures, longest=preset.size)
             self.config = describe_config(
                 preset, vocab_size=self.tokenizer.size, size=preparation.size, channels=preparation.channels
             )
@@ -85,7 +85,7 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
             forbidden=() if self.start is None else self.start.spec.forbidden,
             blank=recipe.images.blank,
         )
-        self.fingerprint = sha256(repr((found.fingerprint, train.captions, train.questions)).encode()).hexdigest()
+        self.fingerprint = sha256(repr((pictures.fingerprint, train.captions, train.questions)).encode()).hexdigest()
 
     def read(self) -> CaptionedImages:
         return read_captioned(self.recipe.data.path, channels=self.channels)
@@ -96,7 +96,7 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
         flat = [(row.picture, row.question, text) for row in rows for text in row.texts]
         begins, texts = (self.tokenizer.encode([each[side] for each in flat]) for side in (1, 2))
         room = self.config.target.context_length - 1
-        every = [(own[0], begin, text) for own, begin, text in zip(flat, begins, texts, strict=True)]
+        every = [(picture, begin, text) for (picture, *_), begin, text in zip(flat, begins, texts, strict=True)]
         kept = [each for each in every if len(each[1]) + len(each[2]) <= room]
         if not kept:
             what = f"every text has more than {room} tokens"

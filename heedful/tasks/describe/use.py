@@ -116,23 +116,23 @@ class Describer(TextModel[ImageToText]):
         """The tokens of these texts."""
         how, begins = decode or self.decoding, self.encoded(questions)
         longest = [min(len(begin) + (how.longest or self.longest), self.longest) for begin in begins]
-        rows, columns = self.model.config.encoder.patches.grid
+        height, width = self.model.config.encoder.patches.grid
         steps = how.beam * with_attention(max(longest, default=0))
-        self.spend(len(images) * (rows * columns + steps), how.beam * max(longest, default=0))
-        found: list[Ids] = []
+        self.spend(len(images) * (height * width + steps), how.beam * max(longest, default=0))
+        rows: list[Ids] = []
         for pixels, _ in prepared(images, self.spec.preparation, most=READ):
-            own = slice(len(found), len(found) + len(pixels))
-            found += written(
+            group = slice(len(rows), len(rows) + len(pixels))
+            rows += written(
                 self.model,
                 self.spec.shown(pixels).to(self.model.head.weight.device),
-                begins[own],
+                begins[group],
                 self.tokenizer,
                 how,
-                longest=longest[own],
+                longest=longest[group],
                 at_once=self.at_once,
                 forbidden=self.spec.forbidden,
             )
-        return found
+        return rows
 
     def encoded(self, questions: Sequence[str]) -> list[Ids]:
         """The tokens of each question. Raises InputError."""
@@ -164,8 +164,8 @@ class Describer(TextModel[ImageToText]):
         fitting = [i for i in range(len(rows)) if len(begins[i]) + len(targets[i]) <= self.longest]
         images = SomeImages(part.images, [rows[i].picture for i in fitting])
         for pixels, _ in prepared(images, self.spec.preparation, most=READ):
-            own, fitting = fitting[: len(pixels)], fitting[len(pixels) :]
-            pairs = ([begins[i] for i in own], [targets[i] for i in own])
+            group, fitting = fitting[: len(pixels)], fitting[len(pixels) :]
+            pairs = ([begins[i] for i in group], [targets[i] for i in group])
             with torch.inference_mode():
                 loss = written_loss(self.model, self.spec.shown(pixels), *pairs, self.tokenizer)
             total, count = total + float(loss.total), count + loss.count

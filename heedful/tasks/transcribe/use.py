@@ -105,15 +105,15 @@ class Transcriber(TextModel[SpeechToText | CTC]):
     @torch.inference_mode()
     def texts(self, windows: Sequence[Tensor], language: str = "") -> list[str]:
         """The text of each window, in this language, if the model has several."""
-        found: list[str] = []
+        texts: list[str] = []
         together = max(1, READ // self.spec.hearing.positions)
         for first in range(0, len(windows), together):
             sound = self.spec.hearing(windows[first : first + together]).to(self.model.head.weight.device)
             rows = (
                 said_by_positions(self.model, sound) if isinstance(self.model, CTC) else self._written(sound, language)
             )
-            found += [" ".join(self.tokenizer.decode(ids).split()) for ids in rows]
-        return found
+            texts += [" ".join(self.tokenizer.decode(ids).split()) for ids in rows]
+        return texts
 
     def language_of(self, windows: Sequence[Tensor], language: str) -> str:
         """The language that is asked for, or that of the first window as the model tells it. Raises InputError for one
