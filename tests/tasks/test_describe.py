@@ -112,6 +112,18 @@ def test_what_does_not_fit_is_left_out_and_said():
         DescribeJob(recipe_of(case, case.model, {}), none)
 
 
+def test_questions_that_cannot_be_answered_are_found_before_the_training():
+    case, none, some = CASES["questions"], captioned(), asked()
+    long = replace(some.valid, questions=[["is it " * 20, "is it?"]] * 6)
+    for train_part, valid, message in (
+        (some.train, none.valid, "made: valid: this model answers questions"),
+        (none.train, some.valid, "made: valid: this model answers no questions"),
+        (some.train, long, "made: valid: a question of"),
+    ):
+        with pytest.raises(InputError, match=message):
+            DescribeJob(recipe_of(case, case.model, {}), replace(some, train=train_part, valid=valid))
+
+
 def test_who_sees_nothing_says_the_same_of_every_picture(tmp_path, files):
     case = CASES["questions"]
     recipe = override(recipe_of(case, case.model, {"steps": 2, "eval_every": 2}), ["images.blank=true"])

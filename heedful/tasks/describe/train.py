@@ -85,6 +85,12 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
             forbidden=() if self.start is None else self.start.spec.forbidden,
             blank=recipe.images.blank,
         )
+        for name, part in self.corpus.named().items():
+            questions = [row.question for row in described(part) if name != "train"]
+            try:
+                self.answers.encoded(questions, self.tokenizer, longest=self.room)
+            except InputError as error:
+                raise InputError(error.what, where=f"{self.corpus.name}: {name}", fix=error.fix) from None
         self.fingerprint = sha256(repr((pictures.fingerprint, train.captions, train.questions)).encode()).hexdigest()
 
     def read(self) -> CaptionedImages:
@@ -95,15 +101,19 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
         where there is none."""
         flat = [(row.picture, row.question, text) for row in rows for text in row.texts]
         begins, texts = (self.tokenizer.encode([each[side] for each in flat]) for side in (1, 2))
-        room = self.config.target.context_length - 1
         every = [(picture, begin, text) for (picture, *_), begin, text in zip(flat, begins, texts, strict=True)]
-        kept = [each for each in every if len(each[1]) + len(each[2]) <= room]
+        kept = [each for each in every if len(each[1]) + len(each[2]) <= self.room]
         if not kept:
-            what = f"every text has more than {room} tokens"
+            what = f"every text has more than {self.room} tokens"
             raise InputError(what, where=self.corpus.name, fix="--set model.context_length=512")
         if left_out := len(every) - len(kept):
-            self.notes.append(f"{counted(left_out, 'text')} of more than {room} tokens {are(left_out)} left out")
+            self.notes.append(f"{counted(left_out, 'text')} of more than {self.room} tokens {are(left_out)} left out")
         return kept
+
+    @property
+    def room(self) -> int:
+        """Tokens of a question and its text, at most."""
+        return self.config.target.context_length - 1
 
     def describe(self) -> str:
         rows, columns = self.answers.preparation.size

@@ -44,6 +44,21 @@ class DescribeSpec:
     forbidden: tuple[int, ...] = ()
     blank: bool = False
 
+    def encoded(self, questions: Sequence[str], tokenizer: Tokenizer, *, longest: int) -> list[Ids]:
+        """The tokens of each question. Raises InputError for one that such a model does not answer, or of `longest`
+        tokens, which leave no room for a text; and for none where it needs one."""
+        questions = [spaced(question) for question in questions]
+        if self.questions == "never" and any(questions):
+            raise InputError("this model answers no questions", fix="leave out the question")
+        if self.questions == "always" and not all(questions):
+            raise InputError("this model answers questions about pictures", fix='--question "what is it?"')
+        begins = tokenizer.encode(questions)
+        for question, begin in zip(questions, begins, strict=True):
+            if len(begin) >= longest:
+                what = f"a question of {len(begin)} tokens, but the model reads at most {longest - 1}"
+                raise InputError(what, where=f"{question[:40]}...", fix="ask for less")
+        return begins
+
     def shown(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B N H W"]:
         """What the model sees of prepared pictures."""
         return torch.zeros_like(pixels) if self.blank else pixels
@@ -136,17 +151,7 @@ class Describer(TextModel[ImageToText]):
 
     def encoded(self, questions: Sequence[str]) -> list[Ids]:
         """The tokens of each question. Raises InputError."""
-        questions = [spaced(question) for question in questions]
-        if self.spec.questions == "never" and any(questions):
-            raise InputError("this model answers no questions", fix="leave out the question")
-        if self.spec.questions == "always" and not all(questions):
-            raise InputError("this model answers questions about pictures", fix='--question "what is it?"')
-        begins = self.tokenizer.encode(questions)
-        for question, begin in zip(questions, begins, strict=True):
-            if len(begin) >= self.longest:
-                what = f"a question of {len(begin)} tokens, but the model reads at most {self.longest - 1}"
-                raise InputError(what, where=f"{question[:40]}...", fix="ask for less")
-        return begins
+        return self.spec.encoded(questions, self.tokenizer, longest=self.longest)
 
     @checks_arguments
     def measure(self, part: Captioned) -> dict[str, float]:
@@ -192,9 +197,11 @@ def describe_pictures(
 ) -> Iterator[DescribedPicture]:
     how = Decoding(**(describer.spec.decode | options.decode))
     question = options.question or ""
-    asked = {"question": question} if question else {}
     for file, text in zip(files, describer.describe(files, questions=[question] * len(files), decode=how), strict=True):
-        yield {"input": file, **asked, "text": text}  # type: ignore[typeddict-item]
+        record = DescribedPicture(input=file, text=text)
+        if question:
+            record["question"] = question
+        yield record
 
 
 ASK = Ask(describe_pictures, DescribeOptions, reads="pictures")
