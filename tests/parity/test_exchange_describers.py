@@ -85,6 +85,8 @@ def theirs_in(folder: Path, kind: str) -> VisionEncoderDecoderModel:
         for name, weight in theirs.named_parameters():
             if name.endswith(("encoder_attn.out_proj.weight", "crossattention.c_proj.weight")):
                 weight *= 100
+            if ".final_layer_norm." in name:
+                weight.fill_(float(name.endswith("weight")))
     letters = {own.eos, *(token for ids_ in own.encode([LETTERS]) for token in ids_)}
     never = [index for index in range(inner.get_vocab_size()) if index not in letters]
     special = {**ids, "decoder_start_token_id": own.bos}
