@@ -136,7 +136,7 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
         shown = (" ".join(filter(None, (row.question, row.texts[0]))) for row in rows)
         lines = [f"right    {right}\nwritten  {text}\n" for right, text in zip(shown, texts, strict=False)]
         loss = scores.pop("loss", float("inf"))
-        return Measurement(loss, scores, 1 - scores["cer"], "\n".join(lines))
+        return Measurement(loss, scores, rank_of(scores), "\n".join(lines))
 
     def floor(self) -> float:
         """Of the text that is the most frequent, for each question, in the training data."""
@@ -146,7 +146,7 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
                 texts.setdefault(question, Counter()).update(row.texts)
         rows = described(self.valid)
         guessed = [texts.get(row.question, texts[""]).most_common(1)[0][0] for row in rows]
-        return 1 - text_scores(guessed, [row.texts for row in rows])["cer"]
+        return rank_of(text_scores(guessed, [row.texts for row in rows]))
 
     def score(self, best: Describer, part: Captioned) -> Mapping[str, Any]:
         return best.measure(part)
@@ -158,6 +158,12 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
             what="Writes a text about a picture. `exact` is the share of texts that are exactly right, `cer` the "
             "characters that are wrong, a character of the right text.",
             learnt_on=f"{self.describe()}, from `{self.corpus.name}`",
-            kept=f"step {best['step']:,}, the best on the validation pictures (character error rate {best['cer']:.4f})",
+            kept=f"step {best['step']:,}, the best on the validation pictures (exactly right {best['exact']:.4f}, "
+            f"character error rate {best['cer']:.4f})",
             use=[f"heed describe {folder} PICTURE.png{ask}", f"heed eval {folder} --data MORE.csv"],
         )
+
+
+def rank_of(scores: Mapping[str, float]) -> float:
+    """More is better. What is exactly right tells short answers apart, and characters long texts, of which none is."""
+    return scores["exact"] - scores["cer"]
