@@ -36,6 +36,7 @@ class ImageToText(nn.Module):
         self.head = nn.Linear(config.d_model, config.target.vocab_size, bias=False)
         for part in (self.target, self.decoder, self.head):
             xavier(part)
+        self.encoder.position_embeddings.begin_as_sines()
         if config.tied:
             self.head.weight = self.target.tokens.weight
 

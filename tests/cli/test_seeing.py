@@ -106,9 +106,7 @@ def test_a_folder_that_is_there_may_have_a_dot_in_its_name(tmp_path):
         OutputFiles(["a.png", "b.png"], tmp_path / "found.png")
 
 
-@pytest.mark.parametrize(
-    ("task", "more"), [("classify-images", []), ("match", ["--text", "a"]), ("describe", []), ("paint", [])]
-)
+@pytest.mark.parametrize(("task", "more"), [("classify-images", []), ("match", ["--text", "a"]), ("paint", [])])
 def test_a_picture_that_is_too_narrow_is_named(task, more, run_of, tmp_path, capsys):
     verb = {"classify-images": "classify"}.get(task, task)
     Image.new("RGB", (1 << 20, 1)).save(tmp_path / "thin.png")

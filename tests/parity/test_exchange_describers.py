@@ -110,7 +110,8 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     draw, files = numpy.random.default_rng(0), []
     for number in range(4):
         files.append(folder / f"{number}.png")
-        Image.fromarray(draw.integers(0, 256, (20, 30 + number, 3), dtype=numpy.uint8)).save(files[-1])
+        shades = draw.integers(0, 200, 3) + draw.integers(0, 56, (20, 30 + number, 3))
+        Image.fromarray(shades.astype(numpy.uint8)).save(files[-1])
     return Pair(theirs, processor, tokenizer, folder / "run", heedful.load(folder / "run"), files)
 
 

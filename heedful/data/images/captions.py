@@ -72,8 +72,8 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
     if (generated := _generated(str(path))) is not None:
         draw, count = generated
         train, valid, test = draw("train", count), draw("valid", shapes.VALID), draw("test", shapes.TEST)
-        depth, rows, columns = train.images[0].shape
-        return PictureParts(train, valid, {"test": test}, str(path), channels=depth, size=(rows, columns))
+        depth, height, width = train.images[0].shape
+        return PictureParts(train, valid, {"test": test}, str(path), channels=depth, size=(height, width))
     path = Path(path)
     files, rows = _rows(path)
     learnt, checked, tests = sorted_pictures((name, [*part.items()]) for name, part in rows.items())

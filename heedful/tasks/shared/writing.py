@@ -46,7 +46,7 @@ def written(
     *,
     longest: int | Sequence[int],
     at_once: int | None = None,
-    forbidden: Sequence[int] = (),
+    forbidden: tuple[int, ...] = (),
     rules: Sequence[Rule] = (),
 ) -> list[Ids]:
     """The tokens of the text of each input, behind those in `begins` that it begins with. `longest`: tokens at most, of
