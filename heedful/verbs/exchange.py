@@ -259,6 +259,7 @@ def _verify(folder: Path, family: Family[Any], theirs: dict[str, Any], own: Mapp
 
 def _vocab_size(config: object) -> int | None:
     """The vocabulary size; None for a model that reads no text."""
-    writes = isinstance(config, Seq2SeqConfig | SpeechToTextConfig | ImageToTextConfig)
-    embed = config.target if writes else getattr(config, "embed", None)
+    if isinstance(config, Seq2SeqConfig | SpeechToTextConfig | ImageToTextConfig):
+        return config.target.vocab_size
+    embed = getattr(config, "embed", None)
     return None if embed is None else embed.vocab_size

@@ -45,7 +45,7 @@ def test_answers_are_looked_for(tmp_path) -> None:
                 },
                 "data": {"vocab_size": 300},
                 "images": {"batch": 32, "augment": "none", "blank": blank},
-                "train": {"steps": 300, "warmup": 20, "eval_every": 300, "precision": "fp32", "average": 0.9},
+                "train": {"steps": 150, "warmup": 10, "eval_every": 150, "precision": "fp32", "average": 0.9},
             },
             where="test",
         )

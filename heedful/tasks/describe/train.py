@@ -100,7 +100,8 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
         """The number of a picture, a question and a text, for each text that the model has room for. Raises InputError
         where there is none."""
         flat = [(row.picture, row.question, text) for row in rows for text in row.texts]
-        begins, texts = (self.tokenizer.encode([each[side] for each in flat]) for side in (1, 2))
+        begins = self.tokenizer.encode([question for _, question, _ in flat])
+        texts = self.tokenizer.encode([text for *_, text in flat])
         every = [(picture, begin, text) for (picture, *_), begin, text in zip(flat, begins, texts, strict=True)]
         kept = [each for each in every if len(each[1]) + len(each[2]) <= self.room]
         if not kept:
