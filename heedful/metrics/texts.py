@@ -142,11 +142,11 @@ def chrf_of_each(translations: Sequence[str], references: References) -> list[fl
 
 def edits(text: str, other: str) -> int:
     """The fewest characters to be put in, left out or replaced to turn one text into the other (Levenshtein 1966)."""
-    places, letters = numpy.arange(len(other) + 1), numpy.array([*map(ord, other)])
-    row = places
+    columns, letters = numpy.arange(len(other) + 1), numpy.array([*map(ord, other)])
+    row = columns
     for i, letter in enumerate(text, 1):
         near = numpy.minimum(row[1:] + 1, row[:-1] + (letters != ord(letter)))
-        row = numpy.minimum.accumulate(numpy.concatenate([[i], near]) - places) + places
+        row = numpy.minimum.accumulate(numpy.concatenate([[i], near]) - columns) + columns
     return int(row[-1])
 
 

@@ -85,7 +85,7 @@ class GridPositionEmbeddings(nn.Module):
 
     @torch.no_grad()
     def begin_as_sines(self) -> None:
-        """Learned vectors of patches begin as the sines of their rows and columns, which tell places apart from the
+        """Learned vectors of patches begin as the sines of their rows and columns, which tell them apart from the
         first step; those of the tokens before stay as they are."""
         if self.table is not None:
             table = self.table.weight

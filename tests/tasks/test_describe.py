@@ -16,8 +16,8 @@ from heedful.errors import InputError, TooMuchError
 from heedful.run.recipe import override
 from heedful.tasks.describe.look import look_at_text
 from heedful.tasks.describe.train import DescribeJob
-from heedful.tasks.describe.use import described, text_scores
-from heedful.tasks.shared.writing import written, written_loss
+from heedful.tasks.describe.use import described, text_loss, text_scores
+from heedful.tasks.shared.writing import written
 from heedful.verbs.exchange import export_model
 from heedful.verbs.train import train
 from made import finished, goes_on_alike
@@ -68,7 +68,7 @@ def test_a_question_is_read_and_not_learnt(run_of):
     model = heedful.load(run_of("questions"))
     pixels = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
     begins, texts = model.tokenizer.encode([ASK, "is it 1?"]), model.tokenizer.encode(["a", "no"])
-    loss = written_loss(model.model, pixels, begins, texts, model.tokenizer)
+    loss = text_loss(model.model, pixels, begins, texts, model.tokenizer)
     total = 0.0
     for i, (begin, text) in enumerate(zip(begins, texts, strict=True)):
         logits = model.model(pixels[i : i + 1], torch.tensor([[model.tokenizer.bos, *begin, *text]]))[0, len(begin) :]

@@ -3,14 +3,13 @@
 import random
 from collections import Counter
 
-from heedful.core.seeds import random_stream
 from heedful.data.made.shapes import COLOURS, KINDS, Scene
 
 
 def question(scene: Scene, part: str, number: int) -> tuple[str, str]:
     """Returns a question about the scene of this part and number, and the answer, the same on every machine. Half of
     the shapes that are asked for are there."""
-    draw = random_stream("question", part, number)
+    draw = random.Random(f"question {part} {number}")
     kinds, colours = Counter(shape.kind for shape in scene.shapes), Counter(shape.colour for shape in scene.shapes)
     asked = [_how_many, _whether]
     if 1 in kinds.values():

@@ -19,10 +19,9 @@ from heedful.run.job import Measurement
 from heedful.run.recipe import row_of
 from heedful.run.tokenizers import read_tokenizers
 from heedful.tasks.describe.recipe import DescribeRecipe
-from heedful.tasks.describe.use import Described, Describer, DescribeSpec, described, text_scores
+from heedful.tasks.describe.use import Described, Describer, DescribeSpec, described, text_loss, text_scores
 from heedful.tasks.shared.picture_job import PictureJob, augment_of
 from heedful.tasks.shared.pictures import PictureBatch, picture_batches
-from heedful.tasks.shared.writing import written_loss
 from heedful.training.loss import Loss
 
 SHOWN = 8  # pictures in a sample
@@ -44,7 +43,7 @@ class DescribeTask:
         pictures, begins, texts = zip(*(job.texts[i] for i in batch.pictures), strict=True)
         images, seed = job.corpus.train.images, self.plan.train.seed
         pixels = seen(images, pictures, spec.preparation, self.augment, seed, batch.epoch)
-        return written_loss(model, spec.shown(pixels), begins, texts, job.tokenizer)
+        return text_loss(model, spec.shown(pixels), begins, texts, job.tokenizer)
 
 
 class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
@@ -146,8 +145,8 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
             for question in {row.question, ""}:
                 texts.setdefault(question, Counter()).update(row.texts)
         rows = described(self.valid)
-        guessed = [texts.get(row.question, texts[""]).most_common(1)[0][0] for row in rows]
-        return rank_of(text_scores(guessed, [row.texts for row in rows]))
+        frequent = [texts.get(row.question, texts[""]).most_common(1)[0][0] for row in rows]
+        return rank_of(text_scores(frequent, [row.texts for row in rows]))
 
     def score(self, best: Describer, part: Captioned) -> Mapping[str, Any]:
         return best.measure(part)

@@ -28,7 +28,8 @@ from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.pictures import prepared
 from heedful.tasks.shared.served import TextModel, opened, size_in_words, spec_of, text_facts
-from heedful.tasks.shared.writing import written, written_loss
+from heedful.tasks.shared.writing import predicted, written
+from heedful.training.loss import Loss, head_cross_entropy
 
 READ = 64  # pictures in a batch
 
@@ -172,10 +173,22 @@ class Describer(TextModel[ImageToText]):
             group, fitting = fitting[: len(pixels)], fitting[len(pixels) :]
             pairs = ([begins[i] for i in group], [targets[i] for i in group])
             with torch.inference_mode():
-                loss = written_loss(self.model, self.spec.shown(pixels), *pairs, self.tokenizer)
+                loss = text_loss(self.model, self.spec.shown(pixels), *pairs, self.tokenizer)
             total, count = total + float(loss.total), count + loss.count
         scores = text_scores(texts, [row.texts for row in rows])
         return ({"loss": total / count} if count else {}) | scores, texts
+
+
+def text_loss(
+    model: ImageToText,
+    pixels: Float[Tensor, "B N H W"],
+    questions: Sequence[Ids],
+    texts: Sequence[Ids],
+    tokenizer: Tokenizer,
+) -> Loss:
+    """The cross-entropy of each text and its end, behind the question that it begins with."""
+    hidden, following = predicted(model, pixels, questions, texts, tokenizer)
+    return Loss(head_cross_entropy(model.head, hidden, following), len(following))
 
 
 class DescribedPicture(TypedDict):

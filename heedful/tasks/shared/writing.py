@@ -1,6 +1,6 @@
 """Shared by models that write a text about something that is no text: sound, a picture.
 
-B inputs, T tokens, R running rows, V vocabulary.
+B inputs, T tokens, N of them that are predicted, R running rows, V vocabulary, C model width.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,6 @@ from heedful.decode.search import beam as beam_search
 from heedful.decode.settings import Decoding
 from heedful.models import ImageToText, SpeechToText
 from heedful.models.seq2seq import Seq2SeqState
-from heedful.training.loss import Loss, head_cross_entropy
 
 Writer = SpeechToText | ImageToText
 
@@ -75,14 +74,15 @@ def written(
     return in_halves(search, range(len(inputs)))
 
 
-def written_loss(
+def predicted(
     model: Writer,
     inputs: Float[Tensor, "B ..."],
     begins: Sequence[Ids],
     texts: Sequence[Ids],
     tokenizer: Tokenizer,
-) -> Loss:
-    """The cross-entropy of each text and its end, behind the tokens that it begins with."""
+) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N"]]:
+    """The hidden states from which the tokens of each text and its end are predicted, and these tokens, but not those
+    that a text begins with."""
     device = model.head.weight.device
     rows = [[*begin, *ids] for begin, ids in zip(begins, texts, strict=True)]
     read, _ = (part.to(device) for part in pad(rows, before=[tokenizer.bos], after=(), filler=tokenizer.pad))
@@ -90,6 +90,4 @@ def written_loss(
     counted = real > 0
     for row, begin in enumerate(begins):
         counted[row, : len(begin)] = False
-    hidden = model.hidden(inputs.to(device), read)
-    total = head_cross_entropy(model.head, hidden[counted], following[counted])
-    return Loss(total, int(counted.sum()))
+    return model.hidden(inputs.to(device), read)[counted], following[counted]

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.models import CTC, SpeechToText
-from heedful.tasks.shared.writing import written_loss
-from heedful.training.loss import Loss
+from heedful.tasks.shared.writing import predicted
+from heedful.training.loss import Loss, head_cross_entropy
 
 BLANK = 0  # of CTC
 
@@ -36,4 +36,5 @@ def speech_loss(
         heard = torch.full_like(lengths, len(logs))
         total = F.ctc_loss(logs, tokens, heard, lengths, BLANK, "sum", zero_infinity=True)
         return Loss(total, int((lengths + 1).sum()))
-    return written_loss(model, sound, [[*begin]] * len(targets), targets, tokenizer)
+    hidden, following = predicted(model, sound, [[*begin]] * len(targets), targets, tokenizer)
+    return Loss(head_cross_entropy(model.head, hidden, following), len(following))
