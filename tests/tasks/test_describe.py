@@ -17,6 +17,7 @@ from heedful.run.recipe import override
 from heedful.tasks.describe.look import look_at_text
 from heedful.tasks.describe.train import DescribeJob
 from heedful.tasks.describe.use import described, text_loss, text_scores
+from heedful.tasks.recipes import build
 from heedful.tasks.shared.writing import written
 from heedful.verbs.exchange import export_model
 from heedful.verbs.train import train
@@ -122,6 +123,14 @@ def test_questions_that_cannot_be_answered_are_found_before_the_training():
     ):
         with pytest.raises(InputError, match=message):
             DescribeJob(recipe_of(case, case.model, {}), replace(some, train=train_part, valid=valid))
+
+
+@pytest.mark.parametrize(
+    ("size", "seen"), [((64, 64), (64, 64)), ((24, 144), (24, 144)), ((480, 640), (56, 72)), ((20, 4000), (8, 904))]
+)
+def test_a_line_of_print_is_not_shrunk_to_the_edge_of_a_square(size, seen):
+    job = DescribeJob(build({"task": "describe"}, where="test"), replace(captioned(), size=size))
+    assert job.answers.preparation.size == seen == job.config.encoder.patches.size
 
 
 def test_who_sees_nothing_says_the_same_of_every_picture(tmp_path, files):

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
+from math import sqrt
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -67,7 +68,8 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
         self.tokenizer = train_tokenizer(words, kind=kind, size=size) if tokenizers is None else tokenizers[0]
         if self.start is None:
             preset = row_of(DESCRIBERS, recipe)
-            preparation = self.seen_whole(pictures, longest=preset.size)
+            longest = round(preset.size * sqrt(max(self.corpus.size) / min(self.corpus.size)))
+            preparation = self.seen_whole(pictures, longest=longest)  # as many pixels as a square of the preset's size
             self.config = describe_config(
                 preset, vocab_size=self.tokenizer.size, size=preparation.size, channels=preparation.channels
             )
