@@ -284,7 +284,7 @@ def start(run: Path, engine: str, rounds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", required=True, type=Path)
-    parser.add_argument("--engine", default="auto", choices=["auto", "own", "ctranslate2"])
+    parser.add_argument("--engine", default="auto", choices=["auto", "own", "ctranslate2", "llama.cpp"])
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rounds", type=int, default=3)

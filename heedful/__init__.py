@@ -111,9 +111,9 @@ def load(
 ) -> Any:
     """The model in a run's folder: a `Translator` to translate, a `LanguageModel` to generate, and so on, as the rows
     of `heedful.tasks.TASKS` say by the task that they were trained for. All but bare encoders `evaluate`. With the
-    engine "ctranslate2", a `Translator` that searches by that library; with `weights` int8 or int4 (on a CPU), a model
-    that is faster and less exact: `heed eval --weights int8` tells what that costs. `device` is "cpu", "cuda",
-    "cuda:1", or "auto" for the best one here.
+    engine "ctranslate2", a `Translator` that searches by that library, and with "llama.cpp" a `LanguageModel` that
+    writes by it; with `weights` int8 or int4 (on a CPU), a model that is faster and less exact: `heed eval --weights
+    int8` tells what that costs. `device` is "cpu", "cuda", "cuda:1", or "auto" for the best one here.
 
     An editor is told that it is one of all these, and exactly which by `kind`: `load("runs/demo", heedful.Translator)`,
     which raises InputError for any other. torch is imported only now.

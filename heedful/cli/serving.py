@@ -14,7 +14,7 @@ import typer
 
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.store import files
-from heedful.tasks.shared.options import Device, Json
+from heedful.tasks.shared.options import Device, Json, Weights
 from heedful.tasks.shared.terminal import printable, say
 
 if TYPE_CHECKING:
@@ -45,11 +45,13 @@ def serve(
     engine: Annotated[
         str,
         typer.Option(
-            help="own, ctranslate2, or auto: translators on a CPU by CTranslate2, which is faster, where it has the "
-            "model. It may find another translation of about the same score."
+            help="own, ctranslate2, llama.cpp (language models, faster for one client), or auto: translators on a CPU "
+            "by CTranslate2, which is faster, where it has the model. It may find another translation of about the "
+            "same score."
         ),
     ] = "auto",
     device: Device = "auto",
+    weights: Weights = "float32",
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="List which routes would be reachable by whom, and exit.")
@@ -65,10 +67,10 @@ def serve(
     from heedful.serve.server import make_server
 
     rules = rules_for(host, checked_key(api_key), names or ())
-    chosen = chosen_device(device, engine=engine)
+    chosen = chosen_device(device, weights=weights, engine=engine)
     folders = named(runs) if runs else found_in(RUNS)
     with nullcontext() if check else listen(host, port) as listening:
-        models = opened(folders, engine=engine, device=chosen, every=bool(runs))
+        models = opened(folders, engine=engine, device=chosen, weights=weights, every=bool(runs))
         beside = next(iter(folders.values())).resolve().parent  # the other runs there can be looked at
         app = make_app(models, rules=rules, runs=beside)
         url = url_of(host, port if listening is None else listening.getsockname()[1])
@@ -143,7 +145,7 @@ def found_in(folder: Path) -> dict[str, Path]:
     return named(runs)
 
 
-def opened(folders: dict[str, Path], *, engine: str, device: str, every: bool) -> "dict[str, Engine]":
+def opened(folders: dict[str, Path], *, engine: str, device: str, weights: str, every: bool) -> "dict[str, Engine]":
     """Opens the models. One that cannot be read is left out with a warning, or raises its error if `every` model or an
     engine is asked for."""
     from heedful.serve.opening import open_engine
@@ -151,7 +153,7 @@ def opened(folders: dict[str, Path], *, engine: str, device: str, every: bool) -
     models: dict[str, Engine] = {}
     for name, run in folders.items():
         try:
-            models[name] = open_engine(run, name=name, engine=engine, device=device)
+            models[name] = open_engine(run, name=name, engine=engine, device=device, weights=weights)
         except HeedError as error:
             if every or engine not in ("auto", "own"):
                 raise

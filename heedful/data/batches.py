@@ -7,7 +7,7 @@ row from 1, and 0 is padding; source segment k belongs to target segment k of th
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import NamedTuple, overload
+from typing import Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 import torch
@@ -74,15 +74,18 @@ class TextBatch(NamedTuple):
     learnt: Bool[Tensor, "B T"] | None = None
 
 
-class LazyBatches(Sequence[PairBatch]):
-    """Batches that are made on access from the indices of their pairs: all of an epoch need more memory than its
+Chunk = TypeVar("Chunk")
+Batch = TypeVar("Batch")
+
+
+class LazyBatches(Sequence[Batch], Generic[Batch, Chunk]):
+    """Batches that are made on access, each from a chunk of indices: all of an epoch need more memory than its
     texts."""
 
-    def __init__(self, chunks: Sequence[list[list[int]]], make: Callable[[list[list[int]]], PairBatch]) -> None:
-        """`chunks` has, for each batch, the indices of the pairs in each of its rows."""
+    def __init__(self, chunks: Sequence[Chunk], make: Callable[[Chunk], Batch]) -> None:
         self.chunks, self.make = chunks, make
 
-    def ordered(self, order: Sequence[int]) -> "LazyBatches":
+    def ordered(self, order: Sequence[int]) -> "LazyBatches[Batch, Chunk]":
         """The batches of these numbers, in this order."""
         return LazyBatches([self.chunks[i] for i in order], self.make)
 
@@ -90,16 +93,19 @@ class LazyBatches(Sequence[PairBatch]):
         return len(self.chunks)
 
     @overload
-    def __getitem__(self, at: int) -> PairBatch: ...
+    def __getitem__(self, at: int) -> Batch: ...
     @overload
-    def __getitem__(self, at: slice) -> list[PairBatch]: ...
-    def __getitem__(self, at: int | slice) -> PairBatch | list[PairBatch]:
+    def __getitem__(self, at: slice) -> list[Batch]: ...
+    def __getitem__(self, at: int | slice) -> Batch | list[Batch]:
         return [*map(self.make, self.chunks[at])] if isinstance(at, slice) else self.make(self.chunks[at])
+
+
+PairBatches = LazyBatches[PairBatch, list[list[int]]]  # of the indices of the pairs in each row
 
 
 def pack_rows(
     pairs: Sequence[Pair], order: Sequence[int], *, row: int, rows: int, ends: Ends = OUR_ENDS
-) -> LazyBatches:
+) -> PairBatches:
     """Packs whole pairs, in about this order, into batches of exactly (`rows`, `row`) on both sides.
 
     Within each window of the order, the longest pairs are packed first, each into the row where it leaves the least
@@ -122,7 +128,7 @@ def pack_texts(texts: Sequence[Text], order: Sequence[int], *, row: int, rows: i
     return (_text_batch([[texts[index] for index in own] for own in chunk], row) for chunk in chunks)
 
 
-def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, ends: Ends = OUR_ENDS) -> LazyBatches:
+def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, ends: Ends = OUR_ENDS) -> PairBatches:
     """Makes batches of one pair a row and similar lengths, of at most `tokens` on either side, padding included.
 
     Batches are in the order of their lengths within each window of the order: the caller shuffles them. Raises

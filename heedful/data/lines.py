@@ -27,6 +27,8 @@ from typing import IO, Any
 
 from heedful.errors import HeedError, InputError, MissingError, TextError
 
+PART = 1 << 18  # characters
+BETWEEN = re.compile(r"(?<=\S)(?= \S)")  # two words
 # How much a packed file may unpack to: so many times its size, and always so many bytes.
 MOST_TIMES, ALWAYS_UNPACKED = 100, 1 << 26
 HEADERS = 100  # bytes of a zip file for each member, at least
@@ -76,6 +78,16 @@ def sanitise(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def in_parts(text: str) -> Iterator[str]:
+    """Cuts a long text before single spaces between words, into parts of about `PART` characters. A tokenizer that was
+    trained here reads them as the whole: no token of it spans such a place."""
+    begin = 0
+    while (place := BETWEEN.search(text, begin + PART)) is not None:
+        yield text[begin : place.start()]
+        begin = place.start()
+    yield text[begin:]
 
 
 def composed(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from heedful.data.lines import sanitise
+from heedful.data.lines import in_parts, sanitise
 from heedful.errors import InputError
 
 Kind = Literal["bpe", "unigram", "chars", "bytes"]
@@ -33,7 +33,7 @@ def trained_pieces(texts: Iterable[str], kind: Kind, size: int) -> tokenizers.To
         what = f"a vocabulary of {size} tokens, expected at least {SMALLEST}: the bytes and the control tokens"
         raise InputError(what, fix="8000 suits most corpora")
     compose = normalizers.NFC().normalize_str
-    read = [compose(" " + sanitise(text)) for text in texts if text]
+    read = [compose(part) for text in texts if text for part in in_parts(" " + sanitise(text))]
     if kind == "bytes":
         return blank_pieces("bpe")
     if not read:

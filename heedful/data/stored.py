@@ -1,8 +1,9 @@
-"""Pairs of token ids that stay on disk: memory-mapped numbers, read as they are asked for."""
+"""Token ids as plain numbers: those of texts, in memory; and those of pairs, which stay on disk, memory-mapped, and are
+read as they are asked for."""
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from heedful.core.seeds import counter_seed, shuffled
-from heedful.data.tokenizer import Tokenizer
+from heedful.data.lines import PART
+from heedful.data.tokenizer import Ids, Tokenizer
 
 BLOCK = 64  # pairs: it is known where each block of them begins
 TURN = 1 << 20  # pairs that are put into random order together
@@ -49,6 +51,56 @@ def as_bytes(pairs: Iterable[Pair], kind: str) -> tuple[bytes, bytes]:
     sides = [side for pair in pairs for side in pair]
     ids = np.fromiter(chain.from_iterable(sides), kind, sum(map(len, sides)))
     return ids.tobytes(), np.fromiter(map(len, sides), LENGTHS, len(sides)).tobytes()
+
+
+class StoredTexts(Sequence[Ids]):
+    """The ids of texts, all behind each other, and where each text begins: a hundredth of the memory of lists."""
+
+    def __init__(self, ids: np.ndarray, begins: np.ndarray) -> None:
+        self.ids, self.begins = ids, begins
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    @overload
+    def __getitem__(self, at: int) -> Ids: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Ids]: ...
+    def __getitem__(self, at: int | slice) -> Ids | list[Ids]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        number = range(len(self))[at]
+        end = self.begins[number + 1] if number + 1 < len(self) else len(self.ids)
+        ids: Ids = self.ids[self.begins[number] : end].tolist()
+        return ids
+
+    def behind(self, token: int) -> np.ndarray:
+        """All texts, each behind this token, which also ends the last."""
+        return np.append(np.insert(self.ids, self.begins, token), self.ids.dtype.type(token))
+
+    def counts(self) -> Counter[int]:
+        """How often each id is there."""
+        return _counted(self.ids)
+
+
+def stored_texts(texts: Iterable[str], tokenizer: Tokenizer) -> StoredTexts:
+    """The ids of texts by `encode_whole`, some at a time."""
+    kind, every, begins, count = kind_of_ids(tokenizer.size), list[np.ndarray](), list[int](), 0
+    parts, words = tokenizer.parts(texts), dict[str, Ids]()
+    while some := [*_some(parts)]:
+        for (begin, _), ids in zip(some, tokenizer.encode_whole([part for _, part in some], words), strict=True):
+            begins += [count] if begin else []
+            count += len(ids)
+            every.append(np.array(ids, kind))
+    return StoredTexts(np.concatenate([np.zeros(0, kind), *every]), np.array(begins, np.int64))
+
+
+def _some(parts: Iterator[tuple[bool, str]]) -> Iterator[tuple[bool, str]]:
+    """The next parts, of a million characters together, about."""
+    size = 0
+    while size < 4 * PART and (part := next(parts, None)) is not None:
+        size += len(part[1])
+        yield part
 
 
 class StoredPairs(Sequence[Pair]):
@@ -115,9 +167,12 @@ class StoredPairs(Sequence[Pair]):
         counted = Counter[int]()
         for shard in self.shards:
             begins = np.tile([side == 0, side == 1], len(shard.lengths))
-            bins = np.bincount(shard.ids[np.repeat(begins, shard.lengths.ravel())])
-            counted.update({token: count for token, count in enumerate(bins.tolist()) if count})
+            counted.update(_counted(shard.ids[np.repeat(begins, shard.lengths.ravel())]))
         return counted
+
+
+def _counted(ids: np.ndarray) -> Counter[int]:
+    return Counter({token: count for token, count in enumerate(np.bincount(ids).tolist()) if count})
 
 
 @dataclass(frozen=True)

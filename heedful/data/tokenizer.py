@@ -15,19 +15,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from itertools import chain, compress, groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 import tokenizers
 from tokenizers import models, normalizers
 
-from heedful.data.lines import sanitise
+from heedful.data.lines import BETWEEN, in_parts, sanitise
 from heedful.data.pieces import BOS, BYTE_OF, EOS, PAD, SMALLEST, SPECIALS, UNK, Kind, blank_pieces, trained_pieces
 from heedful.errors import HeedError, InputError, StorageError, TextError
 
 Ids = list[int]  # token ids
 MASK, SENTINEL = "<mask>", "<extra_id_{}>"  # the last ids of a vocabulary that was made with them
 MANY = 1000  # texts; with more than that, each word is encoded only once
+WORDS = 1 << 20  # whose ids are remembered
 # The names of extra control tokens, which come after these. Text is split between "<" or "<|" and a letter before
 # pieces are learnt, so that no piece is spelled like this.
 EXTRA = re.compile(r"<\|[A-Za-z][A-Za-z0-9_]*\|>|<[A-Z]+>")
@@ -201,9 +202,15 @@ class Tokenizer:
             for ids, own in zip(map(self._numbered, found), spans, strict=True)
         ]
 
-    def encode_whole(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_whole(self, texts: Sequence[str], words: dict[str, list[int]] | None = None) -> list[list[int]]:
         """As `encode`, but without a space before the first word, for text that is to be continued."""
-        return self._ids(texts, sanitise)
+        return self._ids(texts, sanitise, words)
+
+    def parts(self, texts: Iterable[str]) -> Iterator[tuple[bool, str]]:
+        """The texts in parts that `encode_whole` may be given one by one, and of each whether it begins a text."""
+        for text in texts:
+            for number, part in enumerate(in_parts(text) if self.ours else (text,)):
+                yield not number, part
 
     def encode_masked(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode_whole`, with the mask's id for each "<mask>", also in a vocabulary whose own name for it is
@@ -376,17 +383,13 @@ class Tokenizer:
             return [self._numbered(one) for one in self._inner.encode_batch(texts, add_special_tokens=False)]
 
     def _by_words(self, texts: Sequence[str], known: dict[str, list[int]]) -> list[list[int]]:
-        """As `_by_texts`, but encodes each different word only once: no token of ours spans the space before a word.
-        `known` caches the words. A text with other white space is encoded as a whole."""
-        words = [text.split() for text in texts]
-        plain = [bool(own) and " " + " ".join(own) == text for own, text in zip(words, texts, strict=True)]
-        new = sorted(set(chain.from_iterable(compress(words, plain))) - known.keys())
-        known.update(zip(new, self._by_texts([f" {word}" for word in new]), strict=True))
-        whole = iter(self._by_texts([text for text, is_plain in zip(texts, plain, strict=True) if not is_plain]))
-        return [
-            [*chain.from_iterable(map(known.__getitem__, own))] if is_plain else next(whole)
-            for own, is_plain in zip(words, plain, strict=True)
-        ]
+        """As `_by_texts`, but encodes each different word, with the space before it, only once. `known` caches them."""
+        if len(known) > WORDS:
+            known.clear()
+        words = [BETWEEN.split(text) for text in texts]
+        new = sorted(set(chain.from_iterable(words)) - known.keys())
+        known.update(zip(new, self._by_texts(new), strict=True))
+        return [[*chain.from_iterable(map(known.__getitem__, own))] for own in words]
 
     def _by_texts(self, texts: Sequence[str]) -> list[list[int]]:
         with library_errors(unreadable_text):

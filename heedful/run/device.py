@@ -16,13 +16,13 @@ def best_device() -> torch.device:
 
 def chosen_device(word: str, *, weights: str = "float32", engine: str | None = None, cpu_only: str = "") -> str:
     """The device that "auto", "cpu", "cuda" or "cuda:1" means here, as `load_model` takes it. "auto" is the best
-    device, or the CPU where something is asked for that only a CPU can do: weights in fewer bits, CTranslate2, or what
-    `cpu_only` names.
+    device, or the CPU where something is asked for that only a CPU can do: weights in fewer bits, another library, or
+    what `cpu_only` names.
 
     Raises InputError for another word, for a device that is not here, and for such a request on another device.
     """
     cpu_only = f"--weights {weights}" if weights != "float32" else cpu_only
-    cpu_only = "--engine ctranslate2" if engine == "ctranslate2" else cpu_only
+    cpu_only = cpu_only if engine in (None, "own", "auto") else f"--engine {engine}"
     if word == "auto":
         return "cpu" if cpu_only else str(best_device())
     if not re.fullmatch(r"cpu|cuda(:[0-9]{1,2})?", word):

@@ -277,6 +277,8 @@ class Task:
     hub_head: str = ""  # their head, where models of this kind may have different ones
     hub_lacks: str = ""  # why there is no `hub`
     engines: Mapping[str, Lazy[LibraryEngine]] = field(default_factory=dict)
+    # Gets a loaded model, its run, and the words `engine` and `weights`: the model, whose texts that engine writes.
+    with_engine: Lazy[Callable[..., Any]] | None = None
     # Files of a run that are fitted to its weights, and the command that makes each again for {run}.
     fitted: Mapping[str, str] = field(default_factory=dict)
     # The task that task.json names, where it is not `name`; and a key that tells this task from that one.

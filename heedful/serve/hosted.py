@@ -51,8 +51,8 @@ class TextSide(Protocol):
 
 @runtime_checkable
 class Hosted(Protocol):
-    """One model that is served. `name` is its folder's; `engine` is "own" or "ctranslate2"; `scores` are those of the
-    loaded weights, and `outdated` says whether the folder has others by now."""
+    """One model that is served. `name` is its folder's; `engine` is "own", "ctranslate2" or "llama.cpp"; `scores` are
+    those of the loaded weights, and `outdated` says whether the folder has others by now."""
 
     name: str
     run: Path

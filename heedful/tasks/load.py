@@ -97,8 +97,8 @@ def load_model(
     weights: str = "float32",
 ) -> Any:
     """Loads the model of a run, which must be of the class `kind`. With the engine "ctranslate2" a translator on a CPU
-    searches with that library; with "auto" it does so where possible. With `weights` int8 or int4 the model has fewer
-    bits, on a CPU. Raises MissingError, InputError or StorageError."""
+    searches with that library, with "llama.cpp" a language model writes with it; with "auto" they do so where possible.
+    With `weights` int8 or int4 the model has fewer bits, on a CPU. Raises MissingError, InputError or StorageError."""
     row = row_of_run(run)
     if not isinstance(kind, type):
         fix = f'heedful.load(run, heedful.{row.served().__name__}, device="cpu")'

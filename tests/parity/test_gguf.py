@@ -3,12 +3,14 @@
 Weights are loud (see `hub.py`).
 """
 
+import asyncio
 import json
 import random
 import shutil
 import sys
 import tracemalloc
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,6 +42,8 @@ from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.folder import parameters, write_model
 from heedful.run.tokenizers import tokenizer_files
+from heedful.serve.limits import Limits
+from heedful.serve.opening import open_engine
 from heedful.store.model import read_model
 from heedful.tasks.chat.use import ChatModel
 from heedful.tasks.generate.llama import with_engine
@@ -405,8 +409,8 @@ def test_llama_cpp_says_the_same(made: Exported, monkeypatch: pytest.MonkeyPatch
 
 
 def test_llama_cpp_as_the_engine_writes_the_same(made: Exported, tmp_path: Path) -> None:
-    """One text at a time, greedily and drawn, in one piece and as a stream, also beyond the context; several at once
-    are written here."""
+    """Greedily and drawn, in one piece and as a stream, also beyond the context; and several at once, of which some
+    end before others enter."""
     pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
     kind = type(served(made.run))
     run = Path(shutil.copytree(made.run, tmp_path / "run"))
@@ -427,9 +431,36 @@ def test_llama_cpp_as_the_engine_writes_the_same(made: Exported, tmp_path: Path)
             assert theirs.tokens == ours.tokens
             assert theirs.logprobs == pytest.approx(ours.logprobs, abs=1e-3)
             assert "".join(other.stream(text, tokens=most, **how)) == ours.text
-    assert other.generate(TEXTS[:3], tokens=6, seed=2) == own.generate(TEXTS[:3], tokens=6, seed=2)
+    several = {"tokens": 6, "seed": 2, "samples": 2, "batch": 4}
+    for theirs, ours in zip(
+        chain(*other.generate(TEXTS[:3], **several)), chain(*own.generate(TEXTS[:3], **several)), strict=True
+    ):
+        assert theirs.tokens == ours.tokens
+        assert theirs.logprobs == pytest.approx(ours.logprobs, abs=1e-3)
     if isinstance(other, ChatModel) and isinstance(own, ChatModel):
         assert other.chat("The cat?", tokens=9, seed=4).content == own.chat("The cat?", tokens=9, seed=4).content
+
+
+def test_served_by_llama_cpp(tmp_path: Path) -> None:
+    """More texts than rows get what each gets alone, and other questions are answered as ever."""
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+    run = own_run(tmp_path / "run")
+    limits = Limits(rows=2)
+    own, theirs, bits = (
+        open_engine(run, limits=limits),
+        open_engine(run, engine="llama.cpp", limits=limits),
+        open_engine(run, engine="llama.cpp", weights="int8", limits=limits),
+    )
+    assert (own.engine, theirs.engine, bits.engine) == ("own", "llama.cpp", "llama.cpp")
+    texts, settings = TEXTS[:5], {"tokens": 5, "sampling": {"seed": 2}}
+    ours, found, few = (asyncio.run(each.ask("generate", texts, settings)) for each in (own, theirs, bits))
+    assert [record["text"] for (record,) in found] == [record["text"] for (record,) in ours]
+    assert len(few) == len(texts)
+    asked = asyncio.run(theirs.ask("score", texts[:2]))
+    assert asked == asyncio.run(own.ask("score", texts[:2]))
+    for each in (own, theirs, bits):
+        each.close()
+    assert heedful.load(run, LanguageModel, engine="llama.cpp").engine is not None
 
 
 def test_the_engines_file_follows_the_run(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import math
 import shutil
 from hashlib import sha256
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,6 +13,7 @@ import heedful
 from heedful.apply import inference
 from heedful.apply.inference import PackedLinear
 from heedful.data.batches import TextBatch
+from heedful.data.stored import StoredTexts
 from heedful.data.text.documents import Documents, read_documents, read_text
 from heedful.data.tokenizer import BOS
 from heedful.errors import InputError, MissingError
@@ -188,7 +190,8 @@ def test_samples_seeds_and_stops(run):
 
 @pytest.mark.parametrize("across", [True, False])
 def test_every_token_is_learnt_from_once_an_epoch(across):
-    documents = [[10, 11, 12], [20], [30, 31]] * 30
+    begins = np.add.outer(np.arange(0, 180, 6), [0, 3, 4]).ravel()
+    documents = StoredTexts(np.array([10, 11, 12, 20, 30, 31] * 30, "<u2"), begins)
     task = GenerateTask(documents, SmoothedTrain(tokens=64), context=8, across=across)
     for epoch in (0, 1):
         blocks = task.batches(epoch, None)
@@ -201,7 +204,7 @@ def test_every_token_is_learnt_from_once_an_epoch(across):
         assert torch.equal(same, torch.ones_like(same) if across else tokens[:, 1:] != BOS)
     assert not torch.equal(task.batches(0, None)[0].tokens, task.batches(1, None)[0].tokens)
     with pytest.raises(InputError, match="do not fill one row"):
-        GenerateTask([[1, 2]], SmoothedTrain(), context=64, across=across)
+        GenerateTask(StoredTexts(np.array([1, 2]), np.zeros(1, int)), SmoothedTrain(), context=64, across=across)
 
 
 def test_text_is_read_from_files_lines_and_folders(tmp_path):

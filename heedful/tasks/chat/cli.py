@@ -49,7 +49,7 @@ def chat(
     from heedful.tasks.chat.use import ChatModel, ChatOptions
     from heedful.tasks.generate.llama import with_engine
 
-    loaded = ChatModel.load(run, device=chosen_device(device, weights=weights), weights=weights)
+    loaded = ChatModel.load(run, device=chosen_device(device, weights=weights, engine=engine), weights=weights)
     model = with_engine(loaded, run, engine=engine, weights=weights)
     talk = Talk(model, ChatOptions(tokens=tokens, system=system, stop=tuple(stop or ()), sampling=sampling))
     if turns is None and not as_json and sys.stdin.isatty():

@@ -99,7 +99,7 @@ class FillJob(TextJob[FillRecipe, Encoder]):
         return FillTask(self.documents, self.recipe.train, context=context, masker=masker, sampler=sampler)
 
     def chance(self) -> float:
-        return entropy(token for ids in self.documents for token in ids)
+        return entropy(self.documents.counts())
 
     def measure(self, model: Encoder) -> Measurement:
         filler = Filler(model, self.tokenizer, self.spec())

@@ -29,6 +29,7 @@ GENERATE = Task(
     hub=Lazy("heedful.tasks.generate.hub:HUB"),
     hub_kind="lm",
     engines={"ctranslate2": Lazy("heedful.tasks.generate.ctranslate2:ENGINE")},
+    with_engine=Lazy("heedful.tasks.generate.llama:with_engine"),
     commands=Lazy("heedful.tasks.generate.cli:COMMANDS"),
     uses=("translate",),  # `heed score` is for both kinds
 )

@@ -89,7 +89,7 @@ class LanguageModelOptions:
 
         few = f"--draft {self.draft}" if self.draft in QUANTISED else ""
         draft = self.draft if drafts or self.draft != "auto" else "none"
-        device = chosen_device(self.device, weights=self.weights, cpu_only=few)
+        device = chosen_device(self.device, weights=self.weights, engine=self.engine, cpu_only=few)
         model = LanguageModel.load(run, device=device, weights=self.weights, draft=draft)
         return with_engine(model, run, engine=self.engine, weights=self.weights)
 

@@ -1,4 +1,4 @@
-"""llama.cpp as the engine of a language model: it writes one text at a time, and all else is done here."""
+"""llama.cpp as the engine of a language model: it gives the numbers of the next token, and all else is done here."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -19,9 +19,9 @@ ENGINES = ("auto", "own", NAME)
 
 
 def with_engine(model: L, run: Path, *, engine: str, weights: str) -> L:
-    """The model of a run, whose weights are these. With llama.cpp one text at a time is written by it, from a file that
-    is made once, in the run's folder; with "auto" where it is installed and computes the same numbers, in float32 on a
-    CPU. Raises InputError, MissingError or StorageError."""
+    """The model of a run, whose weights are these. With llama.cpp its texts are written by that library, from a file
+    that is made once, in the run's folder; with "auto" where it is installed and computes the same numbers, in float32
+    on a CPU. Raises InputError, MissingError or StorageError."""
     if engine not in ENGINES:
         raise unknown_key(engine, [*ENGINES], where="--engine")
     on_cpu = model.device.type == "cpu"

@@ -1,15 +1,17 @@
 """Training a language model on running text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from heedful.core.seeds import counter_seed, shuffled
-from heedful.data.batches import TextBatch
+from heedful.data.batches import LazyBatches, TextBatch
+from heedful.data.stored import StoredTexts
 from heedful.data.text.documents import Documents
-from heedful.data.tokenizer import BOS, Ids
+from heedful.data.tokenizer import BOS
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy
 from heedful.models.lm import LM, LMConfig
@@ -37,25 +39,25 @@ class GenerateTask:
     """
 
     def __init__(
-        self, documents: Sequence[Ids], plan: SmoothedTrain, *, context: int, across: bool, bos: int = BOS
+        self, documents: StoredTexts, plan: SmoothedTrain, *, context: int, across: bool, bos: int = BOS
     ) -> None:
         self.plan, self.context, self.across, self.bos = plan, context, across, bos
-        self.stream = torch.tensor([token for ids in documents for token in (bos, *ids)] + [bos])
+        self.stream = documents.behind(bos)
         if len(self.stream) < context + 2:
             what = f"{len(self.stream) - 2:,} tokens do not fill one row of {context}"
             raise InputError(what, fix="give more text, or --set model.context_length=32")
 
-    def batches(self, epoch: int, model: object) -> list[TextBatch]:
+    def batches(self, epoch: int, model: object) -> LazyBatches[TextBatch, list[int]]:
         room = (len(self.stream) - 1) % self.context
         offset = counter_seed(self.plan.seed, "offset", epoch) % (room + 1)
         count = (len(self.stream) - 1 - offset) // self.context
         starts = [offset + self.context * i for i in shuffled(count, self.plan.seed, epoch)]
         rows = max(1, self.plan.tokens // self.context)
-        return [self._batch(starts[i : i + rows]) for i in range(0, count, rows)]
+        return LazyBatches([starts[i : i + rows] for i in range(0, count, rows)], self._batch)
 
     def _batch(self, starts: list[int]) -> TextBatch:
-        positions = torch.tensor(starts)[:, None] + torch.arange(self.context + 1)
-        taken = self.stream[positions]
+        positions = np.array(starts)[:, None] + np.arange(self.context + 1)
+        taken = torch.from_numpy(self.stream[positions].astype(np.int64))
         tokens = taken[:, :-1]
         segments = torch.ones_like(tokens) if self.across else (tokens == self.bos).cumsum(1) + 1
         return TextBatch(tokens, taken[:, 1:], segments)
@@ -83,7 +85,7 @@ class GenerateJob(TextJob[GenerateRecipe, LM]):
         return GenerateTask(self.documents, self.recipe.train, context=context, across=across, bos=bos)
 
     def chance(self) -> float:
-        return entropy(token for ids in self.documents for token in ids)
+        return entropy(self.documents.counts())
 
     def measure(self, model: LM) -> Measurement:
         language_model = LanguageModel(model, self.tokenizer, ABOUT)

@@ -46,10 +46,14 @@ L = TypeVar("L", bound="LanguageModel")
 
 @runtime_checkable
 class TextEngine(Protocol):
-    """Another library with the same model, which writes one text at a time."""
+    """Another library with the same model."""
 
-    def reader(self, size: int) -> RowsModel[Any]:
-        """Continues a text of at most `size` tokens."""
+    @property
+    def name(self) -> str:
+        """What it is called after `--engine`."""
+
+    def reader(self, *, rows: int, size: int) -> RowsModel[Any]:
+        """Continues so many texts at a time, each of at most `size` tokens."""
 
 
 class LanguageModel(TextModel[LM]):
@@ -66,7 +70,7 @@ class LanguageModel(TextModel[LM]):
         self.engine: TextEngine | None = None
 
     def by(self: L, engine: "TextEngine") -> L:
-        """The same model, where one text at a time is written by another library."""
+        """The same model, whose texts are written by another library."""
         other = copy(self)
         other.engine = engine
         return other
@@ -237,9 +241,9 @@ class LanguageModel(TextModel[LM]):
 
     def writer(self, *, rows: int, size: int | None = None) -> Writer:
         """A writer, which generates at most `rows` texts at a time."""
-        engine = self.engine if rows == 1 else None
+        engine = self.engine
         return Writer(
-            self.model if engine is None else engine.reader(min(self.context, size or self.context)),
+            self.model if engine is None else engine.reader(rows=rows, size=min(self.context, size or self.context)),
             self.tokenizer,
             context=self.context,
             device=self.device,

@@ -54,7 +54,7 @@ Engine = Annotated[
 TextEngine = Annotated[
     str,
     typer.Option(
-        help="llama.cpp: write one text at a time by that library, faster on a CPU; auto: where it is the same"
+        help="llama.cpp: write texts by that library, faster on a CPU; auto: where it is installed and gives the same."
     ),
 ]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 and so on; auto: CUDA where there is one.")]

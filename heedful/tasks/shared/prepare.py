@@ -37,7 +37,7 @@ from heedful.tasks.shared.prepared import as_json_lines
 PARTITION = 1 << 24  # bytes of text, about
 AT_ONCE = 1 << 16  # rows between two records of how far reading is
 LEARNT_FROM, SAMPLED = 100_000, 20_000  # pairs of which the vocabulary is learnt, and that are kept as texts
-ENCODED, WORDS = 8192, 1 << 20  # pairs that are encoded together, and words whose ids are remembered
+ENCODED = 8192  # pairs that are encoded together
 SPREAD, STORED = 1.2, 0.6  # bytes on the disk for each byte of text: of the partitions, and of the ids
 LEAST_SPACE, PER_MINUTE = 1 << 22, 2e8  # bytes on the disk for any data, and of text that are prepared in a minute
 
@@ -283,8 +283,6 @@ class _Filling:
         columns: list[list[Ids]] = []
         for tokenizer, words, side in zip(self.tokenizers, self.words, zip(*texts, strict=True), strict=True):
             columns.append(tokenizer.encode(side, words))
-            if len(words) > WORDS:
-                words.clear()
         return ((source[:MOST_TOKENS], target) for source, target in zip(*columns, strict=True))
 
     def _written(self, contents: Iterable[tuple[str, bytes]]) -> dict[str, Any]:

@@ -146,6 +146,9 @@ def load_by(row: Task, run: Path, *, device: str, engine: str | None, weights: s
     """Loads a run. `engine`: None or "own" for our own code, the name of another library, or "auto" for that library
     where it can be used: on a CPU, in float32. Raises InputError for an engine that the task does not have, or that
     cannot do this."""
+    if row.with_engine is not None:
+        own = in_bits(row.served().load(run, device=device), weights)
+        return row.with_engine()(own, run, engine=engine or "own", weights=weights)
     if engine == "auto" and device == "cpu" and weights == "float32":
         fast, _ = by_library(row, run)
         if fast is not None:

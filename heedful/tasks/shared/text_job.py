@@ -5,6 +5,7 @@ from typing import Any, ClassVar, TypeVar
 
 from heedful.core.config import from_json
 from heedful.data.parts import FEWEST, Parts, spread
+from heedful.data.stored import stored_texts
 from heedful.data.text.documents import HELD_MOST, TENTH, Documents, read_documents
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import counted
@@ -43,7 +44,7 @@ class TextJob(Job[R, Documents, M]):
             self.tokenizer = self.kept_tokenizer(
                 lambda: train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, mask=self.hides)
             )
-        self.documents = self.tokenizer.encode_whole(texts)
+        self.documents = stored_texts(texts, self.tokenizer)
         self.fingerprint = fingerprint(texts)
 
     def read(self) -> Parts[list[str]]:
@@ -62,17 +63,15 @@ class TextJob(Job[R, Documents, M]):
         return sum(map(len, valid))
 
     def describe(self) -> str:
-        tokens = sum(map(len, self.documents))
-        return (
-            f"{counted(len(self.documents), 'document')}, {tokens:,} tokens, {self.tokenizer.size:,} in the vocabulary"
-        )
+        documents, tokens = counted(len(self.documents), "document"), len(self.documents.ids)
+        return f"{documents}, {tokens:,} tokens, {self.tokenizer.size:,} in the vocabulary"
 
     def learnt_on(self) -> str:
-        tokens = sum(map(len, self.documents))
-        return f"{counted(len(self.corpus.train), 'document')}, {tokens:,} tokens, from `{self.corpus.name}`"
+        documents, tokens = counted(len(self.documents), "document"), len(self.documents.ids)
+        return f"{documents}, {tokens:,} tokens, from `{self.corpus.name}`"
 
     def own_facts(self) -> dict[str, object]:
-        return {"tokens": sum(map(len, self.documents)), "vocabulary": self.tokenizer.size}
+        return {"tokens": len(self.documents.ids), "vocabulary": self.tokenizer.size}
 
     def started(self, kind: type) -> Any:
         """The configuration of the model to start from."""
