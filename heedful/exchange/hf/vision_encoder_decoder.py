@@ -50,11 +50,10 @@ def _of_decoder(key: Key) -> Key:
 
 
 _HALF = {"add_cross_attention": True, "is_decoder": True}
-_FLAG = Key(True, "encoder.stack.block.attention.bias")
 ENCODER = _moved(vit.TABLE, lambda path: f"encoder.{path}", {})
 ENCODER = replace(
     ENCODER,
-    keys=ENCODER.keys | {"qkv_bias": _FLAG},
+    keys=ENCODER.keys | {"qkv_bias": Key(True, "encoder.stack.block.attention.bias")},
     always=ENCODER.always | {"encoder.n_classes": 0},
     fixed={name: value for name, value in ENCODER.fixed.items() if name != "qkv_bias"},
 )
