@@ -3,6 +3,8 @@
 heed train recipes/made_questions.py --out runs/questions
 heed eval runs/questions --data questions
 heed train recipes/made_questions.py --set images.blank=true --out runs/blank   # the same model, which sees nothing
+
+Who answers each question with its most frequent answer is right 0.428 of the 500 times.
 """
 
 import heedful
