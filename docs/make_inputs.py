@@ -227,10 +227,12 @@ PICTURES = {f"Images/{n}.png": picture(n) for n in range(3)}
 FLICKR_8K = "image,caption\n0.png,black\n1.png,grey\n1.png,dim\n"
 FLICKR_30K = "image_name| comment_number| comment\n0.png| 0| black\n1.png| 0| grey\n"
 CAPTIONED = '{"file": "0.png", "text": "black"}\n{"file": "1.png", "text": "grey"}\n'
+ASKED = "image,question,answer\n0.png,how dark?,very\n1.png,how dark?,a little\n"
 CAPTIONS = (
     Case("as Flickr8k", PICTURES | {"captions.txt": FLICKR_8K}, "captions.txt"),
     Case("as Flickr30k", PICTURES | {"a.csv": FLICKR_30K}, "a.csv"),
     Case("other names", PICTURES | {"a.csv": "title;filename\nblack;0.png\ngrey;1.png\n"}, "a.csv"),
+    Case("with questions, for `describe`", PICTURES | {"a.csv": ASKED}, "a.csv"),
     Case("objects", PICTURES | {"a.jsonl": CAPTIONED}, "a.jsonl"),
     Case("a picture that is not there", PICTURES | {"a.csv": "image,text\n9.png,x\n"}, "a.csv"),
     Case("no column of pictures", {"a.csv": "number,text\n9,x\n"}, "a.csv"),
@@ -239,7 +241,7 @@ SECTIONS = (
     ("Pairs, for `translate`", pairs, PAIRS),
     ("Summaries, for `summarise`", pairs, SUMMARIES),
     ("Labelled texts, for `classify`", labelled, LABELS),
-    ("Pictures and texts, for `match`", captioned, CAPTIONS),
+    ("Pictures and texts, for `match` and `describe`", captioned, CAPTIONS),
 )
 
 

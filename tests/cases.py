@@ -29,6 +29,7 @@ from heedful.data.text.solved import Solved
 from heedful.data.text.tagged import Sentence
 from heedful.data.text.trees import Treebank, parse_trees
 from heedful.data.tokenizer import train_tokenizer
+from heedful.decode.settings import Decoding
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
 from heedful.run.events import Finished, Trained
@@ -70,6 +71,8 @@ BACKBONE = {"widths": [16], "depths": [1], "kind": "basic", "stem": 8, "norm": "
 MIX = {"widths": [8, 16], "depths": [1, 1], "heads": [1, 2], "patches": [3, 3], "strides": [4, 2], "shorten": [2, 1]}
 CLIP = {"image_width": 16, "image_layers": 1, "image_heads": 2, "patch": 16, "text_width": 16, "text_layers": 1}
 
+DESCRIBED = {key: BOTH[key] for key in BOTH if key != "d_ff"} | {"patch": 16, "context_length": 24}
+
 
 @dataclass(frozen=True)
 class Case:
@@ -101,6 +104,11 @@ def labelled_images(channels: int = 3) -> Any:
 
 def captioned() -> Any:
     part = Captioned(PIXELS, [[f"Picture {i}", f"{'ab'[i % 2]} again"] for i in range(6)])
+    return CaptionedImages(part, part, {"test": part}, "made", channels=3, size=(64, 64))
+
+
+def asked() -> Any:
+    part = Captioned(PIXELS, [["a", "no"]] * 6, [["what is it?", f"is it {i}?"] for i in range(6)])
     return CaptionedImages(part, part, {"test": part}, "made", channels=3, size=(64, 64))
 
 
@@ -312,6 +320,24 @@ CASES = {
         CLIP | {"d_common": 8, "text_heads": 2, "context_length": 16},
         captioned(),
         matched,
+        CHARS,
+        {"images": {"size": 32, "batch": 3}},
+    ),
+    "describe": Case(
+        "describe",
+        "describe-nano",
+        DESCRIBED,
+        captioned(),
+        lambda model, files: [model.describe(files), model.describe(files, decode=Decoding(beam=2))],
+        CHARS,
+        {"images": {"size": 32, "batch": 3}},
+    ),
+    "questions": Case(
+        "describe",
+        "describe-nano",
+        DESCRIBED,
+        asked(),
+        lambda model, files: model.describe(files, questions=["what is it?"] * len(files)),
         CHARS,
         {"images": {"size": 32, "batch": 3}},
     ),

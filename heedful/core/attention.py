@@ -7,7 +7,7 @@ of training or decoding: it is given keys and values, and where they come from i
     kv = attention.keys_values(memory, positions)
     out = attention(queries, kv, mask=mask)
 
-B batch, T queries, S keys, H query heads, G key heads (G divides H), D head width, C model width.
+B batch, T queries, S keys, H query heads, G key heads (G divides H), D head width, C model width, M memory width.
 """
 
 from collections.abc import Sequence
@@ -176,6 +176,7 @@ class AttentionConfig:
     n_heads: int
     kv_heads: int | None = None  # None: as many as heads; 1: multi-query (Shazeer 2019); between: grouped
     head_dim: int | None = None  # None: d_model / n_heads
+    d_memory: int | None = None  # the width of what keys and values are projected from; None: d_model
     scale: float | None = None  # None: 1 / sqrt(head_dim)
     bias: bool = True  # in the four projections
     out_bias: bool | None = None  # in the last of them; None: as in the others
@@ -189,7 +190,7 @@ class AttentionConfig:
 
     def __post_init__(self) -> None:
         check_words(self)
-        for name in ("n_heads", "kv_heads", "head_dim"):
+        for name in ("n_heads", "kv_heads", "head_dim", "d_memory"):
             size = getattr(self, name)
             if size is not None and size < 1:
                 raise InputError(f"{name} is {size}", fix="give 1 or more")
@@ -273,9 +274,10 @@ class Attention(nn.Module):
         inner = config.n_heads * head_dim
         self.head_dim = head_dim
         self.query = nn.Linear(d_model, inner, bias=config.bias)
+        d_memory = d_model if config.d_memory is None else config.d_memory
         key_bias = config.bias if config.key_bias is None else config.key_bias
-        self.key = nn.Linear(d_model, kv_heads * head_dim, bias=key_bias)
-        self.value = nn.Linear(d_model, kv_heads * head_dim, bias=config.bias)
+        self.key = nn.Linear(d_memory, kv_heads * head_dim, bias=key_bias)
+        self.value = nn.Linear(d_memory, kv_heads * head_dim, bias=config.bias)
         self.out = nn.Linear(inner, d_model, bias=config.bias if config.out_bias is None else config.out_bias)
         self.gate = nn.Linear(d_model, inner) if config.gate else None
         self.query_norm, self.key_norm = (
@@ -298,9 +300,9 @@ class Attention(nn.Module):
 
     def keys_values(
         self,
-        memory: Float[Tensor, "B S C"],
+        memory: Float[Tensor, "B S M"],
         positions: Int[Tensor, "#B S"] | None = None,
-        position_embeddings: Float[Tensor, "#B S C"] | None = None,
+        position_embeddings: Float[Tensor, "#B S M"] | None = None,
     ) -> KV:
         """Projects keys and values: once for a memory, and once for each token of a cached sequence."""
         key = self.key_norm(self._split(self.key(self.position.enter(memory, position_embeddings))))

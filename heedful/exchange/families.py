@@ -39,6 +39,7 @@ from heedful.exchange.hf import (
     swin,
     t5,
     token_classifier,
+    vision_encoder_decoder,
     vit,
     wav2vec2,
     whisper,
@@ -84,6 +85,7 @@ FAMILIES: dict[str, Family[Any]] = {
     "decision_transformer": decision_transformer.FAMILY,
     "whisper": whisper.FAMILY,
     "wav2vec2": wav2vec2.FAMILY,
+    "vision-encoder-decoder": vision_encoder_decoder.FAMILY,
 }
 # The families of models with one task's head, by the model_type.
 HEADS: dict[str, tuple[Family[Any], ...]] = {

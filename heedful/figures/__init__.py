@@ -8,7 +8,7 @@ import torch
 
 from heedful.core.init import uninitialised
 from heedful.figures.others import actor_critic, decision, evoformer, fold, rnn, vectors
-from heedful.figures.pictures import clip, detr, pyramid, vit
+from heedful.figures.pictures import clip, detr, image_to_text, pyramid, vit
 from heedful.figures.sequences import classifier, decoder_only, encoder, lm, seq2seq, token_classifier
 from heedful.figures.sounds import ctc, speech_classifier, speech_to_text
 from heedful.figures.stacks import Sizes
@@ -35,6 +35,7 @@ FIGURES: dict[str, Callable[[Any, str, Sizes], Architecture]] = {
     "speech_to_text": speech_to_text,
     "ctc": ctc,
     "speech_classifier": speech_classifier,
+    "image_to_text": image_to_text,
 }
 
 

@@ -1,9 +1,11 @@
 """Figures of the families that read images."""
 
+from heedful.figures.sequences import NEXT, tied_note
 from heedful.figures.stacks import ACTIVATIONS, Sizes, embedding, head, named, softmax, stack
 from heedful.look.architecture import Add, Architecture, Beside, Box, Column, DrawnResidual, Link, Part, Repeat
 from heedful.models.clip import CLIPConfig
 from heedful.models.detr import DETRConfig
+from heedful.models.image_to_text import ImageToTextConfig
 from heedful.models.pyramid import PyramidConfig, StageConfig
 from heedful.models.resnet import ResNetConfig
 from heedful.models.vit import ViTConfig
@@ -91,6 +93,35 @@ def clip(config: CLIPConfig, title: str, sizes: Sizes) -> Architecture:
         columns=(pictures, texts),
         joined=near,
         gives="which text belongs to which picture",
+    )
+
+
+def image_to_text(config: ImageToTextConfig, title: str, sizes: Sizes) -> Architecture:
+    """Li et al. 2023, figure 1."""
+    C, V = config.d_model, config.target.vocab_size
+    height, width = config.encoder.patches.size
+    encoder = Column(
+        title="Encoder",
+        reads=f"{height} x {width} pixels, {config.encoder.patches.channels} channels",
+        parts=vit_body(config.encoder, sizes, "encoder."),
+    )
+    decoder = Column(
+        title="Decoder",
+        reads="what is asked, and tokens so far",
+        parts=(
+            *embedding(config.target, C, sizes, "target"),
+            *stack(config.decoder, C, sizes, "decoder", causal=True),
+            head("Linear", C, V, sizes.of("head"), "tied to the embedding" if config.tied else ""),
+            softmax(""),
+        ),
+        gives=NEXT,
+    )
+    return Architecture(
+        title=title,
+        parameters=sizes.total,
+        columns=(encoder, decoder),
+        links=(Link("Encoder", "cross", "keys, values"),),
+        notes=tied_note(config.tied),
     )
 
 

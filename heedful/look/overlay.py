@@ -23,6 +23,7 @@ from heedful.look.page import packed, policy_hash
 from heedful.look.sheet import data_url
 
 HEAT, STRENGTH = "inferno", 0.65  # colour map, and the opacity of the largest weight
+ACROSS = 6  # pictures beside each other
 EDGE = 160  # pixels that a small picture is enlarged to
 
 
@@ -151,14 +152,17 @@ def sheet(maps: Maps, *, title: str) -> Figure:
 
 def over_each(picture: UInt8[Tensor, "N h w"], maps: Mapping[str, Float[Tensor, "R C"]], *, title: str) -> Figure:
     """A figure of the picture, and of each map over it, coloured from its smallest to its largest weight."""
+    across = min(ACROSS, len(maps) + 1)
+    down = -(-(len(maps) + 1) // across)
+    height = 0.4 + 1.8 * min(1.0, picture.shape[1] / picture.shape[2])  # of a row, with its titles
     with matplotlib.rc_context({"font.size": 8}):
-        figure = Figure(figsize=(0.4 + 1.8 * (len(maps) + 1), 2.6), layout="constrained")
-        grid = figure.subplots(1, len(maps) + 1, squeeze=False)[0]
+        figure = Figure(figsize=(0.4 + 1.8 * across, 0.4 + height * down), layout="constrained")
+        grid = [*figure.subplots(down, across, squeeze=False).flat]
         for axes in grid:
             axes.axis("off")
-        _show(grid[0], picture.expand(3, -1, -1), "picture")
-        for axes, (name, weights) in zip(grid[1:], maps.items(), strict=True):
-            _show(axes, raised(picture, weights), name)
+        drawn = {name: raised(picture, weights) for name, weights in maps.items()}
+        for axes, (name, pixels) in zip(grid, [("picture", picture.expand(3, -1, -1)), *drawn.items()], strict=False):
+            _show(axes, pixels, name)
         figure.suptitle(title, parse_math=False, x=0.01, ha="left")
     return figure
 

@@ -11,6 +11,8 @@ from itertools import zip_longest
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import numpy
+
 from heedful.data.lines import composed
 from heedful.errors import InputError, MissingError, pip_install
 from heedful.metrics.names import LABELS
@@ -136,6 +138,25 @@ def chrf_of_each(translations: Sequence[str], references: References) -> list[fl
     measure = CHRF()
     pairs = zip(map(composed, translations), composed_references(references), strict=True)
     return [float(measure.sentence_score(one, own).score) for one, own in pairs]
+
+
+def edits(text: str, other: str) -> int:
+    """The fewest characters to be put in, left out or replaced to turn one text into the other (Levenshtein 1966)."""
+    columns, letters = numpy.arange(len(other) + 1), numpy.array([*map(ord, other)])
+    row = columns
+    for i, letter in enumerate(text, 1):
+        near = numpy.minimum(row[1:] + 1, row[:-1] + (letters != ord(letter)))
+        row = numpy.minimum.accumulate(numpy.concatenate([[i], near]) - columns) + columns
+    return int(row[-1])
+
+
+def character_errors(texts: Sequence[str], references: References) -> float:
+    """The character error rate: the edits that turn each text into the reference that is nearest, over the characters
+    of these."""
+    nearest = [
+        min((edits(text, other), len(other)) for other in own) for text, own in zip(texts, references, strict=True)
+    ]
+    return sum(count for count, _ in nearest) / max(1, sum(length for _, length in nearest))
 
 
 class MeasuredScore(NamedTuple):

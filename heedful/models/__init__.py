@@ -17,6 +17,7 @@ from heedful.models.detr import DETR, DETRConfig
 from heedful.models.encoder import Encoder, EncoderConfig
 from heedful.models.evoformer import Evoformer, EvoformerConfig
 from heedful.models.fold import Fold, FoldConfig
+from heedful.models.image_to_text import ImageToText, ImageToTextConfig
 from heedful.models.lm import LM, LMConfig
 from heedful.models.named import PRESETS, preset
 from heedful.models.pyramid import Pyramid, PyramidConfig
@@ -59,6 +60,8 @@ __all__ = [
     "EvoformerConfig",
     "Fold",
     "FoldConfig",
+    "ImageToText",
+    "ImageToTextConfig",
     "LMConfig",
     "Pyramid",
     "PyramidConfig",
@@ -108,6 +111,7 @@ KINDS: dict[str, tuple[type, Any]] = {
     "speech_to_text": (SpeechToTextConfig, SpeechToText),
     "ctc": (CTCConfig, CTC),
     "speech_classifier": (SpeechClassifierConfig, SpeechClassifier),
+    "image_to_text": (ImageToTextConfig, ImageToText),
 }
 
 

@@ -30,15 +30,18 @@ from heedful.models.speech_presets import (
 )
 from heedful.models.vectors import VECTORS, VectorsSize, vectors_config
 from heedful.models.vision_presets import (
+    DESCRIBERS,
     DETECTORS,
     PAIRS,
     SEGMENTERS,
     VISION_TRANSFORMERS,
     ClipSize,
+    DescribeSize,
     DetrSize,
     SegformerSize,
     ViTSize,
     clip_config,
+    describe_config,
     detr_config,
     segformer_config,
     vit_config,
@@ -58,6 +61,7 @@ ALL: tuple[Mapping[str, Any], ...] = (
     SPEECH,
     SOUND_CLASSIFIERS,
     FOLDS,
+    DESCRIBERS,
 )
 PRESETS: Mapping[str, Any] = MappingProxyType({name: row for rows in ALL for name, row in rows.items()})
 NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -104,6 +108,8 @@ def preset(
             return speech_config(row, vocab_size=vocab_size)
         case VectorsSize():
             return vectors_config(row, vocab_size=vocab_size or VOCABULARY)
+        case DescribeSize():
+            return describe_config(row, vocab_size=vocab_size)
         case DecisionSize():
             return decision_config(row)
         case FoldSize():

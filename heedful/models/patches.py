@@ -83,6 +83,16 @@ class GridPositionEmbeddings(nn.Module):
         rows, columns = config.grid
         self.table = Table(first + rows * columns, d_model) if config.position_embeddings == "learned" else None
 
+    @torch.no_grad()
+    def begin_as_sines(self) -> None:
+        """Learned vectors of patches begin as the sines of their rows and columns, which tell them apart from the
+        first step; those of the tokens before stay as they are."""
+        if self.table is not None:
+            table = self.table.weight
+            axes = (torch.arange(edge, device=table.device, dtype=torch.float32) for edge in self.grid)
+            rows, columns = torch.meshgrid(*axes, indexing="ij")
+            table[self.first :] = sinusoidal_2d(rows.flatten(), columns.flatten(), table.shape[1])
+
     def forward(self, x: Float[Tensor, "B T C"], grid: tuple[int, int]) -> Float[Tensor, "B T C"]:
         """`x` with the vectors of its positions added; `grid` says how many rows and columns of patches it has."""
         if self.kind == "none":

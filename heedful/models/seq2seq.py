@@ -129,10 +129,18 @@ class Seq2Seq(nn.Module):
 
     def step(self, tokens: Int[Tensor, "B"], state: Seq2SeqState) -> tuple[Float[Tensor, "B V"], Seq2SeqState]:
         """The logits of what follows `tokens`, the newest of each row."""
-        position = torch.full((1, 1), state.position, device=tokens.device)
-        context = Context(mask=EVERYONE, memory=Memory(None, state.memory_mask), positions=position)
-        x, caches = self.decoder.step(self.target(tokens[:, None], position), context, state.caches)
-        return self.head(x[:, 0] * self.scale), replace(state, caches=caches, position=state.position + 1)
+        x, state = next_hidden(self.target, self.decoder, tokens, state)
+        return self.head(x * self.scale), state
+
+
+def next_hidden(
+    embed: Embed, decoder: Stack, tokens: Int[Tensor, "B"], state: Seq2SeqState
+) -> tuple[Float[Tensor, "B C"], Seq2SeqState]:
+    """The hidden states of `tokens`, the newest of each row, in a decoder that attends to a memory."""
+    position = torch.full((1, 1), state.position, device=tokens.device)
+    context = Context(mask=EVERYONE, memory=Memory(None, state.memory_mask), positions=position)
+    x, caches = decoder.step(embed(tokens[:, None], position), context, state.caches)
+    return x[:, 0], replace(state, caches=caches, position=state.position + 1)
 
 
 def _both(queries: Tensor | None, keys: Tensor | None) -> tuple[Tensor, Tensor] | None:

@@ -6,7 +6,7 @@ B batch, M features (mel bands) a frame, F frames, S = ceil(F / 2) positions, T 
 C model width. Of samples M = 1, and a frame is one.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +19,7 @@ from heedful.core.embed import Embed, EmbedConfig, Table, fairseq_sinusoidal, po
 from heedful.core.init import xavier
 from heedful.core.mask import EVERYONE, Mask
 from heedful.errors import InputError
-from heedful.models.seq2seq import Seq2SeqState
+from heedful.models.seq2seq import Seq2SeqState, next_hidden
 from heedful.models.wave import WaveEncoder, WaveEncoderConfig
 
 
@@ -123,10 +123,8 @@ class SpeechToText(nn.Module):
 
     def step(self, tokens: Int[Tensor, "B"], state: Seq2SeqState) -> tuple[Float[Tensor, "B V"], Seq2SeqState]:
         """The logits of what follows `tokens`, the newest of each row."""
-        position = torch.full((1, 1), state.position, device=tokens.device)
-        context = Context(mask=EVERYONE, memory=Memory(None, state.memory_mask), positions=position)
-        x, caches = self.decoder.step(self.target(tokens[:, None], position), context, state.caches)
-        return self.head(x[:, 0]), replace(state, caches=caches, position=state.position + 1)
+        x, state = next_hidden(self.target, self.decoder, tokens, state)
+        return self.head(x), state
 
 
 class CTC(nn.Module):

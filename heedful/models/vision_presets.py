@@ -10,6 +10,7 @@ from heedful.core.embed import EmbedConfig
 from heedful.core.position import PositionConfig
 from heedful.models.clip import CLIPConfig, TextConfig
 from heedful.models.detr import DETRConfig
+from heedful.models.image_to_text import ImageToTextConfig
 from heedful.models.patches import PatchesConfig
 from heedful.models.pyramid import PyramidConfig, StageConfig
 from heedful.models.resnet import ResNetConfig
@@ -298,4 +299,107 @@ def detr_config(row: DetrSize, *, n_classes: int | None = None, n_queries: int |
         decoder=StackConfig(n_layers=row.decoder_layers, block=decoder, final_norm=True),
         n_queries=n_queries or row.n_queries,
         n_classes=row.n_classes if n_classes is None else n_classes,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribeSize:
+    """The size of a model that describes pictures. Data and recipe replace `size`, `channels` and `vocab_size`."""
+
+    style: Literal["gpt2", "trocr"] = "gpt2"
+    d_model: int  # of the decoder
+    n_heads: int
+    encoder_layers: int
+    decoder_layers: int
+    d_encoder: int | None = None  # None: as wide as the decoder, with as many heads
+    encoder_heads: int | None = None
+    patch: int
+    size: int = 384
+    channels: int = 3
+    stem: tuple[int, ...] = ()
+    vocab_size: int = 50265
+    context_length: int = 512  # tokens of a text, with what is asked
+    dropout: float = 0.0
+
+
+def trocr_size(encoder: Tower, decoder: Tower) -> DescribeSize:
+    """A model of Li et al. 2023, section 4.1."""
+    d_encoder, encoder_layers, encoder_heads = encoder
+    d_model, decoder_layers, n_heads = decoder
+    return DescribeSize(
+        style="trocr",
+        d_model=d_model,
+        n_heads=n_heads,
+        encoder_layers=encoder_layers,
+        decoder_layers=decoder_layers,
+        d_encoder=d_encoder,
+        encoder_heads=encoder_heads,
+        patch=16,
+        dropout=0.1,
+    )
+
+
+_DESCRIBE = DescribeSize(
+    d_model=128,
+    n_heads=4,
+    encoder_layers=4,
+    decoder_layers=2,
+    patch=8,
+    size=64,
+    vocab_size=2000,
+    context_length=64,
+    dropout=0.1,
+)
+DESCRIBERS: dict[str, DescribeSize] = {
+    "describe-nano": _DESCRIBE,
+    "describe-micro": replace(
+        _DESCRIBE, d_model=192, encoder_layers=6, decoder_layers=3, patch=16, size=160, vocab_size=8000
+    ),
+    "trocr-base": trocr_size((768, 12, 12), (1024, 12, 16)),
+    "trocr-large": trocr_size((1024, 24, 16), (1024, 12, 16)),
+}
+
+
+def describe_config(
+    row: DescribeSize,
+    *,
+    vocab_size: int | None = None,
+    size: tuple[int, ...] | None = None,
+    channels: int | None = None,
+) -> ImageToTextConfig:
+    """The configuration of a model of this size, for pictures of so many rows and columns of pixels: its decoder
+    pre-norm, as GPT-2's with cross-attention, or in the style of TrOCR post-norm, as BART's."""
+    seen = ViTSize(
+        d_model=row.d_encoder or row.d_model,
+        n_layers=row.encoder_layers,
+        n_heads=row.encoder_heads or row.n_heads,
+        patch=row.patch,
+        size=row.size,
+        channels=channels or row.channels,
+        stem=row.stem,
+        dropout=row.dropout,
+    )
+    pre = row.style == "gpt2"
+    attention = AttentionConfig(n_heads=row.n_heads, dropout=row.dropout)
+    block = BlockConfig(
+        attention=attention,
+        cross=attention,
+        d_ff=4 * row.d_model,
+        order="pre" if pre else "post",
+        activation="gelu",
+        dropout=row.dropout,
+    )
+    target = EmbedConfig(
+        vocab_size=vocab_size or row.vocab_size,
+        scaled=False,
+        position_embeddings="learned",
+        context_length=row.context_length,
+        norm_eps=None if pre else 1e-5,
+        dropout=row.dropout,
+    )
+    return ImageToTextConfig(
+        d_model=row.d_model,
+        encoder=vit_config(seen, n_classes=0, size=size),
+        target=target,
+        decoder=StackConfig(n_layers=row.decoder_layers, block=block, final_norm=pre),
     )

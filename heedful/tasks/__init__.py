@@ -20,6 +20,7 @@ ROWS: tuple[Lazy[Task], ...] = (
     Lazy("heedful.tasks.detect:DETECT"),
     Lazy("heedful.tasks.segment:SEGMENT"),
     Lazy("heedful.tasks.match:MATCH"),
+    Lazy("heedful.tasks.describe:DESCRIBE"),
     Lazy("heedful.tasks.paint:PAINT"),
     Lazy("heedful.tasks.decide:DECIDE"),
     Lazy("heedful.tasks.transcribe:TRANSCRIBE"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from heedful.tasks.classify_images.use import ImageClassifier
     from heedful.tasks.classify_sounds.use import SoundClassifier
     from heedful.tasks.decide.use import Decider
+    from heedful.tasks.describe.use import Describer
     from heedful.tasks.detect.use import Detector
     from heedful.tasks.fill.use import Filler
     from heedful.tasks.fold.use import StructurePredictor
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         Answerer
         | ChatModel
         | Decider
+        | Describer
         | Detector
         | Filler
         | ImageClassifier

@@ -22,6 +22,7 @@ from heedful.exchange.hf.peft import adapters_to_peft, config_to_peft
 from heedful.exchange.hf.rules import to_ours, to_theirs
 from heedful.exchange.hub import read_chat, refuse_harmful_chat, search_said, write_chat
 from heedful.models import kind_of_config, outline
+from heedful.models.image_to_text import ImageToTextConfig
 from heedful.models.seq2seq import Seq2SeqConfig
 from heedful.models.speech import CTCConfig, SpeechToTextConfig
 from heedful.run.card import CARD, card_with
@@ -262,5 +263,7 @@ def _vocab_size(config: object) -> int | None:
     """The vocabulary size; None for a model that reads no text."""
     if isinstance(config, CTCConfig):
         return config.vocab_size
-    embed = config.target if isinstance(config, Seq2SeqConfig | SpeechToTextConfig) else getattr(config, "embed", None)
+    if isinstance(config, Seq2SeqConfig | SpeechToTextConfig | ImageToTextConfig):
+        return config.target.vocab_size
+    embed = getattr(config, "embed", None)
     return None if embed is None else embed.vocab_size

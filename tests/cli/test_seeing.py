@@ -120,7 +120,7 @@ def test_a_picture_that_is_too_narrow_is_named(task, more, run_of, tmp_path, cap
     assert f"{told}: {files[1]}: a picture of 1 x 1,048,576 pixels" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("task", ["classify-images", "match", "detect", "segment"])
+@pytest.mark.parametrize("task", ["classify-images", "match", "detect", "segment", "describe"])
 @pytest.mark.parametrize("way", ["words", "lines"])
 def test_a_picture_that_cannot_be_read_does_not_end_the_work(task, way, run_of, tmp_path, capsys):
     verb = {"classify-images": "classify"}.get(task, task)

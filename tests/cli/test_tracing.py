@@ -18,9 +18,10 @@ from serving import opened, translator
 
 # Of each family that reads, and each function that feeds one.
 TRACED = {"transformer": None, "gpt": None, "fill": None, "label": None, "answer": "ba is de.", "parse": None}
-TRACED |= dict.fromkeys(("match", "classify-images", "detect", "segment", "paint"))
+TRACED |= dict.fromkeys(("match", "classify-images", "detect", "segment", "paint", "describe"))
+TRACED["questions"] = "what is it?"
 TRACED |= dict.fromkeys(("transcribe", "ctc", "sounds"))
-PICTURES = ("classify-images", "detect", "segment", "paint")
+PICTURES = ("classify-images", "detect", "segment", "paint", "describe", "questions")
 
 
 @pytest.fixture(scope="module")

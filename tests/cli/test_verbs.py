@@ -16,7 +16,7 @@ from heedful.tasks import TASKS
 VERBS = [
     name for name, command in cli.heed.commands.items() if "run" in {parameter.name for parameter in command.params}
 ]
-SEEN = {"classify-images", "detect", "segment", "match", "paint"}  # tasks on pictures
+SEEN = {"classify-images", "detect", "segment", "match", "paint", "describe"}  # tasks on pictures
 TRANSLATING = ["translate", "summarise"]
 # What a verb is told: at least this, and one way of asking for more.
 ALWAYS = {"answer": ["--context", "ba is de."], "match": ["--text", "a", "--text", "b"], "generate": ["--tokens", "3"]}
@@ -37,6 +37,7 @@ MORE = {
     "paint": ["--samples", "2"],
     "act": ["--asked", "1", "--weights", "int8"],
     "transcribe": ["--times"],
+    "describe": ["--beam", "2"],
     "fold": ["--weights", "int8"],
     "embed": ["--pool", "mean"],
     "look": ["--out", "x.svg"],
@@ -53,6 +54,7 @@ READS_LINES = {
     "detect",
     "segment",
     "match",
+    "describe",
     "transcribe",
     "fold",
     "embed",
@@ -70,7 +72,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def inputs_of(verb: str, run: Path, pictures: list[str]) -> list[str]:
     """Two inputs of the kind that the verb, or the model, reads."""
-    reads_pictures = verb in ("detect", "segment", "match", "paint") or (
+    reads_pictures = verb in ("detect", "segment", "match", "paint", "describe") or (
         CASES[run.name].task in SEEN and verb in ("classify", "look", "trace")
     )
     if reads_pictures:
@@ -92,6 +94,8 @@ def words_of(verb: str, run: Path) -> list[str]:
         return ["--text", "a"]
     if verb == "trace" and CASES[run.name].task == "match":
         return ["--pair", "a"]
+    if run.name == "questions" and verb in ("describe", "look", "trace"):
+        return ["--pair" if verb == "trace" else "--question", "what is it?"]
     if verb in ("look", "trace") and CASES[run.name].task == "answer":
         return ["--pair", "ba is de."]
     if verb == "classify" and run.name == "choice":

@@ -90,6 +90,7 @@ def commands(run_of: Callable[[str], Path], folder: Path) -> list[list[str]]:
         ["detect", str(run_of("detect")), image],
         ["segment", str(run_of("segment")), image],
         ["match", str(run_of("match")), image, "--text", "a", "--text", "b"],
+        ["describe", str(run_of("describe")), image],
         ["paint", str(run_of("paint")), image],
         ["vectors", str(run_of("vectors")), "near", "ba"],
         ["embed", str(run_of("fill")), "ba de"],

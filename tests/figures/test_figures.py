@@ -51,6 +51,8 @@ ONE_EACH = {
     "detr-nano": {},
     "vectors-100": {},
     "speech-nano": {},
+    "describe-nano": {},
+    "trocr-base": {},
     "ctc-nano": {},
     "sounds-nano": {},
 }

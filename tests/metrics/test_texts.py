@@ -1,14 +1,16 @@
 """Which of sacreBLEU's tokenizers finds the words of a text, and that the signature says so."""
 
 import importlib.util
+import random
 import unicodedata
 
+import jiwer
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from heedful.metrics import texts
 from heedful.metrics.paired import compare
-from heedful.metrics.texts import bleu_tokenizer, chrf_of_each, score_bleu, score_rouge
+from heedful.metrics.texts import bleu_tokenizer, character_errors, chrf_of_each, edits, score_bleu, score_rouge
 
 CHINESE, JAPANESE = "他买了三个红苹果。", "彼は赤いリンゴを三つ買いました。"
 KOREAN, THAI = "그는 빨간 사과 세 개를 샀다.", "เขาซื้อแอปเปิ้ลสีแดงสามผล"
@@ -69,3 +71,15 @@ def test_texts_and_references_may_be_of_either_form(apart: int) -> None:
     found = compare(made, [texts[0], "Ganz anders."], references, samples=10)
     assert (found.one.chrf, found.one.exact, found.other.exact) == pytest.approx((100, 1, 0.5))
     assert score_rouge(made, references).rouge2 == pytest.approx(100)
+
+
+def test_characters_are_counted_as_jiwer_counts_them() -> None:
+    draw = random.Random(0)
+    texts = ["".join(draw.choices("ab c", k=draw.randrange(12))) for _ in range(60)]
+    others = ["".join(draw.choices("ab c", k=draw.randrange(1, 12))).strip() or "a" for _ in range(60)]
+    for text, other in zip(texts, others, strict=True):
+        alone = jiwer.cer(other, text)
+        assert edits(text.strip(), other) == edits(other, text.strip()) == round(alone * len(other))
+    assert edits("", "abc") == edits("abc", "") == 3
+    assert character_errors(["a", "bx"], [["b", "a"], ["bcd", "by"]]) == 1 / 3
+    assert character_errors([""], [[""]]) == 0

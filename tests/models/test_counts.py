@@ -36,15 +36,18 @@ from heedful.models.speech_presets import SOUND_CLASSIFIERS, SPEECH, SpeechSize,
 from heedful.models.token_classifier import TokenClassifierConfig
 from heedful.models.vectors import VECTORS, VectorsConfig, vectors_config
 from heedful.models.vision_presets import (
+    DESCRIBERS,
     DETECTORS,
     PAIRS,
     SEGMENTERS,
     VISION_TRANSFORMERS,
     ClipSize,
+    DescribeSize,
     DetrSize,
     SegformerSize,
     ViTSize,
     clip_config,
+    describe_config,
     detr_config,
     segformer_config,
     vit_config,
@@ -75,6 +78,8 @@ def config_of_preset(name: str) -> Any:
         return fold_config(FOLDS[name])
     if name in SEGMENTERS:
         return segformer_config(SEGMENTERS[name])
+    if name in DESCRIBERS:
+        return describe_config(DESCRIBERS[name])
     if name in SPEECH:
         return speech_config(SPEECH[name])
     if name in SOUND_CLASSIFIERS:
@@ -163,6 +168,7 @@ SMALLEST: list[Any] = [
             widths=(8, 8), depths=(1, 1), heads=(1, 2), patches=(3, 3), strides=(2, 2), shorten=(2, 1), d_head=8
         )
     ),
+    describe_config(DescribeSize(d_model=C, n_heads=H, encoder_layers=1, decoder_layers=1, patch=2, size=8)),
     detr_config(DetrSize(backbone=RESNET, d_model=C, n_heads=H, d_ff=5, encoder_layers=1, decoder_layers=1)),
     *(
         speech_config(SpeechSize(style=style, d_model=C, n_heads=H, encoder_layers=1, decoder_layers=1, mels=4))  # type: ignore[arg-type]

@@ -16,7 +16,8 @@ from playwright.sync_api import Page, Route, expect
 from heedful.serve.app import make_app
 from serving import hosted, running
 
-MODELS = ("classify-images", "detect", "match", "paint", "segment")
+MODELS = ("classify-images", "describe", "detect", "match", "paint", "questions", "segment")
+ASKED = {"questions": "&question=what+is+it%3F"}
 HOSTILE = ["<img src=x onerror=alert(1)>.png", "=1+1.png", "\u202egnp.exe.png", "猫.png", "a'b\"c.png"]
 DROP = """([data, kind, name]) => {
   const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)), carried = new DataTransfer();
@@ -74,7 +75,12 @@ def answering(page: Page, verb: str, *answers: dict) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_kind_has_a_table_a_csv_and_a_png(page: Page, seeing: str, model: str) -> None:
-    given(page, f"{seeing}/pictures#model={model}&texts=a+cat%0Aa+dog", file("one.png"), file("two.png"))
+    given(
+        page,
+        f"{seeing}/pictures#model={model}{ASKED.get(model, '')}&texts=a+cat%0Aa+dog",
+        file("one.png"),
+        file("two.png"),
+    )
     cards = page.locator(".card")
     expect(cards.locator("h2")).to_have_text(["one.png", "two.png"])
     cards.first.locator("summary").click()
@@ -298,7 +304,12 @@ def test_names_are_text(page: Page, seeing: str, name: str) -> None:
 def test_no_serious_fault_where_pictures_are_shown(
     loose: Page, accessible: Callable[[Page], None], seeing: str, model: str
 ) -> None:
-    given(loose, f"{seeing}/pictures#model={model}&texts=a+cat%0Aa+dog&threshold=0.05", file("a.png"), file("b.png"))
+    given(
+        loose,
+        f"{seeing}/pictures#model={model}{ASKED.get(model, '')}&texts=a+cat%0Aa+dog&threshold=0.05",
+        file("a.png"),
+        file("b.png"),
+    )
     expect(loose.locator(".card details")).to_have_count(2)
     loose.locator(".card summary").first.click()
     accessible(loose)
@@ -308,7 +319,12 @@ def test_no_serious_fault_where_pictures_are_shown(
 def test_it_fits_any_width_with_pictures(page: Page, seeing: str, model: str) -> None:
     page.set_viewport_size({"width": 320, "height": 800})
     wide = file("a" * 120 + ".png", noise(size=(20, 400)))
-    given(page, f"{seeing}/pictures#model={model}&texts={'word' * 40}%0Ab&threshold=0.05", wide, file())
+    given(
+        page,
+        f"{seeing}/pictures#model={model}{ASKED.get(model, '')}&texts={'word' * 40}%0Ab&threshold=0.05",
+        wide,
+        file(),
+    )
     expect(page.locator(".card details")).to_have_count(2)
     page.locator(".card summary").first.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -69,7 +69,8 @@ def test_laws_and_pictures_are_made_on_the_device(name, files, run_of):
         assert all(law.holds and (law.otherwise or law.figure is None) for law in laws)
         if row.inside.look is not None:
             told = {"match": {"shown": ["a"]}, "answer": {"pair": "ba is de."}}.get(case.task, {})
-            text = files[0] if case.task in ("classify-images", "detect", "match") else "ba de"
+            told |= {"question": "what is it?"} if name == "questions" else {}
+            text = files[0] if case.task in ("classify-images", "detect", "match", "describe") else "ba de"
             text = {"choices": BEGUN_WALK, "swings": BEGUN_SWING}.get(
                 name, SOUNDS[0] if case.task == "transcribe" else text
             )

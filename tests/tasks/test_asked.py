@@ -36,7 +36,7 @@ def test_nothing_has_no_scores(run_of: Runs, name: str) -> None:
         heedful.load(run_of(name)).measure([])
 
 
-@pytest.mark.parametrize("name", ["classify-images", "detect", "segment", "match"])
+@pytest.mark.parametrize("name", ["classify-images", "detect", "segment", "match", "describe", "questions"])
 def test_no_pictures_have_no_scores(run_of: Runs, name: str) -> None:
     none = some_pictures(CASES[name].corpus.valid, [])
     with pytest.raises(InputError, match="nothing to be scored on"):

@@ -39,6 +39,7 @@ ONE: dict[str, tuple[str, list[Any], dict[str, list[Any]]]] = {
     "detect": ("detect", [], {}),
     "segment": ("segment", [], {}),
     "match": ("match", [], {}),
+    "describe": ("describe", [], {}),
 }
 
 

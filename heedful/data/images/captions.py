@@ -1,11 +1,14 @@
-"""Pictures with captions."""
+"""Pictures with captions, or with other texts, such as answers to questions."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy
 import torch
+from jaxtyping import UInt8
+from numpy.typing import NDArray
+from torch import Tensor
 
 from heedful.data.images.files import (
     ImageFile,
@@ -19,33 +22,37 @@ from heedful.data.images.files import (
 )
 from heedful.data.images.tables import Finder, PictureColumns, picture_rows, plain
 from heedful.data.lines import read_lines
-from heedful.data.made import shapes
+from heedful.data.made import lines, questions, shapes
 from heedful.data.parts import PictureParts, entries, held_out, kind_of, sorted_pictures, tests_in
 from heedful.data.tables import FILE_COLUMNS, IMAGE_COLUMNS, LOOKED_AT, table_cells
 from heedful.errors import InputError, MissingError
 
 TABLES = (".tsv", ".csv", ".jsonl")
 TEXT = ".txt"  # also a table, such as Flickr8k's; in a folder, only if there is no other
-TEXT_COLUMNS = ("text", "caption", "title", "comment", "sentence", "description", "name")
+TEXT_COLUMNS = ("text", "caption", "title", "comment", "sentence", "description", "name", "answer")
+QUESTION = "question"  # the column of what is asked
 EXAMPLE = "give a .csv whose first line is image,text, or a folder with train.csv, valid.csv and test.csv"
 
 
-_Own = tuple[ImageFile, list[str]]  # a picture and its texts
-_Grouped = dict[ImageFile, list[str]]
+_Texts = list[tuple[str, str]]  # each with its question, or ""
+_Own = tuple[ImageFile, _Texts]
+_Grouped = dict[ImageFile, _Texts]
 
 
 @dataclass(frozen=True)
 class Captioned:
-    """Pictures, and the captions of each."""
+    """Pictures, and the captions of each. `questions`: what each caption answers, or "" for nothing; empty where no
+    picture has a question."""
 
     images: Images
     captions: list[list[str]]
+    questions: list[list[str]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.captions)
 
 
-CaptionedImages = PictureParts[Captioned]  # for a model that matches pictures and texts
+CaptionedImages = PictureParts[Captioned]
 
 
 def read_captioned(path: str | Path, *, channels: int | None = None) -> CaptionedImages:
@@ -53,18 +60,20 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
     needed.
 
     A .csv, .tsv or .txt file whose first line names the columns "image" (or "file", "path", "filename" ...) and "text"
-    (or "caption", "title", "comment" ...), and perhaps "split" (train, valid or test), with any separator; a .jsonl
-    file of objects with the same keys; or a folder of such files, named train*, valid* (val, dev) and test*. A picture
-    with several lines has several texts. Pictures are found as in `read_labelled_images`: relative to the table, or in
-    a folder or a zip file beside it. "shapes" or "shapes:N" are N generated pictures of coloured shapes.
+    (or "caption", "title", "comment" ...), and perhaps "question" and "split" (train, valid or test), with any
+    separator; a .jsonl file of objects with the same keys; or a folder of such files, named train*, valid* (val, dev)
+    and test*. A picture with several lines has several texts. Pictures are found as in `read_labelled_images`: relative
+    to the table, or in a folder or a zip file beside it. Generated pictures, N of them: "shapes" or "shapes:N" of
+    coloured shapes, "questions:N" of such with a question and its answer, "lines:N" of printed text.
 
     `channels`: 1, 3, or None for 1 if all pictures are grey. Without validation data, a tenth of the pictures is held
     out, by a hash of their names. Raises InputError or MissingError.
     """
-    count = shapes.asked(str(path))
-    if count is not None:
-        train, valid, test = map(_drawn, shapes.parts(count).values())
-        return PictureParts(train, valid, {"test": test}, str(path), channels=3, size=(shapes.SIZE, shapes.SIZE))
+    if (generated := _generated(str(path))) is not None:
+        draw, count = generated
+        train, valid, test = draw("train", count), draw("valid", shapes.VALID), draw("test", shapes.TEST)
+        depth, height, width = train.images[0].shape
+        return PictureParts(train, valid, {"test": test}, str(path), channels=depth, size=(height, width))
     path = Path(path)
     files, rows = _rows(path)
     learnt, checked, tests = sorted_pictures((name, [*part.items()]) for name, part in rows.items())
@@ -80,8 +89,8 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
 
 def read_test_captions(path: str | Path, *, channels: int) -> dict[str, Captioned]:
     """Reads the test sets of data for `read_captioned` by name, or all of them if no part is named test."""
-    if shapes.asked(str(path)) is not None:
-        return {"test": _drawn(shapes.scenes("test", shapes.TEST))}
+    if (generated := _generated(str(path))) is not None:
+        return {"test": generated[0]("test", shapes.TEST)}
     _, rows = _rows(Path(path))
     return {name: _captioned([*part.items()], channels) for name, part in tests_in(rows).items()}
 
@@ -107,9 +116,34 @@ def same_pictures(images: Images) -> list[int]:
     return [first.setdefault(told, i) for i, told in enumerate(each_of(images))]
 
 
-def _drawn(scenes: Sequence[shapes.Scene]) -> Captioned:
-    pixels = numpy.stack([scene.pixels for scene in scenes])
-    return Captioned(torch.from_numpy(pixels).permute(0, 3, 1, 2), [[scene.caption] for scene in scenes])
+def _scenes(part: str, count: int) -> Captioned:
+    scenes = shapes.scenes(part, count)
+    return Captioned(_pixels(scene.pixels for scene in scenes), [[scene.caption] for scene in scenes])
+
+
+def _questions(part: str, count: int) -> Captioned:
+    scenes = shapes.scenes(part, count)
+    asked = [questions.question(scene, part, number) for number, scene in enumerate(scenes)]
+    texts, answers = ([[pair[side]] for pair in asked] for side in (0, 1))
+    return Captioned(_pixels(scene.pixels for scene in scenes), answers, texts)
+
+
+def _lines(part: str, count: int) -> Captioned:
+    drawn = [lines.line(part, number) for number in range(count)]
+    return Captioned(_pixels(each.pixels[..., None] for each in drawn), [[each.text] for each in drawn])
+
+
+def _pixels(pictures: Iterable[NDArray[numpy.uint8]]) -> UInt8[Tensor, "I N H W"]:
+    return torch.from_numpy(numpy.stack([*pictures])).permute(0, 3, 1, 2)
+
+
+MADE = {"shapes": _scenes, "questions": _questions, "lines": _lines}  # of a part, so many pictures
+
+
+def _generated(path: str) -> tuple[Callable[[str, int], Captioned], int] | None:
+    """What draws the generated pictures of this name, and how many of them; None for another name."""
+    counts = {name: shapes.asked(path, name) for name in MADE}
+    return next(((MADE[name], count) for name, count in counts.items() if count is not None), None)
 
 
 def _name(own: _Own) -> str:
@@ -125,7 +159,9 @@ def _merged(rows: Iterable[_Own]) -> list[_Own]:
 
 
 def _captioned(rows: Sequence[_Own], channels: int) -> Captioned:
-    return Captioned(ImageFiles([file for file, _ in rows], channels=channels), [texts for _, texts in rows])
+    images = ImageFiles([file for file, _ in rows], channels=channels)
+    asked, texts = ([[pair[side] for pair in texts] for _, texts in rows] for side in (0, 1))
+    return Captioned(images, texts, asked if any(map(any, asked)) else [])
 
 
 def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
@@ -139,15 +175,16 @@ def _rows(path: Path) -> tuple[tuple[Path, ...], dict[str, _Grouped]]:
     rows: dict[str, _Grouped] = {}
     for file in files:
         name = file.name.split(".")[0] if path.is_dir() else "train"
-        for image, text, split in _table(file):
-            rows.setdefault(split or name, {}).setdefault(image, []).append(text)
+        for image, question, text, split in _table(file):
+            rows.setdefault(split or name, {}).setdefault(image, []).append((question, text))
     if not rows:
         raise MissingError("no table of pictures and texts", where=str(path), fix=EXAMPLE)
     return files, rows
 
 
-def _table(path: Path) -> Iterator[tuple[ImageFile, str, str]]:
-    """Yields a picture, one of its texts, and its part ("" if the table does not say it)."""
+def _table(path: Path) -> Iterator[tuple[ImageFile, str, str, str]]:
+    """Yields a picture, what is asked about it ("": nothing), one of its texts, and its part ("" if the table does not
+    say it)."""
     find, lines = Finder(path.parent), read_lines(path)
     if kind_of(path) not in (*TABLES, TEXT):
         raise InputError("not a kind of file that pictures and texts are read from", where=str(path), fix=EXAMPLE)
@@ -157,7 +194,10 @@ def _table(path: Path) -> Iterator[tuple[ImageFile, str, str]]:
             raise InputError("no image", where=where, fix="write image,text on each line")
         if not isinstance(text, str) or not text.strip():
             raise InputError("no text for this picture", where=where, fix="write image,text on each line")
-        yield find(image, where=where), text, str(row.get("split") or "")
+        question = row.get(QUESTION) or ""
+        if not isinstance(question, str):
+            raise InputError("a question that is no text", where=where, fix="write it in quotes, or leave it out")
+        yield find(image, where=where), question.strip(), text, str(row.get("split") or "")
 
 
 def _enough(names: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ from heedful.errors import InputError
 
 KINDS = ("circle", "square", "triangle")
 COLOURS = {"red": (214, 40, 40), "green": (46, 160, 67), "blue": (36, 92, 214), "yellow": (236, 202, 36)}
-MANY = 3000  # training scenes by default
+MANY = 3000  # training pictures by default
 VALID, TEST = 200, 500
 SIZE, MOST = 64, 4  # pixels of an edge, and the most shapes in a scene
 SMALLEST, LARGEST = 0.14, 0.4  # shares of the edge
@@ -50,14 +50,14 @@ class Scene:
         return " ".join(words)
 
 
-def asked(path: str) -> int | None:
-    """Returns the number of training scenes that the name "shapes" or "shapes:N" asks for; None for another name.
-    Raises InputError."""
-    name, colon, number = path.partition(":")
-    if name != "shapes":
+def asked(path: str, name: str = "shapes") -> int | None:
+    """Returns the number of training pictures that "shapes" or "shapes:N", or another such `name`, asks for; None where
+    the path is no such name. Raises InputError."""
+    kind, colon, number = path.partition(":")
+    if kind != name:
         return None
     if colon and not (number.isdecimal() and 0 < int(number) <= 1_000_000):
-        raise InputError(f"{number!r} is no number of scenes", where=path, fix="for example shapes:2000")
+        raise InputError(f"{number!r} is no number of pictures", where=path, fix=f"for example {name}:2000")
     return int(number) if colon else MANY
 
 

@@ -87,12 +87,15 @@ def whole(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where: str = "config.json") -> LMConfig:
-    got = TABLE.understood(theirs, where)
+    got = with_width(TABLE.understood(theirs, where), where)
+    return keys.built(LMConfig, TABLE.in_ours(got, where), where)
+
+
+def with_width(got: dict[str, Any], where: str) -> dict[str, Any]:
+    """The keys with the width inside the MLP, which a file may leave out. Raises InputError."""
     if not isinstance(got["n_embd"], int):
         raise InputError(f"n_embd is {got['n_embd']!r}", where=where)
-    if got["n_inner"] is None:
-        got["n_inner"] = 4 * got["n_embd"]
-    return keys.built(LMConfig, TABLE.in_ours(got, where), where)
+    return got | ({"n_inner": 4 * got["n_embd"]} if got["n_inner"] is None else {})
 
 
 def config_to_hf(config: LMConfig, *, start: int, end: int | Sequence[int]) -> dict[str, Any]:

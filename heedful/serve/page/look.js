@@ -26,6 +26,7 @@ function fields() {
   byId("field-file").hidden = !pictures;
   for (const name of ["target", "pair", "sentence"]) byId(`field-${name}`).hidden = pictures || !options.includes(name);
   byId("field-texts").hidden = !options.includes("shown");
+  byId("field-asked").hidden = !options.includes("question");
 }
 
 function load(source) {
@@ -80,6 +81,7 @@ async function showImage() {
 }
 
 function texts() {
+  if (!byId("field-asked").hidden && byId("asked").value.trim()) return { question: byId("asked").value.trim() };
   if (byId("field-texts").hidden) return {};
   return { shown: byId("shown").value.split("\n").filter((line) => line.trim()) };
 }

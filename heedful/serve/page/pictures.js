@@ -1,4 +1,4 @@
-// What models say of pictures: labels, boxes, masks, matches or completions, drawn over them.
+// What models say of pictures: labels, boxes, masks, matches, texts or completions, drawn over them.
 import { ask, askOf, button, byId, chosenModel, csv, download, drawn, make, models, number, percent, remember, state, trouble, twin } from "./common.js";
 
 const MOST = 8; // pictures at a time
@@ -12,6 +12,7 @@ let files = [], notice = null, running = null, seed = 0, colours = new Map();
 
 const verbOf = () => Object.entries(known[byId("model").value].verbs).find(([, { reads }]) => reads === "pictures")[0];
 const lines = () => byId("texts").value.split("\n").map((line) => line.trim()).filter(Boolean);
+const asked = () => byId("question").value.trim();
 const valueOf = (id) => Number(byId(id).value);
 const stem = (name) => name.replace(/\.[^.]*$/, "") || "picture";
 
@@ -27,12 +28,13 @@ const VERBS = {
   detect: { options: () => ({ threshold: Number(byId("threshold").min) }), fields: ["threshold"], draw: boxes },
   segment: { options: () => ({ mask: true }), fields: ["opacity"], draw: mask },
   match: { options: () => ({ texts: lines() }), fields: ["texts"], draw: ({ texts }) => ranked("text", texts.map(({ text, score }) => [text, score])) },
+  describe: { options: () => (asked() ? { question: asked() } : {}), fields: ["question"], draw: text },
   paint: { options: () => ({ keep: valueOf("keep"), samples: SAMPLES, sampling: { seed } }), fields: ["keep", "new", "again"], draw: painted },
 };
 
 function fields() {
   const shown = VERBS[verbOf()]?.fields ?? [];
-  for (const name of ["threshold", "opacity", "texts", "keep", "new", "again"]) byId(`field-${name}`).hidden = !shown.includes(name);
+  for (const name of ["threshold", "opacity", "texts", "question", "keep", "new", "again"]) byId(`field-${name}`).hidden = !shown.includes(name);
 }
 
 // ---------------------------------------------------------------------------------------------- questions
@@ -217,6 +219,14 @@ function mask(answer, frame, picture) {
   };
 }
 
+function text({ text }) {
+  return {
+    nodes: [make("p", {}, make("bdi", { textContent: text || "(nothing)" }))],
+    rows: () => [["text"], [text]],
+    said: () => [[text, 0, "#0e7a6c"]],
+  };
+}
+
 function painted(answer) {
   const pictures = answer.pictures.map((source, i) => make("img", { src: source, alt: `made ${i + 1}`, className: "made" }));
   return { nodes: [make("div", { className: "row" }, ...pictures)], rows: () => [["picture", "PNG"], ...answer.pictures.map((source, i) => [`made ${i + 1}`, source])], pictures };
@@ -281,8 +291,10 @@ for (const id of CONTROLS) {
   });
 }
 byId("keep").addEventListener("change", send);
-byId("texts").value = state().texts ?? "";
-byId("texts").addEventListener("change", () => { remember({ texts: byId("texts").value }); send(); });
+for (const id of ["texts", "question"]) {
+  byId(id).value = state()[id] ?? "";
+  byId(id).addEventListener("change", () => { remember({ [id]: byId(id).value }); send(); });
+}
 byId("field-new").addEventListener("click", paintNew);
 byId("field-again").addEventListener("click", () => { seed++; send(); });
 byId("files").addEventListener("change", (event) => take(event.target.files));

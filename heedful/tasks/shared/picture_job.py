@@ -81,11 +81,11 @@ class PictureJob(Job[R, C, M]):
             survey(part.images)
         return found
 
-    def seen_whole(self, found: Survey) -> Preparation:
+    def seen_whole(self, found: Survey, *, longest: int = LARGEST) -> Preparation:
         """The preparation of pictures without cropping: that of the model that is started from, or to the size of the
-        recipe, or to the pictures' own size."""
+        recipe, or to the pictures' own size, of which the longer edge has at most `longest` pixels."""
         corpus: Any = self.corpus
-        size = view_size(corpus.size, self.recipe.images.size)
+        size = view_size(corpus.size, self.recipe.images.size or min(longest, max(corpus.size)))
         if self.start is None:
             return Preparation(channels=corpus.channels, resize=size, mean=found.mean, std=found.std)
         seen: Preparation = self.start.spec.preparation
@@ -155,10 +155,9 @@ def augment_of(plan: ImagesSection, known: Mapping[str, Augment]) -> Augment:
     return replace(known[plan.augment], flip=known[plan.augment].flip and plan.flip)
 
 
-def view_size(size: tuple[int, int], longest: int | None) -> tuple[int, int]:
-    """Rows and columns with about the proportions of `size`; the longer edge has `longest` pixels (None: at most
-    LARGEST)."""
-    share = (longest or min(LARGEST, max(size))) / max(size)
+def view_size(size: tuple[int, int], longest: int) -> tuple[int, int]:
+    """Rows and columns with about the proportions of `size`; the longer edge has `longest` pixels."""
+    share = longest / max(size)
     rows, columns = (max(MULTIPLE, round(edge * share / MULTIPLE) * MULTIPLE) for edge in size)
     return rows, columns
 

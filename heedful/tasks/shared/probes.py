@@ -14,14 +14,17 @@ from torch import Tensor, nn
 from heedful.data.batches import pad
 from heedful.data.frame import Frame, Framed, rectangle
 from heedful.data.tokenizer import Tokenizer
+from heedful.decode.search import beam, greedy
 from heedful.look.record import Watched, record
 from heedful.models import DETR, LM, RNN, Pyramid, TokenClassifier, ViT
 from heedful.run.task import Law
 from heedful.tasks.shared.pictures import Prepared
 from heedful.tasks.shared.served import on_device
+from heedful.tasks.shared.writing import Numbered, Writer
 
 M = TypeVar("M", bound=nn.Module)
 TOLERANCE = 1e-5
+WRITTEN = 12  # tokens of a text about noise, at most
 
 
 def device_of(model: nn.Module) -> torch.device:
@@ -204,6 +207,44 @@ class RowsProbe(CausalProbe[LM]):
 
     def alone(self, row: int) -> Tensor:
         return self.read(torch.tensor([self.rows[row]]))
+
+
+class WritingProbe(CausalProbe[Writer]):
+    """A probe on greedy texts about noise: of sound, or of pixels."""
+
+    def __init__(self, model: Writer, tokenizer: Tokenizer, noise: Tensor, *, longest: int) -> None:
+        self.numbered = Numbered(model, noise.to(device_of(model)))
+        self.source = torch.arange(len(noise), device=device_of(model))[:, None]
+        longest = min(WRITTEN, longest)
+        self.options: dict[str, Any] = {
+            "bos": tokenizer.bos,
+            "eos": tokenizer.eos,
+            "longest": longest,
+            "shortest": longest // 2,
+        }
+        texts = greedy(self.numbered, self.source, **self.options)
+        self.targets = [[tokenizer.bos, *text.tokens[: longest - 2 * n]] for n, text in enumerate(texts)]
+        target, segments = pad(self.targets, after=(), filler=tokenizer.pad)
+        super().__init__(model, (noise, target), target, segments > 0, model.target.tokens)
+
+    def padded(self) -> Tensor:
+        """Four more tokens behind each text."""
+        noise, target = self.inputs
+        more = target.new_full((len(target), min(4, self.model.config.target.context_length - target.shape[1])), 4)
+        return self.read(noise, torch.cat([target, more], 1))[:, : target.shape[1]]
+
+    @torch.no_grad()
+    def cached(self) -> Tensor:
+        return torch.stack(self.stepped(self.numbered.start(self.source, None), self.target), 1)
+
+    def searched(self) -> tuple[str, float]:
+        greedily = greedy(self.numbered, self.source, **self.options)
+        by_beam = beam(self.numbered, self.source, beam=1, **self.options)
+        unequal = sum(a.tokens != b[0].tokens for a, b in zip(greedily, by_beam, strict=True))
+        return "beam 1 = greedy (different tokens)", float(unequal)
+
+    def alone(self, row: int) -> Tensor:
+        return self.read(self.inputs[0][row][None], torch.tensor([self.targets[row]]))
 
 
 class FramedProbe(Probe[M]):

@@ -6,55 +6,13 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from heedful.data.batches import pad
 from heedful.data.sound.features import Hearing
-from heedful.decode.search import beam, greedy
 from heedful.models import CTC, SpeechToText
 from heedful.run.task import Law, Served
-from heedful.tasks.shared.probes import CausalProbe, PictureProbe, Probe, device_of
-from heedful.tasks.transcribe.use import Heard, Transcriber
+from heedful.tasks.shared.probes import PictureProbe, Probe, WritingProbe, device_of
+from heedful.tasks.transcribe.use import Transcriber
 
-WINDOWS, TOKENS = 3, 12
-
-
-class SpeechProbe(CausalProbe[SpeechToText]):
-    """A probe on greedy texts of windows of noise."""
-
-    def __init__(self, transcriber: Transcriber, sound: Tensor) -> None:
-        model, tokenizer = transcriber.model, transcriber.tokenizer
-        assert isinstance(model, SpeechToText)
-        self.heard = Heard(model, sound.to(device_of(model)))
-        self.source = torch.arange(len(sound), device=device_of(model))[:, None]
-        longest = min(TOKENS, transcriber.longest)
-        self.options: dict[str, Any] = {
-            "bos": tokenizer.bos,
-            "eos": tokenizer.eos,
-            "longest": longest,
-            "shortest": longest // 2,
-        }
-        texts = greedy(self.heard, self.source, **self.options)
-        self.targets = [[tokenizer.bos, *text.tokens[: longest - 2 * n]] for n, text in enumerate(texts)]
-        target, segments = pad(self.targets, after=(), filler=tokenizer.pad)
-        super().__init__(model, (sound, target), target, segments > 0, model.target.tokens)
-
-    def padded(self) -> Tensor:
-        """Four more tokens behind each text."""
-        sound, target = self.inputs
-        more = target.new_full((len(target), min(4, self.model.config.target.context_length - target.shape[1])), 4)
-        return self.read(sound, torch.cat([target, more], 1))[:, : target.shape[1]]
-
-    @torch.no_grad()
-    def cached(self) -> Tensor:
-        return torch.stack(self.stepped(self.heard.start(self.source, None), self.target), 1)
-
-    def searched(self) -> tuple[str, float]:
-        greedily = greedy(self.heard, self.source, **self.options)
-        by_beam = beam(self.heard, self.source, beam=1, **self.options)
-        unequal = sum(a.tokens != b[0].tokens for a, b in zip(greedily, by_beam, strict=True))
-        return "beam 1 = greedy (different tokens)", float(unequal)
-
-    def alone(self, row: int) -> Tensor:
-        return self.read(self.inputs[0][row][None], torch.tensor([self.targets[row]]))
+WINDOWS = 3
 
 
 @runtime_checkable
@@ -100,7 +58,8 @@ def sound_laws(served: Hears, texts: Sequence[str]) -> Iterable[Law]:
 def transcriber_laws(transcriber: Transcriber, texts: Sequence[str]) -> Iterable[Law]:
     if not isinstance(transcriber.model, SpeechToText):
         return sound_laws(transcriber, texts)
-    return SpeechProbe(transcriber, transcriber.spec.hearing(_noise(transcriber.spec.hearing)))
+    sound = transcriber.spec.hearing(_noise(transcriber.spec.hearing))
+    return WritingProbe(transcriber.model, transcriber.tokenizer, sound, longest=transcriber.longest)
 
 
 def _noise(hearing: Hearing) -> list[Tensor]:

@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.data.batches import pad
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.models import CTC, SpeechToText
+from heedful.tasks.shared.writing import predicted
 from heedful.training.loss import Loss, head_cross_entropy
 
 
@@ -37,11 +37,5 @@ def speech_loss(
         logs, ends = logits.float().log_softmax(-1).transpose(0, 1), model.encoder.ends(logits, lengths)
         total = F.ctc_loss(logs, tokens, ends, counts, model.config.blank, "sum", zero_infinity=True)
         return Loss(total, int((counts + 1).sum()))
-    rows = [[*begin, *ids] for ids in targets]
-    read, _ = (part.to(device) for part in pad(rows, before=[tokenizer.bos], after=(), filler=tokenizer.pad))
-    following, real = (part.to(device) for part in pad(rows, after=[tokenizer.eos], filler=tokenizer.pad))
-    counted = real > 0
-    counted[:, : len(begin)] = False
-    hidden = model.hidden(sound, read)
-    total = head_cross_entropy(model.head, hidden[counted], following[counted])
-    return Loss(total, int(counted.sum()))
+    hidden, following = predicted(model, sound, [[*begin]] * len(targets), targets, tokenizer)
+    return Loss(head_cross_entropy(model.head, hidden, following), len(following))

@@ -22,19 +22,17 @@ from heedful.data.sound.utterances import Utterance, read_test_utterances
 from heedful.data.sound.windows import Window, windows_of
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.contract import with_attention
-from heedful.decode.rows import in_halves
 from heedful.decode.rules import ForbidAt
-from heedful.decode.search import beam as beam_search
 from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import InputError
 from heedful.metrics.speech import error_rates
 from heedful.models import CTC, SpeechToText
-from heedful.models.seq2seq import Seq2SeqState
 from heedful.run.task import Ask, Saved, Scored
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.served import TextModel, refuse_nan_answers, spec_of, text_facts
+from heedful.tasks.shared.writing import written
 from heedful.tasks.transcribe.losses import speech_loss
 
 READ = 8192  # positions that are heard together: a decoder keeps their keys in every layer
@@ -68,20 +66,6 @@ class Transcript:
         return " ".join(segment.text for segment in self.segments if segment.text)
 
 
-@dataclass(frozen=True)
-class Heard:
-    """Windows as the sources of a search, which names each by its number."""
-
-    model: SpeechToText
-    sound: Float[Tensor, "B M F"]
-
-    def start(self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None) -> Seq2SeqState:
-        return self.model.start(self.sound[source[:, 0]])
-
-    def step(self, tokens: Int[Tensor, "R"], state: Seq2SeqState) -> tuple[Float[Tensor, "R V"], Seq2SeqState]:
-        return self.model.step(tokens, state)
-
-
 class Transcriber(TextModel[SpeechToText | CTC]):
     """A trained model that turns speech into text."""
 
@@ -103,8 +87,8 @@ class Transcriber(TextModel[SpeechToText | CTC]):
     def hear(self, sound: Tensor, *, language: str = "") -> Transcript:
         """The same of samples, of which there are RATE a second."""
         cut = windows_of(sound, self.spec.hearing.samples)
-        written = self.decoding.beam * with_attention(self.longest)
-        self.spend(len(cut) * (self.spec.hearing.positions + written), self.decoding.beam * self.longest)
+        steps = self.decoding.beam * with_attention(self.longest)
+        self.spend(len(cut) * (self.spec.hearing.positions + steps), self.decoding.beam * self.longest)
         windows = [sound[window.first : window.last] for window in cut]
         language = self.language_of(windows, language)
         segments = map(_segment, cut, self.texts(windows, language))
@@ -121,7 +105,7 @@ class Transcriber(TextModel[SpeechToText | CTC]):
     @torch.inference_mode()
     def texts(self, windows: Sequence[Tensor], language: str = "") -> list[str]:
         """The text of each window, in this language, if the model has several."""
-        written: list[str] = []
+        texts: list[str] = []
         together = max(1, READ // self.spec.hearing.positions)
         for first in range(0, len(windows), together):
             sound, lengths = self.spec.hearing.inputs(windows[first : first + together], self.model.head.weight.device)
@@ -129,8 +113,8 @@ class Transcriber(TextModel[SpeechToText | CTC]):
                 rows = said_by_positions(self.model, sound, lengths)
             else:
                 rows = self._written(sound, language)
-            written += [" ".join(self.tokenizer.decode(ids).split()) for ids in rows]
-        return written
+            texts += [" ".join(self.tokenizer.decode(ids).split()) for ids in rows]
+        return texts
 
     def language_of(self, windows: Sequence[Tensor], language: str) -> str:
         """The language that is asked for, or that of the first window as the model tells it. Raises InputError for one
@@ -155,27 +139,18 @@ class Transcriber(TextModel[SpeechToText | CTC]):
     def _written(self, sound: Float[Tensor, "B M F"], language: str) -> list[Ids]:
         """The tokens of each text that the decoder writes."""
         assert isinstance(self.model, SpeechToText)
-        heard, begin, how = Heard(self.model, sound), self.begin(language), self.decoding
-
-        def search(rows: Sequence[int]) -> list[Ids]:
-            hypotheses = beam_search(
-                heard,
-                torch.tensor([*rows], device=sound.device)[:, None],
-                bos=self.tokenizer.bos,
-                eos=self.tokenizer.eos,
-                longest=self.longest,
-                beam=how.beam,
-                length_penalty=how.length_penalty,
-                early_stopping=how.early_stopping,
-                finished_first=how.finished_first,
-                forbidden=self.spec.forbidden,
-                rules=[ForbidAt(len(begin), self.spec.forbidden_first)] if self.spec.forbidden_first else [],
-                prefix=[begin] * len(rows),
-                at_once=self.at_once,
-            )
-            return [[*best[0].tokens[len(begin) :]] for best in hypotheses]
-
-        return in_halves(search, range(len(sound)))
+        begin = self.begin(language)
+        return written(
+            self.model,
+            sound,
+            [begin] * len(sound),
+            self.tokenizer,
+            self.decoding,
+            longest=self.longest,
+            at_once=self.at_once,
+            forbidden=self.spec.forbidden,
+            rules=[ForbidAt(len(begin), self.spec.forbidden_first)] if self.spec.forbidden_first else [],
+        )
 
     @checks_arguments
     def measure(self, part: Sequence[Utterance]) -> tuple[dict[str, float], list[str]]:

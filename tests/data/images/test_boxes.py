@@ -261,5 +261,5 @@ def test_what_is_not_there(tmp_path):
         read_test_boxes(tmp_path / "none.json", channels=3)
     with pytest.raises(MissingError):
         read_boxed_images(tmp_path / "x.json")
-    with pytest.raises(InputError, match="'many' is no number of scenes"):
+    with pytest.raises(InputError, match="'many' is no number of pictures"):
         read_boxed_images("shapes:many")

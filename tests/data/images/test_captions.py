@@ -140,3 +140,34 @@ def test_what_is_wrong_is_said(tmp_path, name, text, what):
     (tmp_path / name).write_text(text)
     with pytest.raises((InputError, MissingError), match=what):
         read_captioned(tmp_path if name == "test.csv" else tmp_path / name)
+
+
+def test_a_column_may_have_questions(tmp_path):
+    for shade in (3, 7):
+        picture(tmp_path / f"{shade}.png", shade)
+    rows = "image,question,answer\n3.png,how dark?,very\n3.png,is it red?,no\n7.png,,light\n"
+    (tmp_path / "train.csv").write_text(rows)
+    (tmp_path / "valid.csv").write_text("image,text\n3.png,dim\n")
+    read = read_captioned(tmp_path)
+    assert told(read.train) == [(3, ["very", "no"]), (7, ["light"])]
+    assert read.train.questions == [["how dark?", "is it red?"], [""]]
+    assert read.valid.questions == []
+    (tmp_path / "train.csv").unlink()
+    (tmp_path / "train.jsonl").write_text(json.dumps({"image": "3.png", "question": 3, "text": "a"}) + "\n")
+    with pytest.raises(InputError, match="a question that is no text"):
+        read_captioned(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "size", "channels"), [("shapes", 64, 3), ("questions", 64, 3), ("lines", 144, 1)])
+def test_generated_pictures(name, size, channels, monkeypatch):
+    monkeypatch.setattr("heedful.data.made.shapes.TEST", 2)
+    monkeypatch.setattr("heedful.data.made.shapes.VALID", 2)
+    read = read_captioned(f"{name}:5")
+    assert (len(read.train), len(read.valid), len(read.tests["test"])) == (5, 2, 2)
+    assert (read.channels, read.size[1]) == (channels, size)
+    assert bool(read.train.questions) == (name == "questions")
+    again = read_test_captions(f"{name}:5", channels=channels)["test"]
+    assert torch.equal(again.images, read.tests["test"].images)
+    assert again.captions == read.tests["test"].captions
+    with pytest.raises(InputError, match=f"(?s)'0' is no number of pictures.*{name}:2000"):
+        read_captioned(f"{name}:0")

@@ -1,0 +1,93 @@
+"""Shared by models that write a text about something that is no text: sound, a picture.
+
+B inputs, T tokens, N of them that are predicted, R running rows, V vocabulary, C model width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from heedful.data.batches import pad
+from heedful.data.tokenizer import Ids, Tokenizer
+from heedful.decode.contract import Rule
+from heedful.decode.rows import in_halves, limits_of
+from heedful.decode.search import beam as beam_search
+from heedful.decode.settings import Decoding
+from heedful.models import ImageToText, SpeechToText
+from heedful.models.seq2seq import Seq2SeqState
+
+Writer = SpeechToText | ImageToText
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Inputs as the sources of a search, which names each by its number."""
+
+    model: Writer
+    inputs: Float[Tensor, "B ..."]
+
+    def start(self, source: Int[Tensor, "B S"], segments: Int[Tensor, "B S"] | None) -> Seq2SeqState:
+        return self.model.start(self.inputs[source[:, 0]])
+
+    def step(self, tokens: Int[Tensor, "R"], state: Seq2SeqState) -> tuple[Float[Tensor, "R V"], Seq2SeqState]:
+        return self.model.step(tokens, state)
+
+
+def written(
+    model: Writer,
+    inputs: Float[Tensor, "B ..."],
+    begins: Sequence[Ids],
+    tokenizer: Tokenizer,
+    decoding: Decoding,
+    *,
+    longest: int | Sequence[int],
+    at_once: int | None = None,
+    forbidden: tuple[int, ...] = (),
+    rules: Sequence[Rule] = (),
+) -> list[Ids]:
+    """The tokens of the text of each input, behind those in `begins` that it begins with. `longest`: tokens at most, of
+    all or of each, with those at the beginning."""
+    limits = limits_of(longest, len(inputs))
+    numbered = Numbered(model, inputs)
+
+    def search(rows: Sequence[int]) -> list[Ids]:
+        hypotheses = beam_search(
+            numbered,
+            torch.tensor([*rows], device=inputs.device)[:, None],
+            bos=tokenizer.bos,
+            eos=tokenizer.eos,
+            longest=[limits[i] for i in rows],
+            beam=decoding.beam,
+            length_penalty=decoding.length_penalty,
+            early_stopping=decoding.early_stopping,
+            finished_first=decoding.finished_first,
+            forbidden=forbidden,
+            rules=rules,
+            prefix=[begins[i] for i in rows],
+            at_once=at_once,
+        )
+        return [[*best[0].tokens[len(begins[i]) :]] for i, best in zip(rows, hypotheses, strict=True)]
+
+    return in_halves(search, range(len(inputs)))
+
+
+def predicted(
+    model: Writer,
+    inputs: Float[Tensor, "B ..."],
+    begins: Sequence[Ids],
+    texts: Sequence[Ids],
+    tokenizer: Tokenizer,
+) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N"]]:
+    """The hidden states from which the tokens of each text and its end are predicted, and these tokens, but not those
+    that a text begins with."""
+    device = model.head.weight.device
+    rows = [[*begin, *ids] for begin, ids in zip(begins, texts, strict=True)]
+    read, _ = (part.to(device) for part in pad(rows, before=[tokenizer.bos], after=(), filler=tokenizer.pad))
+    following, real = (part.to(device) for part in pad(rows, after=[tokenizer.eos], filler=tokenizer.pad))
+    counted = real > 0
+    for row, begin in enumerate(begins):
+        counted[row, : len(begin)] = False
+    return model.hidden(inputs.to(device), read)[counted], following[counted]

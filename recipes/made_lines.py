@@ -1,0 +1,25 @@
+"""Made lines of printed text, of words that are in no training line: read by a small ViT with a decoder.
+
+heed train recipes/made_lines.py --out runs/lines
+heed eval runs/lines --data lines
+"""
+
+import heedful
+
+recipe = heedful.recipe(
+    "describe",
+    preset="describe-nano",
+    model={"encoder_layers": 3, "stem": [32, 64, 128], "context_length": 32, "dropout": 0.0},
+    data={"path": "lines:8000", "tokenizer": "chars"},
+    images={"batch": 32, "augment": "light"},
+    train={
+        "steps": 2400,
+        "optimizer": "muon",
+        "lr": 2e-3,
+        "muon_lr": 0.02,
+        "warmup": 100,
+        "average": 0.98,
+        "eval_every": 400,
+        "precision": "fp32",
+    },
+)
