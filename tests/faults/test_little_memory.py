@@ -69,6 +69,7 @@ def commands(run_of: Callable[[str], Path], folder: Path) -> list[list[str]]:
     pairs, image = "pairs.tsv", "0.png"
     plain = [
         ["train", "translate", "--data", pairs, "--out", "t", *small, "--set", "data.vocab_size=300"],
+        ["prune", "t", "--out", "pruned", *few],
         ["data", "check", pairs, "--out", "clean.tsv"],
         ["distil", teacher, "--data", pairs, "--out", "student", "--preset", "transformer-tiny", *small],
         ["back-translate", teacher, "texts.txt", "--out", "back.tsv"],
