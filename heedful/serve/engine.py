@@ -309,15 +309,22 @@ class Engine:
             except BaseException as error:
                 log.exception("a thread of %s failed, and continues", self.name)
                 self._turns.leave()
-                with self._changed:
-                    jobs = self._this.taken or self._jobs  # where it has none, taking one has failed
-                    hand_over([(job, tellable(error)) for job in jobs])
-                    self._jobs = [job for job in self._jobs if job not in jobs]
+                hand_over([(job, tellable(error)) for job in self._this.taken])
             self._this.taken = ()
+
+    @contextmanager
+    def _taking(self) -> Iterator[None]:
+        """A thread looks for jobs. Where that fails, it has all that wait to tell, and none that comes later."""
+        with self._changed:
+            try:
+                yield
+            except BaseException:
+                self._this.taken, self._jobs = self._jobs, []
+                raise
 
     def _answer(self) -> None:
         """The first thread: all jobs that are not dear, and texts."""
-        with self._changed:
+        with self._taking():
             self._rest_until(lambda: bool(self._texts or self._running.texts or self._of(dear=False)))
             jobs = self._taken(self._of(dear=False))
         self._do(jobs)
@@ -346,7 +353,7 @@ class Engine:
         def able() -> list[QuestionJob | WorkJob]:
             return [job for job in self._of(dear=False) if job.key is not None]
 
-        with self._changed:
+        with self._taking():
             self._rest_until(lambda: bool(able()))
             jobs = self._taken(able())
         self._do(jobs)
@@ -354,7 +361,7 @@ class Engine:
     def _answer_dear(self) -> None:
         """The thread for dear jobs."""
         self._this.dear = True
-        with self._changed:
+        with self._taking():
             self._changed.wait_for(lambda: self._closed or bool(self._of(dear=True)))
             waiting = [job for job in self._of(dear=True) if not job.future.done()]
             jobs = [] if self._closed else sorted(waiting, key=lambda job: job.size)[:1]

@@ -362,6 +362,38 @@ def test_a_fault_of_the_thread_itself_is_told_too(opened: Open, caplog: pytest.L
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
+def test_what_is_asked_after_a_fault_is_not_told_of_it(opened: Open) -> None:
+    """However long the thread takes to come back from it."""
+    engine, asked, broken = opened("writer"), threading.Event(), threading.Event()
+    looks, leaves = engine._of, engine._turns.leave
+
+    def breaks(*, dear: bool) -> Any:
+        if dear and broken.is_set() and engine.waiting:
+            broken.clear()
+            raise Panic
+        return looks(dear=dear)
+
+    def leave() -> None:
+        assert asked.wait(PATIENCE)
+        leaves()
+
+    async def whole() -> None:
+        engine._of = breaks
+        async with standing_still(engine):
+            broken.set()
+            engine._turns.leave = leave
+            first = asyncio.create_task(engine.ask("score", ["ba"]))
+            assert await asyncio.to_thread(becomes, lambda: not broken.is_set())
+            later = asyncio.create_task(engine.ask("score", ["de"]))
+            await asyncio.sleep(0)
+            asked.set()
+            with pytest.raises(HeedError, match="Panic"):
+                await first
+        assert await later
+
+    asyncio.run(whole())
+
+
 def test_a_thread_that_ends_or_does_not_come_back_is_trouble(opened: Open) -> None:
     over, engine = threading.Event(), opened("tag", limits=Limits(seconds=0.05))
 
