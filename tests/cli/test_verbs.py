@@ -140,7 +140,7 @@ def keys_within(value: Any) -> Any:
 
 
 # These need data, another library's like, a folder that is broken, or a word for what is asked.
-APART = ("eval", "export", "restore", "vectors", "rank", "loop", "distil", "back-translate")
+APART = ("eval", "export", "restore", "vectors", "rank", "loop", "distil", "prune", "back-translate")
 ASKED = [verb for verb in VERBS if verb not in APART]
 ONE_VECTOR = {("embed", "match"), ("embed", "vectors")}  # of each, whatever is asked
 OF_SEVERAL_KINDS = {"trace"}  # verbs that tell the beginning, each step and the end
