@@ -153,9 +153,9 @@ def test_nothing_of_ours_has_two_keys(name: str) -> None:
     assert set(times.values()) == {1}
 
 
-@pytest.mark.parametrize("name", sorted(FAMILIES))
+@pytest.mark.parametrize("name", sorted(FAMILIES.keys() - {"vision-encoder-decoder"}))
 def test_every_key_that_stands_in_ours_is_written(name: str) -> None:
-    """But the classes' names, which only an export knows."""
+    """But the classes' names, which only an export knows. The family of two halves has the tables of these."""
     module, config = (
         MODULES[AS.get(name, name)],
         FAMILIES[name].config_from_hf({"model_type": name, **NEEDED.get(name, {})}),
