@@ -90,4 +90,4 @@ def predicted(
     counted = real > 0
     for row, begin in enumerate(begins):
         counted[row, : len(begin)] = False
-    return model.hidden(inputs.to(device), read)[counted], following[counted]
+    return model.hidden(inputs.to(model.head.weight), read)[counted], following[counted]
