@@ -160,6 +160,8 @@ def over_each(picture: UInt8[Tensor, "N h w"], maps: Mapping[str, Float[Tensor, 
         grid = [*figure.subplots(down, across, squeeze=False).flat]
         for axes in grid:
             axes.axis("off")
+        for axes in grid[len(maps) + 1 :]:
+            axes.remove()
         drawn = {name: raised(picture, weights) for name, weights in maps.items()}
         for axes, (name, pixels) in zip(grid, [("picture", picture.expand(3, -1, -1)), *drawn.items()], strict=False):
             _show(axes, pixels, name)

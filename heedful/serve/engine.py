@@ -35,7 +35,7 @@ from heedful.core.seeds import counter_seed
 from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, HeedError, InputError, LateError, TextError, TooMuchError
 from heedful.run.task import Served, Task
-from heedful.serve.hosted import TOGETHER, Record, StreamedPiece, TextSide, Writing, record_of
+from heedful.serve.hosted import TOGETHER, Record, StreamedPiece, Writing, record_of, vectors_of_texts
 from heedful.serve.jobs import (
     DearError,
     QuestionJob,
@@ -62,7 +62,7 @@ from heedful.serve.running import RunningTexts
 from heedful.store.model import weights_stamp
 from heedful.tasks.shared.opened import Opened
 from heedful.verbs.info import headlines
-from heedful.verbs.use import ask_each, embedder_in, options_of, question_of
+from heedful.verbs.use import ask_each, options_of, question_of
 
 Made = TypeVar("Made")
 KNOWN = 1024  # parsed settings that are cached
@@ -205,7 +205,7 @@ class Engine:
             raise InputError(f"{self.name} makes no vectors of texts", fix="ask a model that reads texts")
         if not inputs:
             return [], []
-        return await self.alone(lambda: self._vectors(inputs), size=sum(map(len, inputs)))
+        return await self.alone(lambda: vectors_of_texts(self.row, self.served, inputs), size=sum(map(len, inputs)))
 
     def close(self) -> None:
         """Stops answering; the threads end before the next block of the model, or with the process."""
@@ -498,9 +498,3 @@ class Engine:
             if found is not None:
                 self._texts.remove(found)
             return found
-
-    def _vectors(self, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
-        embedder = embedder_in(self.row, self.served)
-        read = embedder.text_vectors if isinstance(embedder, TextSide) else embedder.vectors_of
-        vectors, warned = read(inputs)
-        return vectors.tolist(), warned

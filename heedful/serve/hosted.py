@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from heedful.run.task import Served, Task
+from heedful.verbs.use import embedder_in
 
 Made = TypeVar("Made")
 Record = Mapping[str, Any]
@@ -109,3 +110,10 @@ def record_of(prompt: str, pieces: Sequence[StreamedPiece]) -> Record:
         "tokens": [piece.token for piece in tokens],
         "logprobs": [piece.logprob for piece in tokens],
     }
+
+
+def vectors_of_texts(row: Task, served: Served, inputs: Sequence[str]) -> tuple[list[list[float]], list[str]]:
+    """The vector of each text, and a warning where it was not read as a whole, or ""."""
+    embedder = embedder_in(row, served)
+    vectors, warned = (embedder.text_vectors if isinstance(embedder, TextSide) else embedder.vectors_of)(inputs)
+    return vectors.tolist(), warned
