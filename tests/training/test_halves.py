@@ -18,7 +18,7 @@ from line import Line, state, weights
 FEW = {"steps": 4, "eval_every": 4, "lr": 1e-9}
 NEAR = 1e-5  # some eighty roundings of float32, of sums that are rounded in two orders; at most four were seen
 PLAN = {**FEW, "tokens": 768, "precision": "fp32"}
-WHOLE = {"detect", "match", "vectors"}  # tasks whose batches are not halved
+WHOLE = {"describe", "detect", "match", "vectors"}  # tasks whose batches are not halved
 
 
 @pytest.fixture(autouse=True)

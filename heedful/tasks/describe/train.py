@@ -53,6 +53,7 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
     config_kind: ClassVar = ImageToTextConfig
     spec_kind: ClassVar = DescribeSpec
     score_names = ("exact", "cer")
+    halves = False  # of a batch would be padded to lengths of their own, and draw other dropout
     answers: DescribeSpec
     tokenizer: Tokenizer
 
