@@ -8,6 +8,12 @@ import { chosenLanguages, offer } from "./languages.js";
 Object.assign(globalThis, formats); // for the scripts of that page, which are no modules
 const SCRIPTS = ["page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page_walk.js", "page.js"];
 const FIELDS = ["text", "target", "pair", "sentence"], LANGUAGES = ["from_language", "to"];
+let send, early = false; // sent before the models were known
+byId("question").addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (send) send();
+  else early = true;
+});
 const known = await models();
 const select = byId("model");
 
@@ -112,8 +118,7 @@ select.addEventListener("change", () => {
 });
 byId("whole").addEventListener("toggle", whole);
 whole(); // it may be open already
-byId("question").addEventListener("submit", (event) => {
-  event.preventDefault();
+send = () => {
   if (reads() === "pictures") {
     trouble(null);
     showImage().catch(trouble);
@@ -123,7 +128,8 @@ byId("question").addEventListener("submit", (event) => {
   for (const [name, value] of Object.entries(chosenLanguages())) if (value) words.set(name, value);
   for (const name of FIELDS) if (!byId(`field-${name}`).hidden && byId(name).value) words.set(name, byId(name).value);
   location.href = `look?${words}`;
-});
+};
+if (early) send();
 
 // What the address asks, or the model's example.
 if (reads() === "texts" && (asked.has("text") || known[select.value].example)) {
