@@ -69,9 +69,9 @@ def _types_of(kind: type) -> dict[str, Any]:
 
 def _fits(kind: Any, value: Any) -> bool:
     """Whether a value is of this dataclass, or has no keys but its own."""
-    if not dataclasses.is_dataclass(kind):
+    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
         return False
-    return value.keys() <= _types_of(kind).keys() if isinstance(value, dict) else isinstance(value, kind)  # type: ignore[arg-type]
+    return value.keys() <= _types_of(kind).keys() if isinstance(value, dict) else isinstance(value, kind)
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:

@@ -146,12 +146,17 @@ def bucket_rows(pairs: Sequence[Pair], order: Sequence[int], *, tokens: int, end
 
 
 def pad(
-    sequences: Sequence[list[int]], *, before: Sequence[int] = (), after: Sequence[int] = (EOS,), filler: int = PAD
+    sequences: Sequence[list[int]],
+    *,
+    before: Sequence[int] = (),
+    after: Sequence[int] = (EOS,),
+    filler: int = PAD,
+    length: int | None = None,
 ) -> tuple[Int[Tensor, "B S"], Int[Tensor, "B S"]]:
     """Returns (ids, segments) of sources to predict from: each with the tokens `before` and `after` it, by default EOS
-    as in training, and padded with `filler`."""
+    as in training, and padded with `filler` to this `length`, or to the longest."""
     rows = [[*before, *ids, *after] for ids in sequences]
-    return _rectangle(rows, filler=filler), _rectangle([[1] * len(ids) for ids in rows])
+    return _rectangle(rows, length, filler=filler), _rectangle([[1] * len(ids) for ids in rows], length)
 
 
 def by_length(sequences: Sequence[list[int]], tokens: int) -> list[list[int]]:

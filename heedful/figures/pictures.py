@@ -1,6 +1,6 @@
 """Figures of the families that read images."""
 
-from heedful.figures.sequences import NEXT, tied_note
+from heedful.figures.sequences import writing
 from heedful.figures.stacks import ACTIVATIONS, Sizes, embedding, head, named, softmax, stack
 from heedful.look.architecture import Add, Architecture, Beside, Box, Column, DrawnResidual, Link, Part, Repeat
 from heedful.models.clip import CLIPConfig
@@ -98,31 +98,14 @@ def clip(config: CLIPConfig, title: str, sizes: Sizes) -> Architecture:
 
 def image_to_text(config: ImageToTextConfig, title: str, sizes: Sizes) -> Architecture:
     """Li et al. 2023, figure 1."""
-    C, V = config.d_model, config.target.vocab_size
     height, width = config.encoder.patches.size
     encoder = Column(
         title="Encoder",
         reads=f"{height} x {width} pixels, {config.encoder.patches.channels} channels",
         parts=vit_body(config.encoder, sizes, "encoder."),
     )
-    decoder = Column(
-        title="Decoder",
-        reads="what is asked, and tokens so far",
-        parts=(
-            *embedding(config.target, C, sizes, "target"),
-            *stack(config.decoder, C, sizes, "decoder", causal=True),
-            head("Linear", C, V, sizes.of("head"), "tied to the embedding" if config.tied else ""),
-            softmax(""),
-        ),
-        gives=NEXT,
-    )
-    return Architecture(
-        title=title,
-        parameters=sizes.total,
-        columns=(encoder, decoder),
-        links=(Link("Encoder", "cross", "keys, values"),),
-        notes=tied_note(config.tied),
-    )
+    reads = "what is asked, and tokens so far"
+    return writing(config, encoder, title, sizes, reads=reads, tied=config.tied)
 
 
 def pyramid(config: PyramidConfig, title: str, sizes: Sizes) -> Architecture:

@@ -5,8 +5,10 @@ from heedful.look.architecture import Architecture, Beside, Box, Column, Link, P
 from heedful.models.classifier import ClassifierConfig
 from heedful.models.decoder_only import DecoderOnlyTranslatorConfig
 from heedful.models.encoder import EncoderConfig
+from heedful.models.image_to_text import ImageToTextConfig
 from heedful.models.lm import LMConfig
 from heedful.models.seq2seq import Seq2SeqConfig
+from heedful.models.speech import SpeechToTextConfig
 from heedful.models.token_classifier import TokenClassifierConfig
 
 NEXT = "probabilities of the next token"
@@ -49,6 +51,31 @@ def seq2seq(config: Seq2SeqConfig, title: str, sizes: Sizes) -> Architecture:
         columns=(encoder, decoder),
         links=(Link("Encoder", "cross", "keys, values"),),
         notes=(shared[config.tied],),
+    )
+
+
+def writing(
+    config: SpeechToTextConfig | ImageToTextConfig, encoder: Column, title: str, sizes: Sizes, *, reads: str, tied: bool
+) -> Architecture:
+    """A decoder that looks at what is encoded, which is no text."""
+    C, V = config.d_model, config.target.vocab_size
+    decoder = Column(
+        title="Decoder",
+        reads=reads,
+        parts=(
+            *embedding(config.target, C, sizes, "target"),
+            *stack(config.decoder, C, sizes, "decoder", causal=True),
+            head("Linear", C, V, sizes.of("head"), "tied to the embedding" if tied else ""),
+            softmax(""),
+        ),
+        gives=NEXT,
+    )
+    return Architecture(
+        title=title,
+        parameters=sizes.total,
+        columns=(encoder, decoder),
+        links=(Link("Encoder", "cross", "keys, values"),),
+        notes=tied_note(tied),
     )
 
 

@@ -1,8 +1,8 @@
 """Figures of the families that turn speech into text."""
 
-from heedful.figures.sequences import NEXT
-from heedful.figures.stacks import Sizes, embedding, head, named, softmax, stack
-from heedful.look.architecture import Add, Architecture, Column, Link, Part, Repeat
+from heedful.figures.sequences import writing
+from heedful.figures.stacks import Sizes, head, named, softmax, stack
+from heedful.look.architecture import Add, Architecture, Column, Part, Repeat
 from heedful.models.speech import CTCConfig, SoundEncoderConfig, SpeechClassifierConfig, SpeechToTextConfig
 from heedful.models.wave import WaveEncoderConfig
 
@@ -37,28 +37,9 @@ def _encoder(C: int, encoder: SoundEncoderConfig | WaveEncoderConfig, sizes: Siz
 
 def speech_to_text(config: SpeechToTextConfig, title: str, sizes: Sizes) -> Architecture:
     """Radford et al. 2023, figure 1."""
-    C, V = config.d_model, config.target.vocab_size
-    encoder = Column(
-        title="Encoder", reads=f"frames of {config.encoder.mels} mel bands", parts=_encoder(C, config.encoder, sizes)
-    )
-    decoder = Column(
-        title="Decoder",
-        reads="tokens so far",
-        parts=(
-            *embedding(config.target, C, sizes, "target"),
-            *stack(config.decoder, C, sizes, "decoder", causal=True),
-            head("Linear", C, V, sizes.of("head"), "tied to the embedding"),
-            softmax(""),
-        ),
-        gives=NEXT,
-    )
-    return Architecture(
-        title=title,
-        parameters=sizes.total,
-        columns=(encoder, decoder),
-        links=(Link("Encoder", "cross", "keys, values"),),
-        notes=("One matrix is the embedding and the output.",),
-    )
+    parts = _encoder(config.d_model, config.encoder, sizes)
+    encoder = Column(title="Encoder", reads=f"frames of {config.encoder.mels} mel bands", parts=parts)
+    return writing(config, encoder, title, sizes, reads="tokens so far", tied=True)
 
 
 def ctc(config: CTCConfig, title: str, sizes: Sizes) -> Architecture:

@@ -166,4 +166,6 @@ class SpeechClassifier(nn.Module):
 
 
 def sound_encoder(d_model: int, config: SoundEncoderConfig | WaveEncoderConfig) -> SoundEncoder | WaveEncoder:
-    return (WaveEncoder if isinstance(config, WaveEncoderConfig) else SoundEncoder)(d_model, config)  # type: ignore[arg-type]
+    if isinstance(config, WaveEncoderConfig):
+        return WaveEncoder(d_model, config)
+    return SoundEncoder(d_model, config)

@@ -7,9 +7,12 @@ import pytest
 import torch
 
 from cases import CASES, METHODS, PROMPTED, preferring, recipe_of, save_start
+from heedful.core.dropout import rows
+from heedful.models import make_model
 from heedful.run.events import Trained
+from heedful.tasks import TASKS
 from heedful.training.halves import FEWEST, Halves
-from heedful.training.loop import Budget, fit
+from heedful.training.loop import Budget, fit, rows_of
 from heedful.verbs.train import train
 from line import Line, state, weights
 
@@ -18,7 +21,7 @@ from line import Line, state, weights
 FEW = {"steps": 4, "eval_every": 4, "lr": 1e-9}
 NEAR = 1e-5  # some eighty roundings of float32, of sums that are rounded in two orders; at most four were seen
 PLAN = {**FEW, "tokens": 768, "precision": "fp32"}
-WHOLE = {"describe", "detect", "match", "vectors"}  # tasks whose batches are not halved
+WHOLE = {"detect", "match", "vectors"}  # tasks whose batches are not halved
 
 
 @pytest.fixture(autouse=True)
@@ -168,6 +171,24 @@ def test_every_task(name, tmp_path, monkeypatch):
     assert none == 0
     assert (count > 0) == (case.task not in WHOLE)
     alike(halved, whole)
+
+
+@pytest.mark.parametrize("name", ["describe", "questions", "transcribe"])
+def test_a_row_draws_the_same_dropout_whatever_is_beside_it(name):
+    """Though texts are padded only where their rows are computed."""
+    case = CASES[name]
+    job = TASKS[case.task].job()(recipe_of(case, {**case.model, "dropout": 0.2}, PLAN), case.corpus)
+    model = make_model(job.config).train()
+    task = job.task(model)
+    for batch in task.batches(0, model):
+        numbers = range(len(batch.pictures))
+        with rows(numbers):
+            whole = task.loss(model, batch).total
+        parts = []
+        for i in numbers:
+            with rows([i]):
+                parts.append(task.loss(model, rows_of(batch, i, len(numbers))).total)
+        torch.testing.assert_close(torch.stack(parts).sum(), whole, rtol=1e-5, atol=0)
 
 
 @pytest.mark.parametrize("method", METHODS)

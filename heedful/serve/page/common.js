@@ -63,6 +63,19 @@ export async function askOf(files, verb, body, signal) {
   return (await (await checked(response)).json()).answers;
 }
 
+// Hands over the files that are chosen, or dropped anywhere: a browser would leave the page for a file.
+export function takeFiles(take) {
+  byId("files").addEventListener("change", (event) => take(event.target.files));
+  for (const event of ["dragover", "drop"]) {
+    document.addEventListener(event, (dragged) => {
+      dragged.preventDefault();
+      byId("drop").classList.toggle("ready", event === "dragover");
+      if (event === "drop") take(dragged.dataTransfer.files);
+    });
+  }
+  document.addEventListener("dragleave", (dragged) => dragged.relatedTarget === null && byId("drop").classList.remove("ready"));
+}
+
 // The pieces of an answer as they come.
 export async function* stream(verb, body, signal) {
   const headers = { "Content-Type": "application/json" };

@@ -1,5 +1,5 @@
 // What models say of pictures: labels, boxes, masks, matches, texts or completions, drawn over them.
-import { ask, askOf, button, byId, chosenModel, csv, download, drawn, make, models, number, percent, remember, state, trouble, twin } from "./common.js";
+import { ask, askOf, button, byId, chosenModel, csv, download, drawn, make, models, number, percent, remember, state, takeFiles, trouble, twin } from "./common.js";
 
 const MOST = 8; // pictures at a time
 const SAMPLES = 4; // of each that is painted
@@ -297,15 +297,7 @@ for (const id of ["texts", "question"]) {
 }
 byId("field-new").addEventListener("click", paintNew);
 byId("field-again").addEventListener("click", () => { seed++; send(); });
-byId("files").addEventListener("change", (event) => take(event.target.files));
-for (const event of ["dragover", "drop"]) {
-  document.addEventListener(event, (dragged) => { // anywhere: a browser would leave the page for a file
-    dragged.preventDefault();
-    byId("drop").classList.toggle("ready", event === "dragover");
-    if (event === "drop") take(dragged.dataTransfer.files);
-  });
-}
-document.addEventListener("dragleave", (dragged) => dragged.relatedTarget === null && byId("drop").classList.remove("ready"));
+takeFiles(take);
 document.addEventListener("paste", (event) => take(event.clipboardData.files));
 chosenModel(() => { fields(); send(); });
 say();

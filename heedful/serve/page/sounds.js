@@ -1,5 +1,5 @@
 // What models say of sounds: what is spoken, with its times, or which kind of sound it is; of files, or of the microphone.
-import { askOf, button, byId, chosenModel, csv, download, latest, make, models, percent, trouble, twin } from "./common.js";
+import { askOf, button, byId, chosenModel, csv, download, latest, make, models, percent, takeFiles, trouble, twin } from "./common.js";
 import { wav } from "./wav.js";
 
 const MOST = 8; // files at a time
@@ -74,13 +74,6 @@ async function record() {
 }
 
 byId("record").addEventListener("click", record);
-byId("files").addEventListener("change", (event) => take(event.target.files));
-for (const event of ["dragover", "drop"]) {
-  document.addEventListener(event, (dragged) => { // anywhere: a browser would leave the page for a file
-    dragged.preventDefault();
-    byId("drop").classList.toggle("ready", event === "dragover");
-    if (event === "drop") take(dragged.dataTransfer.files);
-  });
-}
+takeFiles(take);
 chosenModel(() => files.length && send());
 take(byId("files").files); // chosen before this script was there

@@ -34,7 +34,7 @@ def read_describer(folder: Path, theirs: Mapping[str, Any], config: ImageToTextC
     search = tokens.search(eos=eos, context_length=longest)
     if lost := [key for key in ("no_repeat", "shortest", "renormalise") if search.get(key)]:
         raise InputError(f"its search has {lost[0]} = {search[lost[0]]}, which cannot be followed", where=str(folder))
-    decode: DecodingOptions = {key: search[key] for key in ("beam", "length_penalty") if key in search}  # type: ignore[assignment]
+    decode = DecodingOptions(beam=search["beam"], length_penalty=search["length_penalty"])
     decode["longest"] = min(search["longest"], longest - 1)
     if "early_stopping" in search and decode["beam"] > 1:
         decode["early_stopping"] = search["early_stopping"]

@@ -37,14 +37,16 @@ class DescribeTask:
         self.augment = augment_of(self.plan.images, AUGMENTS)
 
     def batches(self, epoch: int, model: object) -> list[PictureBatch]:
-        return picture_batches(len(self.job.texts), self.plan.images.batch, seed=self.plan.train.seed, epoch=epoch)
+        tokens = [len(begin) + len(text) for _, begin, text in self.job.texts]
+        size, seed = self.plan.images.batch, self.plan.train.seed
+        return picture_batches(len(tokens), size, seed=seed, epoch=epoch, tokens=tokens)
 
     def loss(self, model: ImageToText, batch: PictureBatch) -> Loss:
         job, spec = self.job, self.job.answers
         pictures, begins, texts = zip(*(job.texts[i] for i in batch.pictures), strict=True)
         images, seed = job.corpus.train.images, self.plan.train.seed
         pixels = seen(images, pictures, spec.preparation, self.augment, seed, batch.epoch)
-        return text_loss(model, spec.shown(pixels), begins, texts, job.tokenizer)
+        return text_loss(model, spec.shown(pixels), begins, texts, job.tokenizer, longest=batch.longest)
 
 
 class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
@@ -53,7 +55,6 @@ class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
     config_kind: ClassVar = ImageToTextConfig
     spec_kind: ClassVar = DescribeSpec
     score_names = ("exact", "cer")
-    halves = False  # of a batch would be padded to lengths of their own, and draw other dropout
     answers: DescribeSpec
     tokenizer: Tokenizer
 

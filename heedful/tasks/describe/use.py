@@ -185,9 +185,12 @@ def text_loss(
     questions: Sequence[Ids],
     texts: Sequence[Ids],
     tokenizer: Tokenizer,
+    *,
+    longest: int | None = None,
 ) -> Loss:
-    """The cross-entropy of each text and its end, behind the question that it begins with."""
-    hidden, following = predicted(model, pixels, questions, texts, tokenizer)
+    """The cross-entropy of each text and its end, behind the question that it begins with. `longest`: as in
+    `predicted`."""
+    hidden, following = predicted(model, pixels, questions, texts, tokenizer, longest=longest)
     return Loss(head_cross_entropy(model.head, hidden, following), len(following))
 
 

@@ -1,6 +1,6 @@
 """Training pictures in augmented views, and pictures prepared for use."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -23,16 +23,21 @@ class Prepared(Protocol):
 
 
 class PictureBatch(NamedTuple):
-    """The numbers of some training pictures."""
+    """The numbers of some training pictures. `longest`: the tokens of the longest text about them, which is that of the
+    whole batch where only some of its rows are computed, so that all draw the same dropout."""
 
     epoch: int
     pictures: list[int]
+    longest: int | None = None
 
 
-def picture_batches(count: int, size: int, *, seed: int, epoch: int) -> list[PictureBatch]:
-    """The batches of an epoch, in the epoch's random order."""
+def picture_batches(
+    count: int, size: int, *, seed: int, epoch: int, tokens: Sequence[int] | None = None
+) -> list[PictureBatch]:
+    """The batches of an epoch, in the epoch's random order; `tokens` are those of the text about each."""
     order = shuffled(count, seed, epoch)
-    return [PictureBatch(epoch, order[i : i + size]) for i in range(0, count, size)]
+    groups = [order[i : i + size] for i in range(0, count, size)]
+    return [PictureBatch(epoch, group, None if tokens is None else max(tokens[i] for i in group)) for group in groups]
 
 
 @dataclass(frozen=True)

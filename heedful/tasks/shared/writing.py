@@ -80,13 +80,16 @@ def predicted(
     begins: Sequence[Ids],
     texts: Sequence[Ids],
     tokenizer: Tokenizer,
+    *,
+    longest: int | None = None,
 ) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N"]]:
     """The hidden states from which the tokens of each text and its end are predicted, and these tokens, but not those
-    that a text begins with."""
-    device = model.head.weight.device
-    rows = [[*begin, *ids] for begin, ids in zip(begins, texts, strict=True)]
-    read, _ = (part.to(device) for part in pad(rows, before=[tokenizer.bos], after=(), filler=tokenizer.pad))
-    following, real = (part.to(device) for part in pad(rows, after=[tokenizer.eos], filler=tokenizer.pad))
+    that a text begins with. `longest`: the tokens of the longest text, with its beginning, where that is none of
+    these."""
+    device, length = model.head.weight.device, None if longest is None else longest + 1
+    rows, filler = [[*begin, *ids] for begin, ids in zip(begins, texts, strict=True)], tokenizer.pad
+    read, _ = (part.to(device) for part in pad(rows, before=[tokenizer.bos], after=(), filler=filler, length=length))
+    following, real = (part.to(device) for part in pad(rows, after=[tokenizer.eos], filler=filler, length=length))
     counted = real > 0
     for row, begin in enumerate(begins):
         counted[row, : len(begin)] = False

@@ -24,9 +24,10 @@ def speech_loss(
     *,
     begin: Sequence[int] = (),
     lengths: Int[Tensor, "B"] | None = None,
+    longest: int | None = None,
 ) -> Loss:
     """Cross-entropy of the targets behind `begin`, or what CTC gives to all ways of saying them. `lengths` of the
-    sounds: as in `CTC`."""
+    sounds: as in `CTC`; `longest`: as in `predicted`."""
     device = model.head.weight.device
     sound = sound.to(model.head.weight)
     if isinstance(model, CTC):
@@ -37,5 +38,5 @@ def speech_loss(
         logs, ends = logits.float().log_softmax(-1).transpose(0, 1), model.encoder.ends(logits, lengths)
         total = F.ctc_loss(logs, tokens, ends, counts, model.config.blank, "sum", zero_infinity=True)
         return Loss(total, int((counts + 1).sum()))
-    hidden, following = predicted(model, sound, [[*begin]] * len(targets), targets, tokenizer)
+    hidden, following = predicted(model, sound, [[*begin]] * len(targets), targets, tokenizer, longest=longest)
     return Loss(head_cross_entropy(model.head, hidden, following), len(following))

@@ -39,15 +39,16 @@ class TranscribeTask:
         self.job, self.plan = job, job.recipe
 
     def batches(self, epoch: int, model: object) -> list[PictureBatch]:
-        job = self.job
-        return picture_batches(len(job.targets), self.plan.sound.batch, seed=self.plan.train.seed, epoch=epoch)
+        tokens = [len(self.job.answers.begin) + len(ids) for ids in self.job.targets]
+        size, seed = self.plan.sound.batch, self.plan.train.seed
+        return picture_batches(len(tokens), size, seed=seed, epoch=epoch, tokens=tokens)
 
     def loss(self, model: SpeechToText | CTC, batch: PictureBatch) -> Loss:
         job = self.job
         keys = [(self.plan.train.seed, batch.epoch, i) for i in batch.pictures if self.plan.sound.augment]
         features, lengths = varied(job.answers.hearing, [job.sounds[i] for i in batch.pictures], keys)
-        targets = [job.targets[i] for i in batch.pictures]
-        return speech_loss(model, features, targets, job.tokenizer, begin=job.answers.begin, lengths=lengths)
+        targets, begin = [job.targets[i] for i in batch.pictures], job.answers.begin
+        return speech_loss(model, features, targets, job.tokenizer, begin=begin, lengths=lengths, longest=batch.longest)
 
 
 class TranscribeJob(Job[TranscribeRecipe, Utterances, SpeechToText | CTC]):
