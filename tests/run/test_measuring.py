@@ -138,7 +138,7 @@ def test_a_training_for_steps_measures_on_a_share_too(monkeypatch, tmp_path, cor
     first, second = (event.step for event in events if isinstance(event, Trained) and event.step.step < 3)
     assert second.progress >= 0.1  # when it is first measured
     assert len(rooms) == 2
-    assert rooms[1] == SHARE * first.seconds / second.progress / measuring.TEN_TIMES
+    assert rooms[1] == pytest.approx(SHARE * first.seconds / second.progress / measuring.TEN_TIMES)
     assert any("on 50 % of the validation data" in event.text for event in run("steps", 11) if isinstance(event, Note))
     assert (len(rooms), sizes) == (2, [25])
     own, chosen = corpus, 1.0

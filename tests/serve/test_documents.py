@@ -305,9 +305,16 @@ def test_a_busy_model_is_asked_again_and_a_late_one_for_less(
 
 def children() -> list[int]:
     """The processes that read documents."""
+
+    def told(path: Path) -> bytes:
+        try:
+            return path.read_bytes()
+        except (FileNotFoundError, ProcessLookupError):  # a thread, or a process, that has just ended
+            return b""
+
     own = Path(f"/proc/{os.getpid()}/task")
-    found = [int(child) for task in own.iterdir() for child in (task / "children").read_text().split()]
-    return [child for child in found if b"document_process" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    found = [int(child) for task in own.iterdir() for child in told(task / "children").split()]
+    return [child for child in found if b"document_process" in told(Path(f"/proc/{child}/cmdline"))]
 
 
 def test_those_that_failed_take_no_room(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
