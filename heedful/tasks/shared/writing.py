@@ -12,9 +12,10 @@ from torch import Tensor
 
 from heedful.data.batches import pad
 from heedful.data.tokenizer import Ids, Tokenizer
-from heedful.decode.contract import Rule
+from heedful.decode.contract import Rule, SearchOptions
 from heedful.decode.rows import in_halves, limits_of
 from heedful.decode.search import beam as beam_search
+from heedful.decode.search import greedy
 from heedful.decode.settings import Decoding
 from heedful.models import ImageToText, SpeechToText
 from heedful.models.seq2seq import Seq2SeqState
@@ -54,22 +55,26 @@ def written(
     numbered = Numbered(model, inputs)
 
     def search(rows: Sequence[int]) -> list[Ids]:
-        hypotheses = beam_search(
-            numbered,
-            torch.tensor([*rows], device=inputs.device)[:, None],
-            bos=tokenizer.bos,
-            eos=tokenizer.eos,
-            longest=[limits[i] for i in rows],
-            beam=decoding.beam,
-            length_penalty=decoding.length_penalty,
-            early_stopping=decoding.early_stopping,
-            finished_first=decoding.finished_first,
-            forbidden=forbidden,
-            rules=rules,
-            prefix=[begins[i] for i in rows],
-            at_once=at_once,
-        )
-        return [[*best[0].tokens[len(begins[i]) :]] for i, best in zip(rows, hypotheses, strict=True)]
+        source = torch.tensor([*rows], device=inputs.device)[:, None]
+        options: SearchOptions = {
+            "bos": tokenizer.bos,
+            "eos": tokenizer.eos,
+            "longest": [limits[i] for i in rows],
+            "length_penalty": decoding.length_penalty,
+            "forbidden": forbidden,
+            "rules": rules,
+            "prefix": [begins[i] for i in rows],
+            "at_once": at_once,
+        }
+        if decoding.beam == 1:
+            found = greedy(numbered, source, **options)
+        else:
+            early, first = decoding.early_stopping, decoding.finished_first
+            listed = beam_search(
+                numbered, source, beam=decoding.beam, early_stopping=early, finished_first=first, **options
+            )
+            found = [best for best, *_ in listed]
+        return [[*best.tokens[len(begins[i]) :]] for i, best in zip(rows, found, strict=True)]
 
     return in_halves(search, range(len(inputs)))
 
