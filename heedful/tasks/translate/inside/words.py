@@ -190,11 +190,13 @@ def _view(translator: Translator, text: str, found: Translation) -> _View:
     shares = crossing({name: own[None] for name, own in weights.items()}, len(source))[0][:, begins : begins + len(ids)]
     ended = [*said, translator.target.eos][: len(logits)]
     logprobs = logits[range(len(ended)), ended] - logits[: len(ended)].logsumexp(-1)
-    told = found.said[0] if found.tokens else likelihood_of(translator.target, said, logprobs.tolist())
+    read = likelihood_of(translator.target, said, logprobs.tolist())
+    told = found.said[0] if found.said else read  # what was mended is as sure as the translation that it comes from
+    of_words = told if len(told.words) == len(read.words) else read
     heard, spoken = words_of(translator.source, ids), words_of(translator.target, said)
     words, looked = list[SaidWord](), list[list[float]]()
     for place, (_, logprob), sure in zip(
-        spoken, told.words, word_confidences(told, translator.calibration), strict=True
+        spoken, of_words.words, word_confidences(of_words, translator.calibration), strict=True
     ):
         own = shares[place.start : place.stop].mean(0)
         looked.append([float(own[each.start : each.stop].sum()) for each in heard])
