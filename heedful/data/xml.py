@@ -104,6 +104,8 @@ def _mended(why: str, data: bytes, line: int, name: str) -> str:
     wrong = b"" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else data.split(b"\n", line)[line - 1]
     if CONTROLS.search(wrong):
         return f"take out all that XML cannot hold: tr -d '\\000-\\010\\013\\014\\016-\\037' < {name} > new"
+    if why.startswith("encoding specified"):
+        return f"it is no UTF-16, whatever its first line says: sed '1s/[Uu][Tt][Ff]-16/utf-8/' {name} > new"
     if BARE.search(wrong):
         return rf"a & in a text is written &amp;: sed -E 's/&/\&amp;/g; s/&amp;(#?[[:alnum:]]+;)/\&\1/g' {name} > new"
     return "export it again from the tool that made it"

@@ -100,6 +100,31 @@ def test_tags_that_are_text_are_put_back_around_their_words(
     assert found.text == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<b>Ba de gi.</b>",
+        "Ba <b>de gi.</b>",
+        "<p>Ba de gi.</p><p>Ko lu ma.</p>",
+        "<p>Ba de gi.</p> <p>Ko lu ma.</p>",
+        "{0}Ba de gi.{1}",
+        "Ba de gi.<br/>",
+        "Ba de gi. {n}",
+        "Ba{n} de: {n} gi",
+        '[box id="1"]Ba de gi.[/box] Ko lu.',
+    ],
+)
+def test_what_touches_its_neighbour_still_does(own: Translator, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Whether a sentence is closed by a tag, or a placeholder hangs on a word: no blank is added, and none is lost."""
+
+    def even(_: Translator, pairs: list[tuple[str, str]]) -> list[Alignment]:
+        return [_even(*pair) for pair in pairs]
+
+    says_what_it_is_told(lambda asked: ["lost" if re.search(r"[<{\[]|\d", asked) else asked.lower()], monkeypatch)
+    monkeypatch.setattr("heedful.tasks.translate.pairs.links.aligned", even)
+    assert own.search(text).text == text.lower()
+
+
 def test_a_summary_may_leave_them_out(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(own.about, "scores", "rouge")
     asked = says_what_it_is_told(lambda text: ["short"], monkeypatch)

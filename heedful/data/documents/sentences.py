@@ -7,6 +7,7 @@ from itertools import accumulate
 from unicodedata import combining
 
 from heedful.data.documents.words import SPACELESS, Span
+from heedful.data.protected import PLACEHOLDER
 
 CODE = re.compile(r"[a-z]{2,3}")
 ANY = "en"  # if the name of a language is not a code
@@ -14,13 +15,31 @@ CLAUSE = re.compile(rf"[,;:\u2014)]\s+|[\u3001\uff0c\uff1b]|\s+|(?<=[{SPACELESS}
 
 
 def sentences_in(text: str, language: str) -> list[Span]:
-    """Returns the span of each sentence, without the white space between them."""
+    """Returns the span of each sentence, without the white space between them. Tags that close something belong to the
+    sentence that they directly follow."""
     from sentencex import get_sentence_boundaries
 
     code = re.split("[-_]", language.lower())[0]
     found = get_sentence_boundaries(code if CODE.fullmatch(code) else ANY, text)
-    spans = [trimmed(text, each["start_index"], each["end_index"]) for each in found]
-    return [span for span in spans if span[0] < span[1]]
+    spans = list[Span]()
+    for each in found:
+        begin, end = trimmed(text, each["start_index"], each["end_index"])
+        if spans and spans[-1][1] == begin:
+            begin = _behind(text, begin, end)
+            spans[-1] = spans[-1][0], begin
+            begin, end = trimmed(text, begin, end)
+        if begin < end:
+            spans.append((begin, end))
+    return spans
+
+
+def _behind(text: str, begin: int, end: int) -> int:
+    """Where what belongs to the sentence before ends: tags that close something, and placeholders without a text."""
+    if not PLACEHOLDER.sub("", text[begin:end]).strip():
+        return end
+    while (tag := PLACEHOLDER.match(text, begin, end)) and tag[0].startswith(("</", "[/")):
+        begin = tag.end()
+    return begin
 
 
 def trimmed(text: str, begin: int, end: int) -> Span:

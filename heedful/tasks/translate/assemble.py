@@ -11,7 +11,7 @@ from heedful.tasks.translate.confidence import WordLikelihoods, in_a_row
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.segment import Segment
 
-INSIDE_A_WORD = re.compile(rf"(?![{SPACELESS}])\w(?![{SPACELESS}])\w")
+TOUCHING = re.compile(rf"(?![{SPACELESS}])\w(?![{SPACELESS}])\w|>.|.<")  # inside a word, and at a tag
 Links = Mapping[tuple[str, str], Alignment]  # of texts and their translations
 
 CUT = "a sentence longer than all that the model was trained on is translated in {} parts"
@@ -30,8 +30,8 @@ def assembled(text: str, segments: Sequence[Segment], translations: Sequence[str
     whole, spans, last, kept = "", list[Span](), 0, False
     for segment, translation in zip(segments, translations, strict=True):
         gap, same = text[last : segment.begin], translation == segment.text
-        inside = not gap and INSIDE_A_WORD.fullmatch(text[segment.begin - 1 : segment.begin + 1])
-        whole += gap if not spans or inside or (kept and same) else gap_between(whole, gap, translation)
+        touching = not gap and TOUCHING.fullmatch(text[segment.begin - 1 : segment.begin + 1])
+        whole += gap if not spans or touching or (kept and same) else gap_between(whole, gap, translation)
         begin = len(whole)
         whole += text[segment.begin : segment.end] if same else translation
         spans.append((begin, len(whole)))

@@ -211,6 +211,23 @@ def test_what_is_not_xml_is_told_with_a_command_that_mends_it(
     assert rows_of(tmp_path / "b.tmx", (tmp_path / "new").read_bytes())[0] == [(f"ba{right}", "de")]
 
 
+def test_utf_8_that_is_called_utf_16_is_told_with_a_command_that_mends_it(tmp_path: Path) -> None:
+    """As an export that was converted by hand."""
+    body = written.tmx([("ba", "dé")]).decode().partition("?>")[2]
+    data = f'<?xml version="1.0" encoding="UTF-16"?>{body}'
+    with pytest.raises(InputError, match="encoding specified") as raised:
+        rows_of(tmp_path / "a.tmx", data)
+    subprocess.run(["sh", "-c", str(raised.value.fix).partition(": ")[2]], cwd=tmp_path, check=True)
+    assert rows_of(tmp_path / "b.tmx", (tmp_path / "new").read_bytes())[0] == [("ba", "dé")]
+
+
+def test_a_second_header_of_a_catalogue_is_none_of_the_pairs(tmp_path: Path) -> None:
+    """As extractors write it for an empty element."""
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n'
+    text = f'{header}#: a.html\n{header}msgid "ba"\nmsgstr "de"\n'
+    assert rows_of(tmp_path / "a.po", text)[0] == [("ba", "de")]
+
+
 def test_unconfirmed_drafts_are_left_out(tmp_path: Path) -> None:
     """As Trados, memoQ and XLIFF itself say it; what was made by `heed translate --file` too."""
     whole = written.xliff([("ba", "BA"), ("de", "DE"), ("gi", "GI")]).decode()

@@ -54,7 +54,7 @@ def read_po(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     InputError or MissingError."""
     catalogue = catalogue_of("\n".join(_lines(path)), str(path))
     rows: list[tuple[int, tuple[str, str]]] = []
-    entries = [entry for entry in catalogue if not entry.obsolete]
+    entries = [entry for entry in catalogue if not entry.obsolete and entry.msgid]  # some tools write two headers
     forms, unused = plural_forms(catalogue.metadata, str(path)), 0
     for entry in entries:
         if entry.fuzzy or not entry.translated():

@@ -11,7 +11,7 @@ from dataclasses import replace
 from heedful.data.documents.passages import Mark, Role, with_pairs
 from heedful.data.documents.tags import Alignment, moved
 from heedful.data.documents.words import words_in
-from heedful.data.protected import lost_placeholders, masked, unmasked, without
+from heedful.data.protected import PLACEHOLDER, lost_placeholders, masked, unmasked, without
 from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.searching import Translation
 
@@ -33,8 +33,8 @@ def with_placeholders(
         else:
             made[i] = whole
     bare = [without(found[i].source) for i in left]
-    for i, (text, out), best in zip(left, bare, search([text for text, _ in bare]) if bare else [], strict=True):
-        said = [(put_back(translator, text, out, own), score) for own, score in best.hypotheses]
+    for i, (_, out), best in zip(left, bare, search([text for text, _ in bare]) if bare else [], strict=True):
+        said = [(put_back(translator, found[i].source, own), score) for own, score in best.hypotheses]
         whole = best._replace(source=found[i].source, text=said[0][0], hypotheses=said, tokens=())
         made[i] = whole.warned([not_copied(out)])
     return made
@@ -79,25 +79,39 @@ def not_copied(out: Sequence[tuple[int, str]]) -> str:
     return f"{names}: the model does not copy it; it stands where the words beside it went"
 
 
-def put_back(translator: BaseTranslator, text: str, out: Sequence[tuple[int, str]], translation: str) -> str:
-    """A translation with what was left out of the text, by the model's alignment; at the same share of its length where
-    only another library has the model."""
+def put_back(translator: BaseTranslator, source: str, translation: str) -> str:
+    """A translation of a source without its placeholders, with them, by the model's alignment; at the same share of its
+    length where only another library has the model. What touches its neighbour in the source touches it here."""
     from heedful.tasks.translate.pairs.links import aligned
 
+    text, out = without(source)
     if translator.with_own_search() is None:
         alignment = _even(text, translation)
     else:
         (alignment,) = aligned(translator, [(text, translation)])
-    made, last = "", ""
-    for part in moved(text, _marks(out), translation, alignment):
+    marks = _marks(out)
+    spans = [found.span() for found in PLACEHOLDER.finditer(source)]
+    touched = {
+        (mark.at, mark.raw): (source[begin - 1 : begin], source[end : end + 1])
+        for mark, (begin, end) in zip(marks, spans, strict=True)
+    }
+    made, last, behind = "", "", ""
+    for part in moved(text, marks, translation, alignment):
         own, role = (part, "") if isinstance(part, str) else (part.raw, part.role)
         apart = made and not made[-1].isspace() and last != "opens"
-        beside = role == "alone" or (role == "opens" and last == "alone")
-        spaced = beside and apart and made[-1] not in "([{\"'"
-        behind = not role and apart and own[:1].isalnum()
-        made += f" {own}" if spaced or behind else own
+        if isinstance(part, str):
+            spaced = apart and own[:1].isalnum() and not behind.isalnum()
+        else:
+            before, behind = touched[part.at, part.raw]
+            beside = role == "alone" or (role == "opens" and last == "alone")
+            spaced = beside and apart and made[-1] not in "([{\"'" and not _alike(before, made[-1])
+        made += f" {own}" if spaced else own
         last = role
     return made
+
+
+def _alike(sign: str, other: str) -> bool:
+    return sign == other or (sign.isalnum() and other.isalnum())
 
 
 def _marks(out: Sequence[tuple[int, str]]) -> list[Mark]:
