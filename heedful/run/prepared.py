@@ -17,6 +17,7 @@ from heedful.store import files
 PREPARED = "data"  # the folder of prepared pairs in that of a run
 MANIFEST, SAMPLE, VALID = "manifest.json", "sample.jsonl", "valid.jsonl"
 WORK = files.TEMPORARY + "parts"  # the folder of what is being prepared, gone at the end
+LOCK = files.TEMPORARY + "lock"  # held by who prepares; no folder is locked, which NFS does not do
 FORMAT = 1
 AGAIN = "remove the folder, and prepare the data again"
 
@@ -51,4 +52,6 @@ def need_same_inputs(folder: Path) -> None:
 
 def begun_in(out: Path) -> bool:
     """Whether a folder is being filled, or filled already."""
-    return is_prepared(out) or (out.is_dir() and ((out / WORK).is_dir() or not files.children(out)))
+    if is_prepared(out) or (out / WORK).is_dir():
+        return True
+    return out.is_dir() and all(path.name.startswith(files.TEMPORARY) for path in files.children(out))
