@@ -59,15 +59,15 @@ class Partitions:
         """Spreads the rows of a reader's files over the partitions. `shown` is told the bytes that are there. Raises
         InputError, MissingError or StorageError."""
         with self.alone(f"read-{reader}"):
-            own, begun = learnt[reader :: self.readers], self._read_by(reader)
-            if begun.get("file", 0) == len(own):
+            share, begun = learnt[reader :: self.readers], self._read_by(reader)
+            if begun.get("file", 0) == len(share):
                 return
             sizes, counts = begun.get("sizes", [0] * self.count), Counter[str](begun.get("counts", {}))
             done = begun.get("done", 0)  # rows of the file at which it was stopped
             for number, size in enumerate(sizes):
                 files.cut_off(self._path(number, reader), size)
-            for number in range(begun.get("file", 0), len(own)):
-                rows = islice(own[number].rows(), done, None)
+            for number in range(begun.get("file", 0), len(share)):
+                rows = islice(share[number].rows(), done, None)
                 while some := [*islice(rows, AT_ONCE)]:
                     done += len(some)
                     sizes = self._append(reader, some, sizes, counts)

@@ -27,10 +27,10 @@ from heedful.data.text.reading import Read
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, counted
 from heedful.run.learnt import BYTES, LEARNT, MOST, together
-from heedful.run.prepared import FORMAT, LOCK, MANIFEST, SAMPLE, VALID, WORK
+from heedful.run.prepared import FORMAT, LOCK, MANIFEST, SAMPLE, VALID, WORK, WorkPart
 from heedful.run.tokenizers import need_no_other, read_tokenizers, tokenizer_files
 from heedful.store import files
-from heedful.store.lock import held_alone, one_after_another
+from heedful.store.lock import held_alone, one_after_another, with_others
 from heedful.tasks.shared.partitions import VOCABULARY, Encoder, Partitions, Shown, no_news, written
 from heedful.tasks.shared.prepared import as_json_lines
 
@@ -88,17 +88,21 @@ class Preparation:
         takes = f"about {counted(minutes, 'minute')} of a processor, and {disk:,.0f} MB of disk until it is done"
         return f"{size:,.0f} MB of text: prepared once, in {out}, which takes {takes}"
 
-    def into(self, out: Path, shown: Shown = no_news) -> None:
-        """Fills the folder `out`, or continues to fill it. Raises InputError, MissingError or StorageError."""
+    def into(self, out: Path, shown: Shown = no_news, *, part: WorkPart | None = None) -> list[int]:
+        """Fills the folder `out`, or continues to fill it. A `part` does its share, and all that no other has begun of
+        what comes before that; the last one finishes the folder. Returns the parts that are missing. Raises InputError,
+        MissingError or StorageError."""
         if self.refused:
             raise InputError(self.refused, where=self.read.train.name, fix="give heed train the texts as they are")
         files.make_folder(out)
         filling = _Filling(out, self, shown)
         filling.need_room()
-        with held_alone(out / LOCK):
-            filling.fill()
-        with one_after_another(out / LOCK):
-            filling.finish()
+        with with_others(out / LOCK) if part else held_alone(out / LOCK):
+            missing = filling.fill(part)
+        if not missing:
+            with one_after_another(out / LOCK):  # once the other parts have left
+                filling.finish()
+        return missing
 
 
 class _Filling:
@@ -107,7 +111,7 @@ class _Filling:
     def __init__(self, out: Path, preparation: Preparation, shown: Shown) -> None:
         self.out, self.preparation, self.shown = out, preparation, shown
         self.read, self.options = preparation.read, dict(preparation.options)
-        self.partitions = Partitions(out, max(1, -(-preparation.size // PARTITION)), 1)
+        self.count = max(1, -(-preparation.size // PARTITION))  # of the partitions
         self.manifest, self.begun = out / MANIFEST, out / WORK / "begun.json"
         apart = {*map(str, self.read.apart)}
         self.inputs = [
@@ -115,7 +119,7 @@ class _Filling:
             for path in dict.fromkeys(self.read.files)
         ]
         columns = [each.taken[:4] for each in self.read.learnt]
-        given = [FORMAT, [file["sha256"] for file in self.inputs], columns, self.partitions.count, self.options]
+        given = [FORMAT, [file["sha256"] for file in self.inputs], columns, self.count, self.options]
         self.key = sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
 
     def need_room(self) -> None:
@@ -125,29 +129,40 @@ class _Filling:
             need_no_other(self.out)
             files.need_space(self.out, self.preparation.disk, fix="free some, or choose another folder")
 
-    def fill(self) -> None:
-        """Does all work but the last, unless it is done."""
+    @cached_property
+    def partitions(self) -> Partitions:
+        """The partitions, once the work on them has begun."""
+        return Partitions(self.out, self.count, files.read_json(self.begun)["readers"])
+
+    def fill(self, part: WorkPart | None) -> list[int]:
+        """Does all work but the last, unless it is done; of a part the numbers of those that are missing."""
         if self.manifest.is_file():
-            return
-        self._begin()
-        self._read()
+            return []
+        number, of = part or WorkPart(1, 1)
+        self._begin(min(of, len(self.read.learnt)))
+        self._read(number - 1)
         self._learn()
         encoder = Encoder(self.partitions)
-        for number in range(self.partitions.count):
-            self.shown("encoding", number / self.partitions.count)
-            encoder.encode(number)
+        for shard in range(number - 1, self.count, of):
+            self.shown("encoding", shard / self.count)
+            encoder.encode(shard)
+        return sorted({1 + shard % of for shard in range(self.count) if self.partitions.shard(shard) is None})
 
-    def _begin(self) -> None:
-        """Claims the folder."""
+    def _begin(self, readers: int) -> None:
+        """Claims the folder, for so many readers, unless it has been begun for others."""
         files.make_folder(self.begun.parent)
-        with self.partitions.alone("begun"):
+        with one_after_another(self.begun.with_suffix(".lock")):
             if not self.begun.is_file():
-                files.write_json(self.begun, {"key": self.key})
+                files.write_json(self.begun, {"key": self.key, "readers": readers})
             self._need_same(files.read_json(self.begun)["key"])
 
-    def _read(self) -> None:
-        whole = max(1, SPREAD * self.preparation.size)
-        self.partitions.read(self.read.learnt, 0, lambda size: self.shown("reading", min(1.0, size / whole)))
+    def _read(self, first: int) -> None:
+        """Reads the files, those of the reader `first` before the others, which may be read by other parts by then."""
+        readers = self.partitions.readers
+        whole = max(1, SPREAD * self.preparation.size / readers)
+        for number in range(readers):
+            reader = (first + number) % readers
+            self.partitions.read(self.read.learnt, reader, lambda size: self.shown("reading", min(1.0, size / whole)))
         if not self.partitions.counts()["rows"]:
             raise InputError("every pair has an empty side", where=self.read.train.name, fix="give text on both sides")
 
@@ -171,11 +186,11 @@ class _Filling:
             return {"valid": read.valid, **read.tests}, {}
         names = ["valid"] if read.tests else ["valid", "test"]
         room, groups, full = held_room(self.partitions.counts()["rows"]), dict[str, list[list[str]]](), False
-        for number in range(self.partitions.count):
+        for number in range(self.count):
             for _, row in self.partitions.rows(number):
                 groups.setdefault(held_key(row[0]), []).append(row)
             weights = {key: len(group) for key, group in groups.items()}
-            last = number == self.partitions.count - 1
+            last = number == self.count - 1
             if last:
                 refuse_too_few(len(groups), len(names), where=read.train.name)
             if last or sum(weights.values()) > 2 * room * len(names):
@@ -200,7 +215,7 @@ class _Filling:
             self.shown("learning the vocabulary", 0.0)
             parts, held_parts = self.parts
             held = set[str]().union(*held_parts.values())
-            numbers = range(self.partitions.count)
+            numbers = range(self.count)
             every = (pair for number in numbers for pair in self.partitions.pairs(number, held) if pair)
             sample = pairs_of(self.read.train.name, enumerate(islice(every, LEARNT_FROM), 1))
             source, target = self.preparation.tokenizers(sample)
@@ -218,7 +233,7 @@ class _Filling:
         self._clean()
 
     def _finish(self) -> None:
-        partitions, numbers, parts = self.partitions, range(self.partitions.count), self.parts[0]
+        partitions, numbers, parts = self.partitions, range(self.count), self.parts[0]
         shards = [*filter(None, map(partitions.shard, numbers))]
         learnt = reduce(together, (files.read_bytes(partitions.hashes(n), limit=BYTES * MOST) for n in numbers))
         tokenizers = read_tokenizers(self.out)
@@ -247,7 +262,7 @@ class _Filling:
             "notes": [*self.read.notes, *self._notes(shards, parts, counts)],
             "counts": counts,
             "ids": kind_of_ids(max(tokenizer.size for tokenizer in tokenizers)),
-            "shards": partitions.count,
+            "shards": self.count,
             "tests": tests,
             "files": facts,
         }
