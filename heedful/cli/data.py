@@ -43,6 +43,10 @@ def data(
     start: Annotated[
         Path | None, typer.Option("--from", help="prepare: the run that the training will start from.")
     ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option(help="prepare: the part of the work that is done here, as 2/8: of eight machines the second."),
+    ] = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -53,8 +57,10 @@ def data(
     if what == "prepare":
         options: dict[str, object] = {"source": source, "target": target}
         options |= {"valid": valid and tuple(valid), "test": test and tuple(test)}
-        _prepare(paths, out, task, options, start, settings or (), as_json=as_json)
+        _prepare(paths, out, task, options, start, settings or (), part, as_json=as_json)
         return
+    if part is not None:
+        raise InputError("is for heed data prepare", where="--part", fix="leave it out")
     from heedful.store import files
     from heedful.verbs.data import TAG, check_data, write_cleaned
 
@@ -90,16 +96,19 @@ def _prepare(
     options: dict[str, object],
     start: Path | None,
     settings: Sequence[str],
+    part: str | None,
     *,
     as_json: bool,
 ) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
+    from heedful.run.prepared import read_part
     from heedful.verbs.data import prepare_data
 
     if out is None:
         raise InputError("no folder was given", where="heed data prepare", fix="--out DATA")
+    share = read_part(part) if part is not None else None
     given = {"data.path": tuple(paths) if len(paths) > 1 else paths[0], "start_from": start and str(start)}
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -108,9 +117,15 @@ def _prepare(
         def shown(what: str, share: float) -> None:
             progress.update(line, description=what, completed=share)
 
-        manifest = prepare_data(task, out, given, options, settings=settings, shown=shown)
+        manifest = prepare_data(task, out, given, options, settings=settings, part=share, shown=shown)
     if as_json:
         print(json.dumps(manifest, ensure_ascii=False))
+        return
+    if missing := manifest.get("missing"):
+        numbers = ", ".join(map(str, missing))
+        say(
+            f"{out}: part {part} is done, not yet {numbers}: the last one makes it ready, or the command without --part"
+        )
         return
     print("\n".join(map(printable, [*manifest["taken"], *manifest["notes"]])))
     say(f"{out}: {counted(manifest['counts']['pairs'], 'pair')}, ready for heed train {task} --data {out}")

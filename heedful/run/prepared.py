@@ -8,8 +8,9 @@ valid.jsonl test-0.jsonl          what is held out, as texts: a source and its r
 learnt.hashes                     as in a run's folder
 """
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from heedful.errors import InputError, StorageError
 from heedful.store import files
@@ -17,8 +18,29 @@ from heedful.store import files
 PREPARED = "data"  # the folder of prepared pairs in that of a run
 MANIFEST, SAMPLE, VALID = "manifest.json", "sample.jsonl", "valid.jsonl"
 WORK = files.TEMPORARY + "parts"  # the folder of what is being prepared, gone at the end
+LOCK = files.TEMPORARY + "lock"  # held by who prepares; no folder is locked, which NFS does not do
 FORMAT = 1
 AGAIN = "remove the folder, and prepare the data again"
+
+
+class WorkPart(NamedTuple):
+    """A process of `of` that prepare together, counted from 1."""
+
+    number: int
+    of: int
+
+
+def read_part(text: str) -> WorkPart:
+    """Reads "2/8". Raises InputError."""
+    said = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if said is None:
+        fix = "--part 2/8 is the second of eight"
+        raise InputError("not two numbers with a / between them", where=f"--part {text}", fix=fix)
+    part = WorkPart(int(said[1]), int(said[2]))
+    if not 1 <= part.number <= part.of:
+        of = max(1, part.of)
+        raise InputError("no such part", where=f"--part {text}", fix=f"they are --part 1/{of} to --part {of}/{of}")
+    return part
 
 
 def shard_files(number: int) -> tuple[str, str]:
@@ -51,4 +73,6 @@ def need_same_inputs(folder: Path) -> None:
 
 def begun_in(out: Path) -> bool:
     """Whether a folder is being filled, or filled already."""
-    return is_prepared(out) or (out.is_dir() and ((out / WORK).is_dir() or not files.children(out)))
+    if is_prepared(out) or (out / WORK).is_dir():
+        return True
+    return out.is_dir() and all(path.name.startswith(files.TEMPORARY) for path in files.children(out))

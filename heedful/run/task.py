@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from heedful.data.tokenizer import Tokenizer
     from heedful.run.job import Job
     from heedful.run.passes import BatchShape
+    from heedful.run.prepared import WorkPart
     from heedful.run.recipe import Recipe
 
 Part = TypeVar("Part", covariant=True)
@@ -57,12 +58,14 @@ class Saved(NamedTuple):
 
 class Preparation(Protocol):
     """What can be made of large data. `refused`: why it cannot, or ""; `told`: what it takes, in a line; `into` fills a
-    folder, and shows what is done and how much of it."""
+    folder, or does a part of that, and shows what is done and how much of it; it returns the parts that are missing."""
 
     @property
     def refused(self) -> str: ...
     def told(self, out: Path) -> str: ...
-    def into(self, out: Path, shown: Callable[[str, float], object] = ...) -> None: ...
+    def into(
+        self, out: Path, shown: Callable[[str, float], object] = ..., *, part: "WorkPart | None" = ...
+    ) -> list[int]: ...
 
 
 @dataclass(frozen=True)

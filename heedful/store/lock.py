@@ -61,19 +61,30 @@ def one_after_another(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def held_alone(path: Path) -> Iterator[None]:
-    """The same, but raises InputError where another process or thread is in such a block."""
-    lock = _locked(path, wait=False)
-    if lock is None:
-        fix = "wait for it, or choose another --out"
-        raise InputError("another command is writing here", where=str(path), fix=fix)
+def with_others(path: Path) -> Iterator[None]:
+    """Waits until no other is in a block of `one_after_another` or `held_alone`, which then wait for this one, or are
+    refused; any number of others are in such a block as this one."""
+    lock = _locked(path, wait=True, shared=True)
+    assert lock is not None
     with lock:
         yield
 
 
-def _locked(path: Path, *, wait: bool) -> ExitStack | None:
+@contextmanager
+def held_alone(path: Path) -> Iterator[None]:
+    """As `one_after_another`, but raises InputError where another process or thread is in such a block."""
+    lock = _locked(path, wait=False)
+    if lock is None:
+        fix = "wait for it, or choose another --out"
+        named = path.parent if path.name.startswith(files.TEMPORARY) else path
+        raise InputError("another command is writing here", where=str(named), fix=fix)
+    with lock:
+        yield
+
+
+def _locked(path: Path, *, wait: bool, shared: bool = False) -> ExitStack | None:
     """Holds a lock until it is closed. None where another process or thread has it, unless it waits."""
-    how = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+    how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
     with files.storage_errors(path):
         while True:
             with ExitStack() as opened:

@@ -13,12 +13,12 @@ from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality.report import QualityExample, Report, examine, leaving
 from heedful.data.text.reading import Read, read_whole
 from heedful.errors import InputError
-from heedful.run.prepared import read_manifest
+from heedful.run.prepared import WorkPart, read_manifest
 from heedful.run.recipe import Recipe, override
 from heedful.store import files
 from heedful.tasks import TASKS
 from heedful.tasks.recipes import by_key, read_recipe
-from heedful.tasks.shared.prepare import Shown, no_news
+from heedful.tasks.shared.partitions import Shown, no_news
 
 LEFT_OUT = ".left-out.tsv"
 TAG = "kind"  # the column of the tags
@@ -85,9 +85,11 @@ def prepare_data(
     options: Mapping[str, object],
     *,
     settings: Sequence[str] = (),
+    part: WorkPart | None = None,
     shown: Shown = no_news,
 ) -> dict[str, Any]:
-    """Prepares the data of a recipe into the folder `out`, and returns the manifest. The arguments are those of
+    """Prepares the data of a recipe into the folder `out`, and returns the manifest; of one `part` of the work, where
+    others are not done, {"part": [2, 8], "missing": [3, 5]}. The arguments are those of
     `heedful.verbs.train.planned`. Raises InputError, MissingError or StorageError."""
     named = read_recipe(recipe) if isinstance(recipe, str) else recipe
     row = TASKS[named.task]
@@ -97,8 +99,8 @@ def prepare_data(
         raise InputError(what, where="heed data prepare", fix=f"give them to heed train; --task is one of {able}")
     files.need_access(out)
     asked = {key: value for key, value in given.items() if value is not None} | by_key(options, named.task)
-    row.prepares()(override(override(named, asked), settings)).into(out, shown)
-    return read_manifest(out)
+    missing = row.prepares()(override(override(named, asked), settings)).into(out, shown, part=part)
+    return {"part": [*(part or ())], "missing": missing} if missing else read_manifest(out)
 
 
 def beside(out: Path) -> Path:

@@ -24,6 +24,7 @@ from heedful.run.prepared import is_prepared, read_manifest
 from heedful.run.recipe import override
 from heedful.store import files
 from heedful.tasks.recipes import saved_recipe
+from heedful.tasks.shared import partitions
 from heedful.tasks.shared import prepare as preparing
 from heedful.tasks.shared.prepared import open_pairs
 from heedful.tasks.translate.train import TranslateJob
@@ -51,8 +52,8 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several partitions and several parts of a file, of a few pairs."""
     monkeypatch.setattr(preparing, "PARTITION", 4000)
-    monkeypatch.setattr(preparing, "AT_ONCE", 100)
-    monkeypatch.setattr(preparing, "ENCODED", 50)
+    monkeypatch.setattr(partitions, "AT_ONCE", 100)
+    monkeypatch.setattr(partitions, "ENCODED", 50)
 
 
 def prepared(pairs: Path, out: Path, base: dict[str, Any] = TRANSFORMER, *settings: str) -> Path:
@@ -233,7 +234,7 @@ def test_an_epoch_of_several_turns_has_each_pair_once(
 def few(pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Few enough for many preparations, in two partitions."""
     monkeypatch.setattr(preparing, "PARTITION", 1000)
-    monkeypatch.setattr(preparing, "AT_ONCE", 25)
+    monkeypatch.setattr(partitions, "AT_ONCE", 25)
     path = tmp_path / "few.tsv"
     path.write_text("".join(pairs.read_text().splitlines(keepends=True)[:40]))
     return path
