@@ -108,6 +108,8 @@ MODEL = {
     "norm": "kind of norm",
     "order": "where norms are: after a branch, before it, or both",
     "patch": "edge of a patch, in pixels",
+    "patch_rows": "rows of pixels in a patch that is no square, such as the height of a line of print; `patch` says "
+    "its columns; null: a square",
     "patches": "edge of a patch in each stage, in positions of the stage before",
     "position": "how attention is told positions; null: as published",
     "position_embeddings": "learned, or fixed sines and cosines",

@@ -9,7 +9,14 @@ import heedful
 recipe = heedful.recipe(
     "describe",
     preset="describe-nano",
-    model={"encoder_layers": 3, "stem": [32, 64, 128], "context_length": 32, "dropout": 0.0},
+    model={
+        "patch_rows": 24,
+        "patch": 4,
+        "encoder_layers": 3,
+        "stem": [32, 64, 128],
+        "context_length": 32,
+        "dropout": 0.0,
+    },
     data={"path": "lines:8000", "tokenizer": "chars"},
     images={"batch": 32, "augment": "light"},
     train={

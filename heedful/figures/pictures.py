@@ -1,5 +1,7 @@
 """Figures of the families that read images."""
 
+import math
+
 from heedful.figures.sequences import writing
 from heedful.figures.stacks import ACTIVATIONS, Sizes, embedding, head, named, softmax, stack
 from heedful.look.architecture import Add, Architecture, Beside, Box, Column, DrawnResidual, Link, Part, Repeat
@@ -15,12 +17,16 @@ def vit_body(config: ViTConfig, sizes: Sizes, at: str = "") -> tuple[Part | Repe
     """The parts of a vision transformer, from the pixels to the stack's output."""
     C, patches = config.d_model, config.patches
     rows, columns = patches.grid
-    square = patches.patch**2 * patches.channels
+    pixels = math.prod(patches.shape) * patches.channels
     made: list[Part | Repeat] = []
-    stem = f"{len(patches.stem)} convolutions before" if patches.stem else f"{square:,} → {C:,}"
+    stem = f"{len(patches.stem)} convolutions before" if patches.stem else f"{pixels:,} → {C:,}"
     made.append(
         named(
-            "Linear map of patches", "embed", sizes.of(f"{at}patches"), f"{rows} x {columns} of {patches.patch}", stem
+            "Linear map of patches",
+            "embed",
+            sizes.of(f"{at}patches"),
+            f"{rows} x {columns} of {patches.patch_in_words}",
+            stem,
         )
     )
     for name, label in (("cls", "Class token before"), ("teacher", "Teacher token before")):

@@ -1,9 +1,10 @@
-"""A picture as a row of vectors, one for each square of its pixels, and where the squares lie.
+"""A picture as a row of vectors, one for each patch of its pixels, and where the patches lie.
 
 B batch, H x W pixels of K channels, P patches, T tokens (those before the picture, then the patches), C model width.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,20 +20,41 @@ from heedful.errors import InputError
 @dataclass(frozen=True, kw_only=True)
 class PatchesConfig:
     size: tuple[int, ...]  # rows and columns of pixels for which the model is made
-    patch: int  # rows, and columns, of pixels in one patch
+    patch: int  # columns of pixels in one patch, and rows
+    patch_rows: int | None = None  # rows of pixels in one patch, where they are not as many as columns
     channels: int = 3
     bias: bool = True
     position_embeddings: Literal["learned", "sinusoidal", "none"] = "learned"
     stem: tuple[int, ...] = ()  # widths of 3 x 3 convolutions before, which halve rows and columns as patches allow
 
     def __post_init__(self) -> None:
-        if len(self.size) != 2 or min(*self.size, self.patch) < 1 or min(self.size) < self.patch:
-            raise InputError(f"pictures of {self.size} pixels in patches of {self.patch}", fix="give rows and columns")
+        if len(self.size) != 2 or not self.holds(self.size) or min(self.shape) < 1:
+            what = f"pictures of {self.size} pixels in patches of {self.patch_in_words}"
+            raise InputError(what, fix="give rows and columns, at least those of a patch")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of pixels in one patch."""
+        return self.patch if self.patch_rows is None else self.patch_rows, self.patch
+
+    @property
+    def patch_in_words(self) -> str:
+        """ "4", or "24 x 4"."""
+        return str(self.patch) if self.patch_rows is None else f"{self.patch_rows} x {self.patch}"
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Rows and columns of patches."""
-        return self.size[0] // self.patch, self.size[1] // self.patch
+        """Rows and columns of patches in a picture of `size`."""
+        return self.grid_of(self.size)
+
+    def grid_of(self, size: Sequence[int]) -> tuple[int, int]:
+        """Rows and columns of patches in a picture of so many rows and columns of pixels."""
+        (rows, columns), (H, W) = self.shape, size
+        return H // rows, W // columns
+
+    def holds(self, size: Sequence[int]) -> bool:
+        """Whether there is a patch in a picture of so many rows and columns of pixels."""
+        return all(edge >= patch for edge, patch in zip(size, self.shape, strict=True))
 
 
 def group_norm(channels: int) -> nn.GroupNorm:
@@ -42,31 +64,33 @@ def group_norm(channels: int) -> nn.GroupNorm:
 
 
 class Patches(nn.Module):
-    """A picture as a row of vectors, one for each square of pixels (Dosovitskiy et al. 2021, section 3.1), optionally
+    """A picture as a row of vectors, one for each patch of pixels (Dosovitskiy et al. 2021, section 3.1), optionally
     after a few convolutions (Xiao et al. 2021, section 4). Pixels at the right and the lower edge that do not fill a
-    square are left out."""
+    patch are left out."""
 
     def __init__(self, d_model: int, config: PatchesConfig) -> None:
         super().__init__()
-        self.patch, inputs = config.patch, config.channels
-        halvings = min(len(config.stem), (config.patch & -config.patch).bit_length() - 1)  # the last so many halve
+        self.config, inputs, n = config, config.channels, len(config.stem)
+        # Of rows and of columns, the last so many convolutions halve them.
+        down, across = (min(n, (edge & -edge).bit_length() - 1) for edge in config.shape)
         layers: list[nn.Module] = []
         for i, width in enumerate(config.stem):
-            stride = 2 if i >= len(config.stem) - halvings else 1
+            stride = (2 if i >= n - down else 1, 2 if i >= n - across else 1)
             layers += [nn.Conv2d(inputs, width, 3, stride=stride, padding=1, bias=False)]
             layers += [group_norm(width), nn.ReLU()]
             inputs = width
         self.stem = nn.Sequential(*layers)
-        # One linear map of a square's pixels; a convolution that steps by its own width is that.
-        square = config.patch >> halvings
-        self.map = nn.Conv2d(inputs, d_model, square, stride=square, bias=config.bias)
+        # One linear map of a patch's pixels; a convolution that steps by its own size is that.
+        left = (config.shape[0] >> down, config.shape[1] >> across)
+        self.map = nn.Conv2d(inputs, d_model, left, stride=left, bias=config.bias)
 
     def forward(self, pixels: Float[Tensor, "B K H W"]) -> tuple[Float[Tensor, "B P C"], tuple[int, int]]:
         """The vectors row by row, and how many rows and columns of them there are."""
-        (H, W), patch = pixels.shape[2:], self.patch
-        if min(H, W) < patch:
-            raise InputError(f"a picture of {H} x {W} pixels has no patch of {patch}", fix="make the picture larger")
-        x = self.map(self.stem(pixels[:, :, : H - H % patch, : W - W % patch]))
+        (H, W), (rows, columns) = pixels.shape[2:], self.config.shape
+        if not self.config.holds((H, W)):
+            what = f"a picture of {H} x {W} pixels has no patch of {self.config.patch_in_words}"
+            raise InputError(what, fix="make the picture larger")
+        x = self.map(self.stem(pixels[:, :, : H - H % rows, : W - W % columns]))
         return x.flatten(2).mT, (x.shape[2], x.shape[3])
 
 

@@ -27,6 +27,7 @@ class ViTSize:
     n_layers: int
     n_heads: int
     patch: int
+    patch_rows: int | None = None  # None: as many as columns
     d_ff: int | None = None  # None: four times the width
     size: int = 224
     channels: int = 3
@@ -72,6 +73,7 @@ def vit_config(row: ViTSize, *, n_classes: int | None = None, size: tuple[int, .
     patches = PatchesConfig(
         size=size or (row.size, row.size),
         patch=row.patch,
+        patch_rows=None if row.patch_rows == row.patch else row.patch_rows,
         channels=row.channels,
         position_embeddings=row.position_embeddings,
         stem=row.stem,
@@ -314,6 +316,7 @@ class DescribeSize:
     d_encoder: int | None = None  # None: as wide as the decoder, with as many heads
     encoder_heads: int | None = None
     patch: int
+    patch_rows: int | None = None  # None: as many as columns
     size: int = 384
     channels: int = 3
     stem: tuple[int, ...] = ()
@@ -374,6 +377,7 @@ def describe_config(
         n_layers=row.encoder_layers,
         n_heads=row.encoder_heads or row.n_heads,
         patch=row.patch,
+        patch_rows=row.patch_rows,
         size=row.size,
         channels=channels or row.channels,
         stem=row.stem,

@@ -98,6 +98,7 @@ def test_every_field_of_a_vision_row_changes_the_model() -> None:
         n_layers=2,
         n_heads=4,
         patch=8,
+        patch_rows=2,
         d_ff=5,
         size=32,
         channels=1,

@@ -58,6 +58,7 @@ MAKERS: dict[str, Any] = {
     "vit, trocr": lambda more: (ViTConfig(**SEEN, qkv_bias=False), TrOCRConfig(**TROCR, **more)),
     "deit, trocr": lambda more: (DeiTConfig(**SEEN), TrOCRConfig(**TROCR, **PLAIN, activation_function="relu", **more)),
     "vit, gpt2": lambda more: (ViTConfig(**SEEN), GPT2Config(**GPT, **more)),
+    "tall vit, gpt2": lambda more: (ViTConfig(**SEEN | {"patch_size": [16, 4]}), GPT2Config(**GPT, **more)),
 }
 
 
@@ -162,6 +163,7 @@ def test_laws_hold(pair: Pair) -> None:
     ("half", "changes", "message"),
     [
         ("decoder", {"model_type": "bert"}, "a decoder of the kind 'bert'"),
+        ("encoder", {"patch_size": [1, 2, 3]}, r"encoder: patch_size is \[1, 2, 3\]: only one number, or rows and"),
         ("encoder", {"hidden_size": 32}, "an encoder of the width 32, and a decoder that looks at the width 16"),
         ("decoder", {"cross_attention_hidden_size": None}, "a decoder that looks at the width 24"),
         ("decoder", {"use_learned_position_embeddings": False, "pad_token_id": 0}, "pad_token_id is 0: with sines"),

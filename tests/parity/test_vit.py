@@ -41,6 +41,7 @@ VARIANTS: dict[str, Any] = {
     "vit": TheirConfig(**TINY),
     "vit, grey, relu": TheirConfig(**TINY | {"num_channels": 1, "hidden_act": "relu", "layer_norm_eps": 1e-3}),
     "vit, wide pictures": TheirConfig(**TINY | {"image_size": [12, 30]}),
+    "vit, tall patches": TheirConfig(**TINY | {"image_size": [24, 30], "patch_size": [12, 6]}),
     "deit": DeiTConfig(**TINY),
 }
 LABELS = ["a", "b", "c", "d", "e"]
@@ -146,7 +147,8 @@ def test_what_is_not_accounted_for_is_refused(pair: Pair) -> None:
     [
         ({"model_type": "vit_mae"}, "model_type is 'vit_mae': only 'vit' and 'deit' can be read"),
         ({"qkv_bias": False}, "qkv_bias is False: only True can be read"),
-        ({"patch_size": [6, 8]}, r"patches\.patch: expected int, found \[6, 8\]"),
+        ({"patch_size": [6, 8, 8]}, r"patch_size is \[6, 8, 8\]: only one number, or rows and columns, can be read"),
+        ({"patch_size": ["6", 8]}, r"patches\.patch_rows: expected int, found '6'"),
         ({"image_size": "24"}, r"patches\.size\[0\]: expected int, found '24'"),
         ({"image_size": 4}, r"pictures of \(4, 4\) pixels in patches of 6"),
         ({"hidden_act": "mish"}, "hidden_act 'mish' is not one of"),

@@ -14,6 +14,7 @@ from heedful.data.images.captions import Captioned
 from heedful.data.images.files import to_image
 from heedful.errors import InputError, TooMuchError
 from heedful.run.recipe import override
+from heedful.tasks.classify_images.look import look_at_picture
 from heedful.tasks.describe.look import look_at_text
 from heedful.tasks.describe.train import DescribeJob
 from heedful.tasks.describe.use import described, text_loss, text_scores
@@ -181,3 +182,17 @@ def test_each_token_has_its_map(run_of, files, tmp_path):
     view = json.loads(model.look(files[0], settings, kind="json").picture)
     assert len(view["maps"]) == 2 * len(looked.tokens)
     assert model.attention(files[0], settings)[next(iter(looked.weights))].weights.equal(weights)
+
+
+def test_the_map_of_a_tall_patch_is_as_tall(tmp_path, files):
+    """And a map of the picture's classifier too."""
+    case = CASES["describe"]
+    recipe = override(recipe_of(case, case.model, {"steps": 2, "eval_every": 2}), ["model.patch_rows=32"])
+    finished(train(recipe, tmp_path / "run", corpus=captioned()))
+    (weights,) = look_at_text(heedful.load(tmp_path / "run"), files[0]).weights.values()
+    assert weights.shape[2:] == (1, 2)
+    case = CASES["classify-images"]
+    recipe = override(recipe_of(case, case.model, {"steps": 2, "eval_every": 2}), ["model.patch_rows=16"])
+    finished(train(recipe, tmp_path / "classes", corpus=case.corpus))
+    looked = look_at_picture(heedful.load(tmp_path / "classes"), files[0])
+    assert {each.shape[1:] for each in looked.maps.layers.values()} == {(1, 8)}

@@ -174,7 +174,9 @@ def config_from_hf(
     if width != seen["hidden_size"]:
         what = f"an encoder of the width {seen['hidden_size']!r}, and a decoder that looks at the width {width!r}"
         raise InputError(f"{what}: what is between them cannot be read", where=where)
-    values = ENCODER.in_ours(seen, f"{where}: encoder") | table.in_ours(got, f"{where}: decoder")
+    values = ENCODER.in_ours(seen, f"{where}: encoder")
+    values |= vit.patch_from_hf(seen["patch_size"], f"{where}: encoder", "encoder.")
+    values |= table.in_ours(got, f"{where}: decoder")
     if not seen["qkv_bias"]:
         values["encoder.stack.block.attention.out_bias"] = True
     return keys.built(ImageToTextConfig, values, where)
@@ -191,7 +193,7 @@ def config_to_hf(config: ImageToTextConfig, *, pad: int, start: int, end: int) -
     theirs = {
         **TABLE.in_theirs(config),
         "architectures": ["VisionEncoderDecoderModel"],
-        "encoder": ENCODER.in_theirs(config),
+        "encoder": ENCODER.in_theirs(config) | {"patch_size": vit.patch_to_hf(config.encoder.patches)},
         "decoder": decoder,
         "tie_word_embeddings": False,  # of a word to both halves: the decoder has its own
         **ids,

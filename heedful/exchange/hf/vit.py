@@ -12,6 +12,7 @@ from heedful.exchange.hf import keys
 from heedful.exchange.hf.family import Family
 from heedful.exchange.hf.keys import ACTIVATION, LABELS, PICTURE, WORDLESS, How, Key, KeyTable
 from heedful.exchange.hf.rules import Rule, always, inside, modules
+from heedful.models.patches import PatchesConfig
 from heedful.models.vit import ViTConfig
 
 
@@ -36,14 +37,13 @@ TABLE = KeyTable(
         "num_attention_heads": Key(12, "stack.block.attention.n_heads"),
         "num_channels": Key(3, "patches.channels"),
         "num_hidden_layers": Key(12, "stack.n_layers"),
-        "patch_size": Key(16, "patches.patch"),
+        "patch_size": Key(16),
     },
     always={"stack.block.order": "pre", "stack.final_norm": True},
     fixed=keys.FIXED | {"qkv_bias": True},  # another value would make another model
     # Of models that fill in pixels, or that end in a pooler.
     irrelevant=WORDLESS | {"encoder_stride", "pooler_act", "pooler_output_size"},
 )
-_READ = keys.reader(ViTConfig, TABLE)
 _HEADS = ("classifier.", "cls_classifier.", "distillation_classifier.")
 
 BLOCK = {
@@ -63,7 +63,23 @@ def config_from_hf(theirs: dict[str, Any], names: Collection[str] = (), *, where
     if names and not any(name.startswith(_HEADS) for name in names):
         fix = "take one that was trained to tell classes (ViTForImageClassification)"
         raise InputError("a vision Transformer without a head that tells classes", where=where, fix=fix)
-    return _READ(theirs, names, where=where)
+    read = TABLE.understood(theirs, where)
+    return keys.built(ViTConfig, TABLE.in_ours(read, where) | patch_from_hf(read["patch_size"], where), where)
+
+
+def patch_from_hf(size: Any, where: str, inside: str = "") -> dict[str, Any]:
+    """Our values, by their paths in a configuration that may be `inside` another, of their patch_size: the edge of a
+    square, or rows and columns. Raises InputError for a list of another length."""
+    if not isinstance(size, list | tuple):
+        return {f"{inside}patches.patch": size}
+    if len(size) != 2:
+        raise InputError(f"patch_size is {size!r}: only one number, or rows and columns, can be read", where=where)
+    rows, columns = size
+    return {f"{inside}patches.patch": columns, f"{inside}patches.patch_rows": None if rows == columns else rows}
+
+
+def patch_to_hf(patches: PatchesConfig) -> int | list[int]:
+    return patches.patch if patches.patch_rows is None else [*patches.shape]
 
 
 def rules(config: ViTConfig) -> tuple[Rule, ...]:
@@ -92,6 +108,7 @@ def config_to_hf(config: ViTConfig, *, labels: Sequence[str]) -> dict[str, Any]:
     """`labels` are the names of the classes."""
     kind = "DeiTForImageClassificationWithTeacher" if config.teacher else "ViTForImageClassification"
     theirs = TABLE.in_theirs(config) | keys.labels_to_hf(labels) | {"architectures": [kind]}
+    theirs["patch_size"] = patch_to_hf(config.patches)
     return keys.nothing_lost(theirs, config, config_from_hf(theirs), "ViT")
 
 

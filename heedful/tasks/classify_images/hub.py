@@ -20,7 +20,7 @@ def read_image_classifier(folder: Path, said: Mapping[str, Any], config: ViTConf
     """`said`: their config.json. Classes of one name get their numbers behind it."""
     labels = hub_labels(said, config.n_classes)
     prepared = read_preparation(folder, channels=config.patches.channels)
-    if min(prepared.size) < config.patches.patch:
+    if not config.patches.holds(prepared.size):
         what = f"pictures of {prepared.size} pixels, smaller than a patch"
         raise InputError(what, where=str(folder / PREPROCESSOR))
     about = {"task": "classify-images", "labels": labels, "preparation": to_json(prepared)}

@@ -42,7 +42,7 @@ def look_at_picture(
     pixels = prepared.normalised(prepared.scaled(picture[None]))
     with torch.inference_mode(), record(model) as recording, record(model, layers) as chosen:
         logits = model(pixels.to(model.head.weight.device))
-    rows, columns = picture.shape[1] // model.patches.patch, picture.shape[2] // model.patches.patch
+    rows, columns = model.config.patches.grid_of(picture.shape[1:])
     grids = [(rows >> stage, columns >> stage) for stage in range(1 + len(model.stages))]
     stages = {name: _stage(name) for name in recording.names}
     every = {name: _of_picture(model, name, recording.weights(name), grids[stages[name]]) for name in stages}

@@ -58,7 +58,7 @@ def look_at_text(
     pixels = describer.spec.shown(prepared.normalised(prepared.scaled(picture[None]))).to(model.head.weight.device)
     (begin,), (ids,) = describer.encoded([question]), describer.ids(opened([file], prepared), [question])
     read = torch.tensor([[tokenizer.bos, *begin, *ids][: model.config.target.context_length]], device=pixels.device)
-    rows, columns = (edge // model.config.encoder.patches.patch for edge in picture.shape[1:])
+    rows, columns = model.config.encoder.patches.grid_of(picture.shape[1:])
     with torch.inference_mode(), record(model, layers or CROSS) as recording:
         logits = model(pixels, read)[0, len(begin) :]
     if others := [name for name in recording.names if not name.endswith("cross_attention")]:

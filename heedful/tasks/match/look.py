@@ -36,7 +36,7 @@ def look_at_texts(matcher: Matcher, file: str | Path, texts: Sequence[str]) -> C
     prepared, model = matcher.spec.preparation, matcher.model
     picture = prepared.fitted(read_image(file, channels=prepared.channels), where=str(file))
     pixels = prepared.normalised(prepared.scaled(picture[None])).to(model.image_out.weight.device)
-    rows, columns = (edge // model.image.patches.patch for edge in picture.shape[1:])
+    rows, columns = model.config.image.patches.grid_of(picture.shape[1:])
     with torch.inference_mode():
         patches = F.normalize(model.image_out(model.image.hidden(pixels)[0, -rows * columns :]), dim=-1).float().cpu()
     cosines = matcher.embed_texts(texts) @ patches.mT
