@@ -16,13 +16,13 @@ recipe = heedful.recipe(
     data={"path": "questions:50000"},
     images={"batch": 32, "augment": "light"},
     train={
-        "steps": 24_000,
+        "steps": 16_000,
         "optimizer": "muon",
         "lr": 2e-3,
         "muon_lr": 0.02,
         "warmup": 200,
         "average": 0.98,
-        "eval_every": 2000,
+        "eval_every": 1000,
         "precision": "fp32",
     },
 )
