@@ -3,9 +3,9 @@
 heed train recipes/made_lines.py --out runs/lines
 heed eval runs/lines --data lines
 
-After 3,000 steps, 21.9 minutes of one core (AMD EPYC, AVX2, no bf16): 1.98 % of the characters of the 500 test lines are
-wrong, and 86.4 % of the lines exactly right, in one run. With 8,000 lines, shifted at random, it was 4.5 % and 72.6 %
-after 2,400 steps: that model knew its lines better than others.
+After 3,000 steps, 21.9 minutes of one core (AMD EPYC, AVX2, no bf16): 1.98 % of the characters of the 500 test lines
+are wrong, and 86.4 % of the lines exactly right, in one run. With 8,000 lines, shifted at random, it was 4.5 % and
+72.6 % after 2,400 steps: that model knew its lines better than others.
 """
 
 import heedful
