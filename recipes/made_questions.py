@@ -12,17 +12,17 @@ import heedful
 recipe = heedful.recipe(
     "describe",
     preset="describe-nano",
-    model={"encoder_layers": 3, "stem": [32, 64, 128], "context_length": 16, "dropout": 0.0},
-    data={"path": "questions:8000"},
+    model={"patch": 16, "encoder_layers": 3, "stem": [32, 64, 128, 128], "context_length": 24, "dropout": 0.0},
+    data={"path": "questions:50000"},
     images={"batch": 32, "augment": "light"},
     train={
-        "steps": 2400,
+        "steps": 16_000,
         "optimizer": "muon",
         "lr": 2e-3,
         "muon_lr": 0.02,
-        "warmup": 100,
+        "warmup": 200,
         "average": 0.98,
-        "eval_every": 400,
+        "eval_every": 1000,
         "precision": "fp32",
     },
 )

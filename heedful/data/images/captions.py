@@ -64,7 +64,8 @@ def read_captioned(path: str | Path, *, channels: int | None = None) -> Captione
     separator; a .jsonl file of objects with the same keys; or a folder of such files, named train*, valid* (val, dev)
     and test*. A picture with several lines has several texts. Pictures are found as in `read_labelled_images`: relative
     to the table, or in a folder or a zip file beside it. Generated pictures, N of them: "shapes" or "shapes:N" of
-    coloured shapes, "questions:N" of such with a question and its answer, "lines:N" of printed text.
+    coloured shapes, "questions:N" of such with a question and its answer, and for training also with all that is there,
+    "lines:N" of printed text.
 
     `channels`: 1, 3, or None for 1 if all pictures are grey. Without validation data, a tenth of the pictures is held
     out, by a hash of their names. Raises InputError or MissingError.
@@ -122,10 +123,15 @@ def _scenes(part: str, count: int) -> Captioned:
 
 
 def _questions(part: str, count: int) -> Captioned:
-    scenes = shapes.scenes(part, count)
-    asked = [questions.question(scene, part, number) for number, scene in enumerate(scenes)]
-    texts, answers = ([[pair[side]] for pair in asked] for side in (0, 1))
-    return Captioned(_pixels(scene.pixels for scene in scenes), answers, texts)
+    pixels, asked = [], []
+    for number in range(count):  # a scene at a time: their masks are not kept
+        scene = shapes.scene(part, number)
+        pixels.append(scene.pixels)
+        asked.append([questions.question(scene, part, number)])
+        if part == "train":
+            asked[-1].append(questions.everything(scene))
+    texts, answers = ([[pair[side] for pair in pairs] for pairs in asked] for side in (0, 1))
+    return Captioned(_pixels(pixels), answers, texts)
 
 
 def _lines(part: str, count: int) -> Captioned:

@@ -1,4 +1,5 @@
-"""Questions about generated scenes, with their answers: how many, which colour, which shape, whether there is one."""
+"""Questions about generated scenes, with their answers: how many, which colour, which shape, whether there is one; and
+what there is, which is for training alone."""
 
 import random
 from collections import Counter
@@ -21,6 +22,12 @@ def question(scene: Scene, part: str, number: int) -> tuple[str, str]:
         kind_of = next(shape.kind for shape in scene.shapes if shape.colour == colour_of)
         asked.append(lambda *_: (f"what is {colour_of}?", f"a {kind_of}"))
     return draw.choice(asked)(scene, draw)
+
+
+def everything(scene: Scene) -> tuple[str, str]:
+    """Returns what asks for all shapes of a scene, and the answer: by their left edges, from left to right. It teaches
+    a model to see, and is not for tests: it may be a matter of a pixel which of two shapes comes first."""
+    return "what is there?", ", ".join(map(str, sorted(scene.shapes, key=lambda shape: shape.box[0])))
 
 
 def _how_many(scene: Scene, draw: random.Random) -> tuple[str, str]:

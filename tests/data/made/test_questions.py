@@ -2,8 +2,9 @@
 
 from collections import Counter
 
+from heedful.data.images.captions import read_captioned
 from heedful.data.made import shapes
-from heedful.data.made.questions import question
+from heedful.data.made.questions import everything, question
 
 
 def answered(asked: str, scene: shapes.Scene) -> str:
@@ -29,3 +30,25 @@ def test_answers_are_right_and_of_all_kinds() -> None:
     assert {"how many", "is there", "what colour", "what is"} == {*kinds}
     assert Counter(said for _, said in asked)["yes"] > 20 < Counter(said for _, said in asked)["no"]
     assert asked[5] == question(scenes[5], "test", 5)
+
+
+def test_what_is_there_is_said_from_left_to_right() -> None:
+    for scene in shapes.scenes("test", 40):
+        asked, said = everything(scene)
+        named = said.split(", ")
+        assert (asked, Counter(named)) == ("what is there?", Counter(map(str, scene.shapes)))
+        left = {str(shape): shape.box[0] for shape in scene.shapes}
+        if len(left) == len(named):
+            assert sorted(named, key=left.__getitem__) == named
+
+
+def test_what_is_there_is_asked_in_training_alone() -> None:
+    """Each training scene has it beside its question; those of validation and test are the same as without."""
+    corpus = read_captioned("questions:30")
+    for part, own in (("train", corpus.train), ("valid", corpus.valid), ("test", corpus.tests["test"])):
+        for number, (texts, answers) in enumerate(zip(own.questions[:30], own.captions[:30], strict=True)):
+            scene = shapes.scene(part, number)
+            expected = [question(scene, part, number), *([everything(scene)] if part == "train" else [])]
+            assert [*zip(texts, answers, strict=True)] == expected
+    assert len(corpus.train) == 30
+    assert len(corpus.tests["test"]) == shapes.TEST
