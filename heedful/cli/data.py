@@ -47,6 +47,10 @@ def data(
         str | None,
         typer.Option(help="prepare: the part of the work that is done here, as 2/8: of eight machines the second."),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="prepare: the scheduler of a Dask cluster that does the work, as tcp://10.0.0.1:8786."),
+    ] = None,
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
@@ -57,10 +61,11 @@ def data(
     if what == "prepare":
         options: dict[str, object] = {"source": source, "target": target}
         options |= {"valid": valid and tuple(valid), "test": test and tuple(test)}
-        _prepare(paths, out, task, options, start, settings or (), part, as_json=as_json)
+        _prepare(paths, out, task, options, start, settings or (), part, cluster, as_json=as_json)
         return
-    if part is not None:
-        raise InputError("is for heed data prepare", where="--part", fix="leave it out")
+    for option, value in {"--part": part, "--cluster": cluster}.items():
+        if value is not None:
+            raise InputError("is for heed data prepare", where=option, fix="leave it out")
     from heedful.store import files
     from heedful.verbs.data import TAG, check_data, write_cleaned
 
@@ -97,6 +102,7 @@ def _prepare(
     start: Path | None,
     settings: Sequence[str],
     part: str | None,
+    cluster: str | None,
     *,
     as_json: bool,
 ) -> None:
@@ -117,7 +123,7 @@ def _prepare(
         def shown(what: str, share: float) -> None:
             progress.update(line, description=what, completed=share)
 
-        manifest = prepare_data(task, out, given, options, settings=settings, part=share, shown=shown)
+        manifest = prepare_data(task, out, given, options, settings=settings, part=share, cluster=cluster, shown=shown)
     if as_json:
         print(json.dumps(manifest, ensure_ascii=False))
         return

@@ -56,6 +56,10 @@ class Saved(NamedTuple):
     zeros: int  # of these
 
 
+# Calls a function with each of some numbers, and yields once for each that is done.
+Each = Callable[[Callable[[int], object], Iterable[int]], Iterable[object]]
+
+
 class Preparation(Protocol):
     """What can be made of large data. `refused`: why it cannot, or ""; `told`: what it takes, in a line; `into` fills a
     folder, or does a part of that, and shows what is done and how much of it; it returns the parts that are missing."""
@@ -64,7 +68,7 @@ class Preparation(Protocol):
     def refused(self) -> str: ...
     def told(self, out: Path) -> str: ...
     def into(
-        self, out: Path, shown: Callable[[str, float], object] = ..., *, part: "WorkPart | None" = ...
+        self, out: Path, shown: Callable[[str, float], object] = ..., *, part: "WorkPart | None" = ..., each: Each = ...
     ) -> list[int]: ...
 
 

@@ -1,6 +1,7 @@
 """Finds faults in pairs of texts before a training, and prepares them where they are too many for the memory."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from heedful.store import files
 from heedful.tasks import TASKS
 from heedful.tasks.recipes import by_key, read_recipe
 from heedful.tasks.shared.partitions import Shown, no_news
+from heedful.verbs.cluster import on_cluster
 
 LEFT_OUT = ".left-out.tsv"
 TAG = "kind"  # the column of the tags
@@ -86,20 +88,26 @@ def prepare_data(
     *,
     settings: Sequence[str] = (),
     part: WorkPart | None = None,
+    cluster: str | None = None,
     shown: Shown = no_news,
 ) -> dict[str, Any]:
     """Prepares the data of a recipe into the folder `out`, and returns the manifest; of one `part` of the work, where
-    others are not done, {"part": [2, 8], "missing": [3, 5]}. The arguments are those of
-    `heedful.verbs.train.planned`. Raises InputError, MissingError or StorageError."""
+    others are not done, {"part": [2, 8], "missing": [3, 5]}. `cluster`: the address of a scheduler of Dask, whose
+    workers do it. The other arguments are those of `heedful.verbs.train.planned`. Raises InputError, MissingError or
+    StorageError."""
     named = read_recipe(recipe) if isinstance(recipe, str) else recipe
     row = TASKS[named.task]
     if row.prepares is None:
         able = ", ".join(name for name, task in TASKS.items() if task.prepares)
         what = f"data for {named.task} cannot be prepared"
         raise InputError(what, where="heed data prepare", fix=f"give them to heed train; --task is one of {able}")
+    if part and cluster is not None:
+        what = "a cluster shares out the work itself"
+        raise InputError(what, where="--part and --cluster", fix="give one of the two")
     files.need_access(out)
     asked = {key: value for key, value in given.items() if value is not None} | by_key(options, named.task)
-    missing = row.prepares()(override(override(named, asked), settings)).into(out, shown, part=part)
+    with nullcontext(map) if cluster is None else on_cluster(cluster) as each:
+        missing = row.prepares()(override(override(named, asked), settings)).into(out, shown, part=part, each=each)
     return {"part": [*(part or ())], "missing": missing} if missing else read_manifest(out)
 
 

@@ -20,7 +20,7 @@ from heedful.data.stored import MOST_TOKENS, as_bytes, kind_of_ids
 from heedful.data.text.corpus import alike, held_key
 from heedful.data.text.layouts import Learnt
 from heedful.data.tokenizer import Ids, Tokenizer
-from heedful.errors import StorageError
+from heedful.errors import MissingError, StorageError
 from heedful.run.learnt import fingerprints_of
 from heedful.run.prepared import AGAIN, WORK, shard_files
 from heedful.run.tokenizers import read_tokenizers
@@ -53,7 +53,14 @@ class Partitions:
 
     def alone(self, piece: str) -> AbstractContextManager[None]:
         """Waits until no other process is at this piece of the work."""
+        self.need_seen()
         return one_after_another(self.work / f"{piece}.lock")
+
+    def need_seen(self) -> None:
+        """Raises MissingError where the folder is not there: on another machine."""
+        if not self.work.is_dir():
+            fix = "all machines must have the same file system, under the same path"
+            raise MissingError("what is prepared there is not seen here", where=str(self.out), fix=fix)
 
     def read(self, learnt: Sequence[Learnt], reader: int, shown: Callable[[int], object] = lambda size: None) -> None:
         """Spreads the rows of a reader's files over the partitions. `shown` is told the bytes that are there. Raises
@@ -156,6 +163,7 @@ class Encoder:
 
     def __init__(self, partitions: Partitions) -> None:
         self.partitions = partitions
+        partitions.need_seen()
         path = partitions.work / VOCABULARY
         facts = files.read_json(path, limit=path.stat().st_size)
         self.held, self.sources = {*facts["held"]}, [{*sources} for sources in facts["sources"]]

@@ -9,9 +9,9 @@ written last: a folder without one is not ready, and the same command continues 
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -22,12 +22,14 @@ from heedful.data.lines import packed_size
 from heedful.data.parts import hold_out
 from heedful.data.stored import MOST_TOKENS, kind_of_ids
 from heedful.data.text.corpus import alike, held_key, held_room, refuse_too_few
+from heedful.data.text.layouts import Learnt
 from heedful.data.text.pairs import Pairs, pairs_of
 from heedful.data.text.reading import Read
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, counted
 from heedful.run.learnt import BYTES, LEARNT, MOST, together
 from heedful.run.prepared import FORMAT, LOCK, MANIFEST, SAMPLE, VALID, WORK, WorkPart
+from heedful.run.task import Each
 from heedful.run.tokenizers import need_no_other, read_tokenizers, tokenizer_files
 from heedful.store import files
 from heedful.store.lock import held_alone, one_after_another, with_others
@@ -35,6 +37,7 @@ from heedful.tasks.shared.partitions import VOCABULARY, Encoder, Partitions, Sho
 from heedful.tasks.shared.prepared import as_json_lines
 
 PARTITION = 1 << 24  # bytes of text, about
+READERS = 16  # on a cluster, at most; each appends to a file of its own of every partition
 LEARNT_FROM, SAMPLED = 100_000, 20_000  # pairs of which the vocabulary is learnt, and that are kept as texts
 SPREAD, STORED = 1.2, 0.6  # bytes on the disk for each byte of text: of the partitions, and of the ids
 LEAST_SPACE, PER_MINUTE = 1 << 22, 2e8  # bytes on the disk for any data, and of text that are prepared in a minute
@@ -88,9 +91,10 @@ class Preparation:
         takes = f"about {counted(minutes, 'minute')} of a processor, and {disk:,.0f} MB of disk until it is done"
         return f"{size:,.0f} MB of text: prepared once, in {out}, which takes {takes}"
 
-    def into(self, out: Path, shown: Shown = no_news, *, part: WorkPart | None = None) -> list[int]:
+    def into(self, out: Path, shown: Shown = no_news, *, part: WorkPart | None = None, each: Each = map) -> list[int]:
         """Fills the folder `out`, or continues to fill it. A `part` does its share, and all that no other has begun of
-        what comes before that; the last one finishes the folder. Returns the parts that are missing. Raises InputError,
+        what comes before that; the last one finishes the folder. Returns the parts that are missing. `each` may have
+        the pieces of the work done by others that see the same files. Raises InputError,
         MissingError or StorageError."""
         if self.refused:
             raise InputError(self.refused, where=self.read.train.name, fix="give heed train the texts as they are")
@@ -98,7 +102,7 @@ class Preparation:
         filling = _Filling(out, self, shown)
         filling.need_room()
         with with_others(out / LOCK) if part else held_alone(out / LOCK):
-            missing = filling.fill(part)
+            missing = filling.fill(part, each)
         if not missing:
             with one_after_another(out / LOCK):  # once the other parts have left
                 filling.finish()
@@ -132,20 +136,19 @@ class _Filling:
     @cached_property
     def partitions(self) -> Partitions:
         """The partitions, once the work on them has begun."""
-        return Partitions(self.out, self.count, files.read_json(self.begun)["readers"])
+        return Partitions(self.out.absolute(), self.count, files.read_json(self.begun)["readers"])
 
-    def fill(self, part: WorkPart | None) -> list[int]:
+    def fill(self, part: WorkPart | None, each: Each) -> list[int]:
         """Does all work but the last, unless it is done; of a part the numbers of those that are missing."""
         if self.manifest.is_file():
             return []
         number, of = part or WorkPart(1, 1)
-        self._begin(min(of, len(self.read.learnt)))
-        self._read(number - 1)
+        self._begin(min(of if each is map else READERS, len(self.read.learnt)))
+        self._read(number - 1, each)
         self._learn()
-        encoder = Encoder(self.partitions)
-        for shard in range(number - 1, self.count, of):
-            self.shown("encoding", shard / self.count)
-            encoder.encode(shard)
+        encode = Encoder(self.partitions).encode if each is map else self.partitions.encode
+        shards = range(number - 1, self.count, of)
+        self._done("encoding", each(encode, shards), len(shards))
         return sorted({1 + shard % of for shard in range(self.count) if self.partitions.shard(shard) is None})
 
     def _begin(self, readers: int) -> None:
@@ -156,13 +159,25 @@ class _Filling:
                 files.write_json(self.begun, {"key": self.key, "readers": readers})
             self._need_same(files.read_json(self.begun)["key"])
 
-    def _read(self, first: int) -> None:
+    def _done(self, what: str, pieces: Iterable[object], count: int) -> None:
+        """Waits for pieces of work, and shows how many of them are done."""
+        self.shown(what, 0.0)
+        for number, _ in enumerate(pieces, 1):
+            self.shown(what, number / count)
+
+    def _read(self, first: int, each: Each) -> None:
         """Reads the files, those of the reader `first` before the others, which may be read by other parts by then."""
         readers = self.partitions.readers
         whole = max(1, SPREAD * self.preparation.size / readers)
-        for number in range(readers):
-            reader = (first + number) % readers
-            self.partitions.read(self.read.learnt, reader, lambda size: self.shown("reading", min(1.0, size / whole)))
+        order = [(first + number) % readers for number in range(readers)]
+        if each is map:
+            for reader in order:
+                self.partitions.read(
+                    self.read.learnt, reader, lambda size: self.shown("reading", min(1.0, size / whole))
+                )
+        else:
+            learnt = [Learnt(tuple(path.absolute() for path in given.files), given.taken) for given in self.read.learnt]
+            self._done("reading", each(partial(self.partitions.read, learnt), order), readers)
         if not self.partitions.counts()["rows"]:
             raise InputError("every pair has an empty side", where=self.read.train.name, fix="give text on both sides")
 
