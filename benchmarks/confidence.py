@@ -17,8 +17,7 @@ from scipy.stats import mannwhitneyu
 
 from heedful.data.lines import read_lines
 from heedful.tasks.translate.confidence import sentence_confidence
-from heedful.tasks.translate.load import load_translator
-from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.use import Translator, load_translator
 
 MOST = 300  # sentences a kind
 

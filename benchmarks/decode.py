@@ -67,7 +67,7 @@ def heedful(root: Path, how: str) -> Translate:
     if how == "bfloat16":
         model.model.bfloat16()
     for_inference(model.model, how if how in WEIGHTS else "float32")
-    KEPT.enter_context(model.in_processes(torch.get_num_threads()))
+    model = KEPT.enter_context(model.in_processes(torch.get_num_threads()))
     Finalize(None, KEPT.close, exitpriority=0)  # before this process waits for those that it made
     return lambda texts, beam: model.translate(texts, beam=beam)
 

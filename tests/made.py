@@ -15,6 +15,7 @@ from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.events import Finished, Trained
 from heedful.run.recipe import Recipe, override, row_of
 from heedful.tasks.recipes import build
+from heedful.tasks.translate.spec import TranslatorSpec
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.train import train
 from loud import make_loud
@@ -73,7 +74,14 @@ def random_translator(corpus: Corpus, base: dict[str, Any], **about: object) -> 
     row = row_of(TRANSLATORS, build(base, where="test"))
     net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
     make_loud(net, std=0.3)
-    return Translator(net, tokenizer, tokenizer, {"task": "translate", "source": "low", "target": "high", **about})
+    told = {"task": "translate", "source": "low", "target": "high", **about}
+    return Translator(net, tokenizer, tokenizer, TranslatorSpec.read(told))
+
+
+def with_about(model: Translator, **about: object) -> Translator:
+    """The same translator with these keys in its task.json; None takes one out."""
+    kept = {key: value for key, value in (model.about | about).items() if value is not None}
+    return model.changed(spec=TranslatorSpec.read(kept))
 
 
 def finished(events: Iterable[object]) -> Finished:

@@ -68,7 +68,8 @@ class Budget(Protocol):
     """What one request may cost. `at_once`: tokens, times beams, that may be kept at the same time (None: any
     number)."""
 
-    at_once: int | None
+    @property
+    def at_once(self) -> int | None: ...
 
     def spend(self, tokens: int, at_once: int) -> None:
         """Before a model makes so many tokens, times beams, of which so many are kept at the same time. Raises

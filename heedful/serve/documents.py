@@ -105,8 +105,7 @@ class Documents(dict[str, StoredDocument]):
             what = f"{len(self)} documents are kept here, and there is no room for another"
             raise Refused(429, what, "fetch those that are done, or come back later", {"Retry-After": "60"})
         options, served = options_of(hosted.row.asks[PASSAGE](), PASSAGE, settings), hosted.served
-        about = (served.directed(*options.asked()) if isinstance(served, Directed) else served).about
-        languages = str(about.get("source", "")), str(about.get("target", ""))
+        languages = served.directed(*options.asked()).languages if isinstance(served, Directed) else ("", "")
         made = StoredDocument(name=name, data=data, hosted=hosted, settings=settings, languages=languages)
         self[made.id] = made
         made.work = asyncio.create_task(self._translate(made))

@@ -88,6 +88,8 @@ class Engine:
         why: str = "",
         limits: Limits | None = None,
     ) -> None:
+        served = served.changed(budget=self) if isinstance(served, Opened) else served
+        fast = fast.changed(budget=self) if isinstance(fast, Opened) else fast
         self.name, self.run, self.row, self.served, self.engine, self.why = name, run, row, served, engine, why
         self.limits = limits or Limits()
         self.scores: Mapping[str, float] = headlines(run)
@@ -116,8 +118,6 @@ class Engine:
         for part in parts_in_order(self.served.model):
             part.register_forward_pre_hook(self._go_on)
         for one in (self.served, self._fast):
-            if isinstance(one, Opened):
-                one.budget = self
             if isinstance(one, LibraryServed) and isinstance(one.engine, Stoppable):
                 one.engine.serve(self.served, self._between)
 

@@ -19,8 +19,7 @@ def evaluate(
     """The scores on each test set, one by one. `options` are of the class that the task's row names."""
     _evaluator(row_of_run(run))
     served = load_model(run, device=device, engine=engine, weights=weights)
-    served.run = run  # its name in a comparison
-    yield from scored(served, options)
+    yield from scored(served.changed(run=run), options)  # its name in a comparison
 
 
 def scored(served: Served, options: object) -> Iterator[Scored]:

@@ -49,13 +49,12 @@ class Verbs:
             if isinstance(data, str):
                 path_in(data, "test")
             return _scores(served, data, settings)
+        names, pairs = LABELLED, isinstance(served, Directed)
         if isinstance(served, Directed):  # rows do not say their languages: they are in those that are asked for
             settings = dict(settings)
             way = [str(settings.pop(name, "")) for name in ("from_language", "to")]
-            served = served.directed(*way)
-        about = getattr(served, "about", {})
-        pairs = "target" in about
-        names = (about["source"], about["target"]) if pairs else LABELLED
+            directed = served.directed(*way)
+            served, names = directed, directed.languages
         with TemporaryDirectory() as folder:
             written = sorted(write_rows(data, Path(folder), names, only="test").iterdir())
             each = {file.stem: _row_scores(served, file, settings, pairs=pairs) for file in written}
@@ -78,8 +77,7 @@ def open_model(
     """The model of a run, of this class, with its verbs: see `heedful.load`."""
     device = known_device(device, weights=weights, engine=engine)
     model = load_model(run, kind, device=device, engine=engine, weights=weights)
-    model.run, model.verbs = run, Verbs()
-    return model
+    return model.changed(run=run, verbs=Verbs())
 
 
 def _scores(served: Served, data: object, settings: Mapping[str, object]) -> dict[str, dict[str, Any]]:

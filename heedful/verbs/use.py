@@ -14,6 +14,8 @@ from heedful.tasks.load import row_of_model, row_of_run
 class Directed(Protocol):
     """A translator, which may have several languages and kinds of translations."""
 
+    @property
+    def languages(self) -> tuple[str, str]: ...
     def directed(self, source: str = "", target: str = "", tag: str = "") -> Any: ...
 
 

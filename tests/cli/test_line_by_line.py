@@ -18,6 +18,7 @@ from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.line_by_line import answer_lines, byte_groups, one_each, text_groups
 from heedful.tasks.shared.terminal import printable
 from heedful.tasks.translate.segment import segments_of
+from made import with_about
 
 LONG = "ba de" + " gi ko ba de" * 12  # more tokens than any text that the models have learnt from, or can read
 
@@ -182,8 +183,7 @@ def test_the_longest_of_those_that_were_learnt_from_is_known(run_of):
 
 
 def test_a_run_that_does_not_know_what_it_learnt_from_is_read_as_before(run_of):
-    model = heedful.load(run_of("transformer"))
-    del model.about["source_tokens"]
+    model = with_about(heedful.load(run_of("transformer")), source_tokens=None)
     assert "longer" not in model.search(LONG, longest=3).warning
 
 

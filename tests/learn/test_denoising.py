@@ -11,6 +11,7 @@ from heedful.run.events import Measured
 from heedful.run.recipe import override
 from heedful.tasks.denoise.noise import make_noise, read_passages
 from heedful.tasks.recipes import build
+from heedful.tasks.translate.spec import TranslatorSpec
 from heedful.verbs.train import train
 from made import SYLLABLES, finished
 
@@ -43,7 +44,7 @@ def test_it_learns_and_is_a_start(tmp_path):
     finished(train(override(recipe, ["train.steps=250", "train.eval_every=250"]), tmp_path / "start", corpus=corpus))
     model = heedful.load(tmp_path / "start")
     passages = read_passages([" ".join(own) for own in circles(200, 2)], model.source, 39)
-    noise = make_noise("spans", model.source, {})
+    noise = make_noise("spans", model.source, TranslatorSpec())
     pairs = [noise.pair(passage, "test", i) for i, passage in enumerate(passages)]
     found = model.hypotheses([source for source, _ in pairs], model.decoding(beam=1))
     right = sum(list(best[0].tokens) == target for (_, target), best in zip(pairs, found, strict=True))

@@ -31,14 +31,13 @@ from heedful.models.presets import LANGUAGE_MODELS, TRANSLATORS, lm_config, tran
 from heedful.tasks.generate.ctranslate2 import convertible_lm
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.translate.exchange.ctranslate2 import CTranslate2, compare_translator, convertible
-from heedful.tasks.translate.load import load_translator
-from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.use import Translator, load_translator
 from heedful.verbs.check import check
 from heedful.verbs.exchange import export_model, import_model
 from hub import LINES, marian_folder
 from hub import TEXTS as HUB_TEXTS
 from loud import make_loud
-from made import SYLLABLES, made_corpus
+from made import SYLLABLES, made_corpus, with_about
 from saved import save_run
 
 pytest.importorskip("ctranslate2", reason="CTranslate2 has no wheel for this machine")
@@ -236,9 +235,8 @@ def test_what_is_forbidden_is_never_said_and_not_shared_out(run: Path) -> None:
     assert isinstance(theirs, Translator)
     ids, _ = ours.encode(TEXTS)
     often = ours.hypotheses(ids, ours.decoding(beam=1))[0][0].tokens[0]
-    for model in (ours, theirs):
-        model.about["forbidden"] = [often]
-    theirs.engine = CTranslate2(run / "ctranslate2", theirs)
+    ours, theirs = (with_about(model, forbidden=[often]) for model in (ours, theirs))
+    theirs = theirs.changed(engine=CTranslate2(run / "ctranslate2", theirs))
     assert_alike(said(ours, beam=1), said(theirs, beam=1))
     for best in theirs.hypotheses(ids, theirs.decoding(beam=4, n_best=4)):
         assert all(often not in each.tokens for each in best)

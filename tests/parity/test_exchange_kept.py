@@ -14,7 +14,7 @@ from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.models import make_model
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.models.seq2seq_presets import Seq2SeqSize
-from heedful.tasks.translate.languages import tagged
+from heedful.tasks.translate.spec import TranslatorSpec
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.exchange import export_model, import_model
 from hub import LINES
@@ -101,7 +101,9 @@ def test_its_languages_and_kinds_can_be_asked_for_again(tmp_path: Path) -> None:
     de, fr, plain = (tokenizer.extra[name] for name in names)
     languages = {"tokens": {"de": de, "fr": fr}, "target": "before", "directions": ["en>de", "en>fr"]}
     about = {"languages": languages, "before": [de], "source": "en", "target": "de", "decode": {"longest": 9}}
-    ours = t5(tmp_path / "run", tokenizer, tagged(about | {"tags": {"plain": plain}}, "plain"))
+    ours = t5(
+        tmp_path / "run", tokenizer, TranslatorSpec.read(about | {"tags": {"plain": plain}}).with_tag("plain").written()
+    )
     back = again(tmp_path)
     for target in ("de", "fr"):
         asked = back.directed("en", target, "plain")

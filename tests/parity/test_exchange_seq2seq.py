@@ -30,6 +30,7 @@ from heedful.verbs.exchange import export_model, import_model
 from heedful.verbs.train import train
 from hub import LINES, TEXTS, Imported, bart_folder, t5_folder
 from loud import make_loud
+from made import with_about
 from saved import save_run
 from saying import searched_whole
 
@@ -172,8 +173,8 @@ def test_it_ends_where_their_files_say(tmp_path: Path, limit: dict[str, int]) ->
 
 def test_it_is_served_like_any_translator(pair: Pair) -> None:
     assert [law.name for law in check(pair.run) if not law.holds] == []
-    ours = heedful.load(pair.run)
-    ours.about["decode"] |= {"longest": 24}  # T5's has no end but its 511 tokens
+    ours = heedful.load(pair.run, Translator)
+    ours = with_about(ours, decode={**(ours.spec.decode or {}), "longest": 24})  # T5's has no end but its 511 tokens
     seen = look_at_translation(ours, "The cat")
     assert seen.source[-1] == "</s>"
     assert ours.translate(["The cat"], prefix=["The"])[0].startswith("The")

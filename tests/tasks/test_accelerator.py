@@ -111,5 +111,5 @@ def test_what_is_for_a_cpu_stays_there(run_of):
             with pytest.raises(InputError, match="int8 weights are for a CPU"):
                 LanguageModel.load(text, device=device, **few)
         translator = heedful.load(pairs, device=device)
-        with translator.in_processes(2):
-            assert translator.processes is None
+        with translator.in_processes(2) as same:
+            assert same.processes is None

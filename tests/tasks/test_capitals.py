@@ -1,7 +1,6 @@
 """Texts in capitals are read in small letters where a model learnt from hardly any."""
 
 import json
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from heedful.data.tokenizer import train_tokenizer
 from heedful.errors import InputError
 from heedful.run.recipe import override
 from heedful.tasks.translate.capitals import (
-    READS_CAPITALS,
-    capitals_facts,
+    has_capitals,
     in_capitals,
     in_small_letters,
 )
@@ -27,7 +25,7 @@ from heedful.tasks.translate.segment import segments_of
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.exchange import export_model, import_model
-from made import TRANSFORMER, made_recipe
+from made import TRANSFORMER, made_recipe, with_about
 from saved import save_run
 
 
@@ -61,20 +59,20 @@ def test_a_name_or_what_has_small_letters_is_none(text: str) -> None:
 
 
 def test_a_hundredth_of_the_sources_is_enough_to_read_them_as_they_are() -> None:
-    assert capitals_facts(["a dog"] * 99 + ["A DOG RUNS"]) == {}
-    assert capitals_facts(["a dog"] * 100 + ["A DOG RUNS"]) == {READS_CAPITALS: False}
+    assert has_capitals(["a dog"] * 99 + ["A DOG RUNS"])
+    assert not has_capitals(["a dog"] * 100 + ["A DOG RUNS"])
 
 
 def test_a_run_tells_whether_it_reads_capitals(corpus: Corpus) -> None:
     recipe = made_recipe(TRANSFORMER)
-    assert TranslateJob(recipe, corpus).spec()[READS_CAPITALS] is False
-    assert READS_CAPITALS not in TranslateJob(override(recipe, ["noise.capitals=0.1"]), corpus).spec()
+    assert TranslateJob(recipe, corpus).spec()["reads_capitals"] is False
+    assert "reads_capitals" not in TranslateJob(override(recipe, ["noise.capitals=0.1"]), corpus).spec()
 
 
 @pytest.fixture
 def quiet(translators: tuple[Path, Path]) -> Translator:
     translator = Translator.load(translators[0])
-    assert translator.about[READS_CAPITALS] is False
+    assert translator.spec.reads_capitals is False
     return translator
 
 
@@ -95,26 +93,25 @@ def test_it_is_as_long_as_the_same_text_in_small_letters(quiet: Translator) -> N
     """The words of this model's targets are in capitals, so that here a text in capitals has fewer tokens."""
     few, many = (len(quiet.source.encode([text])[0]) for text in (LOUD, SMALL))
     assert few < many
-    quiet.about = quiet.about | {"source_tokens": {"longest": few, "centile_99": few}}
+    quiet = with_about(quiet, source_tokens={"longest": few, "centile_99": few})
     assert segments_of(quiet, LOUD) == segments_of(quiet, SMALL)
 
 
 def test_a_model_of_the_other_direction_judges_the_source_as_it_was_read(quiet: Translator) -> None:
-    other = copy(quiet)
-    other.about = quiet.about | {"source": quiet.about["target"], "target": quiet.about["source"]}
+    other = with_about(quiet, source=quiet.languages[1], target=quiet.languages[0])
     judge = Judge(other, quiet)
     assert judge.scores([LOUD], [["BA DE"]]) == judge.scores([SMALL], [["BA DE"]])
 
 
 def test_a_model_that_reads_capitals_gets_them(quiet: Translator) -> None:
-    quiet.about = quiet.about | {READS_CAPITALS: True}
+    quiet = with_about(quiet, reads_capitals=True)
     assert quiet.encode([LOUD]) != quiet.encode([SMALL])
     assert quiet.source.decode(quiet.encode([LOUD])[0][0]) == LOUD
 
 
 def test_what_was_learnt_from_is_known_on_the_way_back(quiet: Translator, tmp_path: Path) -> None:
     model: Any = quiet.model
-    learnt = {"source_tokens": {"longest": 9, "centile_99": 8}, READS_CAPITALS: False}
+    learnt = {"source_tokens": {"longest": 9, "centile_99": 8}, "reads_capitals": False}
     run = save_run(tmp_path / "run", model, quiet.source, quiet.target, quiet.about | learnt)
     export_model(run, tmp_path / "hub")
     import_model(tmp_path / "hub", tmp_path / "again")
@@ -133,7 +130,9 @@ def test_an_export_tells_that_capitals_are_read_as_they_are(quiet: Translator, t
     model: Any = quiet.model
     told = ["there a text in CAPITALS is read as it is: the run itself reads it in small letters"]
     for reads in (False, True):
-        run = save_run(tmp_path / f"{reads}", model, quiet.source, quiet.target, quiet.about | {READS_CAPITALS: reads})
+        run = save_run(
+            tmp_path / f"{reads}", model, quiet.source, quiet.target, quiet.about | {"reads_capitals": reads}
+        )
         _, *hub = export_model(run, tmp_path / f"{reads}-hub").notes
         _, *onnx = ONNX.lost(heedful.load(run))
         assert hub == onnx == ([] if reads else told)

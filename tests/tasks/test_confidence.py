@@ -36,7 +36,7 @@ from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.scoring import score_translator
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.use import ask
-from made import backwards, made_corpus, made_recipe
+from made import backwards, made_corpus, made_recipe, with_about
 from serving import opened, translator
 
 TEXTS = ["ba de gi", "ko", "", "lu ma ne pi"]
@@ -87,8 +87,7 @@ def test_every_way_to_ask_tells_the_same(run: Path, text: str) -> None:
 
 
 def test_a_text_in_parts_has_the_words_of_all(run: Path) -> None:
-    model = Translator.load(run)
-    model.about = model.about | {"source_tokens": {"longest": 3, "centile_99": 3}}
+    model = with_about(Translator.load(run), source_tokens={"longest": 3, "centile_99": 3})
     whole = model.search("Ba de. Gi ko.", confidence=True)
     parts = model.search(["Ba de.", "Gi ko."], confidence=True)
     assert whole.said[0].words == (*parts[0].said[0].words, *parts[1].said[0].words)
@@ -98,8 +97,7 @@ def test_a_text_in_parts_has_the_words_of_all(run: Path) -> None:
 
 def test_several_models_are_not_calibrated(run: Path) -> None:
     write_calibration(run, CALIBRATION)
-    model = Translator.load(run)
-    model.join(Translator.load(run))
+    model = Translator.load(run).join(Translator.load(run))
     assert [one["calibrated"] for one in translate_texts(model, ["ba"], TranslateOptions())] == [False]
 
 
@@ -129,8 +127,7 @@ def test_a_word_is_right_as_often_as_the_reference_has_it() -> None:
 
 def test_what_comes_true_is_what_it_says(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where the references are the translations of half of the sources, half of the sentences come true."""
-    model = opened(run)
-    model.run = run
+    model = opened(run).changed(run=run)
     pairs = backwards(40, seed=5)
     made = model.translate(pairs.source)
     wanted = [text if row % 2 else "x y z" for row, text in enumerate(made)]
@@ -157,8 +154,7 @@ def test_eval_calibrates_an_old_run_and_what_is_unsure_is_flagged(
     assert record["warning"] in err
     assert "never calibrated" in err
     (tmp_path / "c").write_text("ba\n" * 19)
-    model = Translator.load(run)
-    model.run = run
+    model = Translator.load(run).changed(run=run)
     options = TranslationScoring(source=str(tmp_path / "a"), target=str(tmp_path / "b"), calibrate=True)
     with pytest.raises(InputError, match="calibrated on 20 translations or more"):
         list(score_translator(model, replace(options, source=str(tmp_path / "c"), target=str(tmp_path / "c"))))
@@ -175,14 +171,12 @@ def test_what_cannot_be_calibrated_is_refused_before_it_is_scored(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a").write_text("ba\n" * 20)
-    model = Translator.load(run)
-    model.run = run
+    model = Translator.load(run).changed(run=run)
     options = TranslationScoring(source=str(tmp_path / "a"), target=str(tmp_path / "a"), calibrate=True)
     with pytest.raises(InputError, match="of one run"):
         next(score_translator(model, replace(options, together=[str(run)])))
     monkeypatch.setattr(os, "access", lambda *_: False)
-    model = Translator.load(run)
-    model.run = run
+    model = Translator.load(run).changed(run=run)
     with pytest.raises(StorageError, match="cannot be written into"):
         next(score_translator(model, options))
 
@@ -190,8 +184,7 @@ def test_what_cannot_be_calibrated_is_refused_before_it_is_scored(
 def test_a_run_that_is_being_trained_is_not_calibrated(run: Path, tmp_path: Path) -> None:
     """Its weights may be others before the calibration is written."""
     (tmp_path / "a").write_text("ba\n" * 20)
-    model = Translator.load(run)
-    model.run = run
+    model = Translator.load(run).changed(run=run)
     options = TranslationScoring(source=str(tmp_path / "a"), target=str(tmp_path / "a"), calibrate=True)
     with run_lock(run), pytest.raises(InputError, match="another trainer"):
         next(score_translator(model, options))

@@ -23,6 +23,7 @@ from heedful.tasks.denoise.train import DenoiseTask
 from heedful.tasks.denoise.use import denoising_likelihood
 from heedful.tasks.recipes import build
 from heedful.tasks.shared.sections import PackedTrain
+from heedful.tasks.translate.spec import TranslatorSpec
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.check import check
@@ -112,7 +113,7 @@ def test_it_is_measured_alike_each_time(run):
 @pytest.mark.parametrize("objective", sorted(ROWS))
 def test_every_passage_is_noised_anew_in_each_epoch(objective):
     tokenizer = train_tokenizer(TEXTS, kind="bpe", size=320, mask=True, sentinels=12)
-    noise, passages = make_noise(objective, tokenizer, {}), read_passages(TEXTS, tokenizer, 39)
+    noise, passages = make_noise(objective, tokenizer, TranslatorSpec()), read_passages(TEXTS, tokenizer, 39)
     plan = PackedTrain(tokens=512, row=48)
 
     def pairs(task, epoch):

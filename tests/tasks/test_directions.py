@@ -17,11 +17,11 @@ from heedful.tasks.recipes import build
 from heedful.tasks.translate.documents.files import translate_documents
 from heedful.tasks.translate.exchange.hub_languages import asked_for_alone
 from heedful.tasks.translate.exchange.onnx import ENGINE as ONNX
-from heedful.tasks.translate.languages import directions_of
 from heedful.tasks.translate.options import TranslationScoring
 from heedful.tasks.translate.pairs.pharaoh import align_pairs
 from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.pairs.weigh import weigh
+from heedful.tasks.translate.spec import TranslatorSpec, directions_of
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.distil import planned_back_translation, write_pairs
 from heedful.tasks.translate.use import Translator
@@ -354,7 +354,7 @@ def test_it_is_learnt_from_and_mixed(run: tuple[Path, Finished], data: list[str]
         [f"start_from={run[0]}", "model={}", f"data.path={data[1]}", f'data.mix=["{data[1]}:0.25"]'],
     )
     job = TranslateJob(recipe)
-    assert job.around["before"] == [job.source.extra["<|to_fr|>"]]
+    assert job.around.before == (job.source.extra["<|to_fr|>"],)
     several = override(recipe, [f"data.path={json.dumps(data[:2])}", f'data.mix=["{data[2]}:0.25"]'])
     with pytest.raises(InputError, match="pairs from fr to en are mixed in"):
         TranslateJob(several)
@@ -408,7 +408,7 @@ def test_an_export_tells_which_languages_it_does_not_ask_for(
     assert "the run itself keeps addresses and placeholders; it translates what is longer than" in beside
     assert told == [note]
     assert ONNX.lost(heedful.load(run[0]))[1:] == [note]
-    assert asked_for_alone({"source": "a", "target": "b", "tagged": "x", "tags": {"x": 5, "y": 6}}) == [
+    assert asked_for_alone(TranslatorSpec(source="a", target="b", tagged="x", tags={"x": 5, "y": 6})) == [
         "there it translates as x alone: ask the run itself for 'y'"
     ]
-    assert asked_for_alone({"source": "a", "target": "b"}) == []
+    assert asked_for_alone(TranslatorSpec(source="a", target="b")) == []

@@ -24,6 +24,7 @@ from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import wishes_of
 from heedful.verbs.use import ask
+from made import with_about
 from saying import says_what_it_is_told
 from serving import opened, translator
 
@@ -56,7 +57,7 @@ def test_a_document_is_translated(own: Translator, tmp_path: Path) -> None:
 def test_a_document_that_says_other_languages_is_told(
     own: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own, "about", own.about | {"source": "en", "target": "French"})
+    own = with_about(own, source="en", target="French")
     unit = '<body><trans-unit id="1"><source>ba</source></trans-unit></body>'
     head = 'msgid ""\nmsgstr "Language: {}\\n"\n\nmsgid "ba"\nmsgstr ""\n'
     made = {
@@ -274,7 +275,7 @@ def test_a_number_that_is_lost_is_told(own: Translator, monkeypatch: pytest.Monk
 
 def test_what_is_longer_than_all_that_was_learnt_is_halved(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = says_what_it_is_told(lambda text: [text.upper()], monkeypatch)
-    monkeypatch.setitem(own.about, "source_tokens", {"longest": 12, "centile_99": 12})
+    own = with_about(own, source_tokens={"longest": 12, "centile_99": 12})
     text = "ba de gi ko, lu ma ne pi ro su ba de gi ko lu ma."
     passage = Passage(text, (Mark(13, "<x/>"),), text)
     ((said,),) = translate_passages(own, [passage], DecodingOptions())
@@ -282,14 +283,14 @@ def test_what_is_longer_than_all_that_was_learnt_is_halved(own: Translator, monk
     assert all(len(ids) <= 12 for ids in own.source.encode(asked)), "or a word, where it must"
     assert plain(said.placed).replace("<x/>", "") == text.upper()
     asked.clear()
-    monkeypatch.setitem(own.about, "longest_source", 12)
+    own = with_about(own, longest_source=12)
     ((said,),) = translate_passages(own, [passage], DecodingOptions())
     assert all(len(ids) <= 12 for ids in own.source.encode(asked)), "or a word, where it must"
     assert plain(said.placed).replace("<x/>", "") == text.upper()
 
 
 def test_a_long_text_is_translated_sentence_by_sentence(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(own.about, "source_tokens", {"longest": 12, "centile_99": 12})
+    own = with_about(own, source_tokens={"longest": 12, "centile_99": 12})
     sentences = ["Ba de gi.", "Ko lu ma!", "Ne pi ro."]
     best = own.search(sentences, beam=2, n_best=2)
     (found,) = ask(own, "translate", ["  ".join(sentences)], {"decoding": {"n_best": 2}})
@@ -300,7 +301,7 @@ def test_a_long_text_is_translated_sentence_by_sentence(own: Translator, monkeyp
     short = ask(own, "translate", ["Ba de."])[0]
     assert "warning" not in short
     assert short["text"] == own.translate("Ba de.")
-    monkeypatch.setitem(own.about, "scores", "rouge")
+    own = with_about(own, scores="rouge")
     (whole,) = ask(own, "translate", ["  ".join(sentences)])
     assert "its answer may be wrong" in whole["warning"], "a summary is of the whole"
 
@@ -393,7 +394,7 @@ def test_what_cannot_be_written_is_refused_before_a_word_is_translated(own: Tran
 
 def test_another_library_tells_no_alignment(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     says_what_it_is_told(lambda text: [text.upper()], monkeypatch)
-    monkeypatch.setattr(own, "engine", SimpleNamespace(own=None))
+    own = own.changed(engine=SimpleNamespace(own=None))  # type: ignore[typeddict-item]
     assert [plain(best.placed) for (best,) in translate_passages(own, page("ba"), DecodingOptions())] == ["BA"]
     with pytest.raises(InputError, match="does not tell what was looked at"):
         list(translate_passages(own, page("ba <b>de</b> gi"), DecodingOptions()))

@@ -7,7 +7,8 @@ import torch
 
 from heedful.decode.ensemble import Ensemble
 from heedful.errors import InputError
-from heedful.tasks.translate.load import load_together, load_translator
+from heedful.tasks.translate.use import load_together, load_translator
+from made import with_about
 
 TEXTS = ["abba baab", "ab", "babab abab ba"]
 
@@ -53,7 +54,7 @@ def test_a_search_asks_both(translators: tuple[Path, Path]) -> None:
 
 def test_another_vocabulary_is_refused(translators: tuple[Path, Path]) -> None:
     mine, other = map(load_translator, translators)
-    other.about |= {"forbidden": [0]}
+    other = with_about(other, forbidden=[0])
     with pytest.raises(InputError, match="its vocabulary is not that of the first model"):
         mine.join(other, name="other")
     assert not mine.others

@@ -16,6 +16,7 @@ from heedful.tasks.shared.look import draw_text, font_note
 from heedful.tasks.shared.pieces import readable_pieces
 from heedful.tasks.shared.steps import StepsOptions, steps_of
 from heedful.tasks.translate.inside.look import look_at_translation
+from heedful.tasks.translate.spec import TranslatorSpec
 from heedful.tasks.translate.use import Translator
 
 SIZES = {"d_model": 32, "n_heads": 2, "d_ff": 64, "order": "pre"}
@@ -26,7 +27,7 @@ def translating(row, corpus):
     tokenizer = train_tokenizer([*corpus.train.source, *corpus.train.target], kind="bpe", size=300)
     net = make_model(translator_config(row, source_vocab=tokenizer.size, target_vocab=tokenizer.size, joint=True))
     about = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 2, "length_penalty": 1.0}}
-    return Translator(net, tokenizer, tokenizer, about)
+    return Translator(net, tokenizer, tokenizer, TranslatorSpec.read(about))
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from heedful.errors import InputError
 from heedful.run.recipe import override
 from heedful.store.files import json_bytes
 from heedful.store.model import replace_small
-from heedful.tasks.translate.languages import another_direction
 from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.training.directions import another_direction
 from heedful.verbs.info import describe, name_languages
 from heedful.verbs.train import train
 from made import made_recipe

@@ -179,7 +179,7 @@ def test_files_are_scored_as_by_the_verb(run: Path, model: heedful.Translator, t
 
 
 def test_a_model_of_no_run_says_so(model: heedful.Translator) -> None:
-    alone = heedful.Translator(model.model, model.source, model.target, model.about)
+    alone = heedful.Translator(model.model, model.source, model.target, model.spec)
     assert repr(alone) == "Translator(Seq2Seq)"
     assert alone._repr_html_() == "<p>Translator(Seq2Seq)</p>"
     inside = (lambda: alone.look("ba"), lambda: alone.attention("ba"), lambda: alone.ask("score", "ba"))

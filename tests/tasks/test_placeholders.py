@@ -8,6 +8,7 @@ from heedful.data.documents.tags import Alignment
 from heedful.tasks.translate.documents.placeholders import _even
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.use import ask
+from made import with_about
 from saying import Says, says_what_it_is_told
 from serving import opened, translator
 
@@ -126,7 +127,7 @@ def test_what_touches_its_neighbour_still_does(own: Translator, monkeypatch: pyt
 
 
 def test_a_summary_may_leave_them_out(own: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(own.about, "scores", "rouge")
+    own = with_about(own, scores="rouge")
     asked = says_what_it_is_told(lambda text: ["short"], monkeypatch)
     assert own.translate(f"ba {URL} de.") == "short"
     assert len(asked) == 1

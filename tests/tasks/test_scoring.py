@@ -22,6 +22,7 @@ from heedful.tasks.translate.use import Translator
 from heedful.verbs.evaluate import evaluate, scored
 from heedful.verbs.memory import write_rows
 from heedful.verbs.opened import open_model
+from made import with_about
 
 
 @pytest.fixture
@@ -279,8 +280,7 @@ def test_a_folder_of_tests_alone_is_scored(
 def test_a_run_that_knows_no_languages_tells_which_way_it_is_scored(
     translators: tuple[Path, Path], corpus: Corpus, tmp_path: Path
 ) -> None:
-    model = Translator.load(translators[0])
-    model.about |= {"source": "source", "target": "target"}
+    model = with_about(Translator.load(translators[0]), source="source", target="target")
     rows = zip(corpus.train.target[:3], corpus.train.source[:3], strict=True)
     (tmp_path / "a.csv").write_text("de,en\n" + "".join(f'"{one}","{other}"\n' for one, other in rows))
     told = f"{tmp_path / 'a.csv'}: scored from de to en"

@@ -23,7 +23,6 @@ from heedful.run.recipe import override
 from heedful.store import files
 from heedful.tasks.shared.options import StudentOptions
 from heedful.tasks.shared.terminal import CONTROL
-from heedful.tasks.translate.load import load_together, load_translator
 from heedful.tasks.translate.options import TeachingOptions
 from heedful.tasks.translate.pairs.rerank import Judge
 from heedful.tasks.translate.pairs.weigh import weigh
@@ -32,7 +31,7 @@ from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training import synthetic
 from heedful.tasks.translate.training.distil import planned_distillation
 from heedful.tasks.translate.training.synthetic import Synthetic, fastest, teacher_of, texts_in, written_by
-from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.use import Translator, load_together, load_translator
 from made import TRANSFORMER, backwards
 from saved import save_run
 

@@ -161,7 +161,7 @@ def test_a_model_begun_with_knows_its_tags_and_no_others(run: Path, table: Path)
         job_on(f"{table}#news", *start)
     plain = job_on(str(table))
     assert "tags" not in plain.spec()
-    model = Translator(make_model(plain.config), plain.source, plain.target, plain.spec())
+    model = Translator(make_model(plain.config), plain.source, plain.target, plain.translator_spec())
     with pytest.raises(InputError, match="learnt no tags"):
         model.directed(tag="formal")
 

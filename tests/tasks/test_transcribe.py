@@ -78,7 +78,7 @@ def test_silence_says_nothing_and_costs_nothing(run_of, tmp_path):
             if tokens > 1000:
                 raise TooMuchError("too much")
 
-    model.budget = Poor()
+    model = model.changed(budget=Poor())
     soundfile.write(tmp_path / "quiet.flac", numpy.zeros(600 * RATE, numpy.int16), RATE)
     assert model.transcribe(tmp_path / "quiet.flac").segments == ()
     loud = numpy.random.default_rng(0).uniform(-0.1, 0.1, 300 * RATE)

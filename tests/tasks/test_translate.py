@@ -20,6 +20,7 @@ from heedful.tasks.translate import searching as translate
 from heedful.tasks.translate.inside.words import AlignOptions, align
 from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.segment import segments_of
+from heedful.tasks.translate.spec import TranslatorSpec
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.training.losses import cross_entropy
@@ -48,7 +49,7 @@ def model(corpus, request):
     )
     make_loud(net, std=0.3)
     about = {"task": "translate", "source": "low", "target": "high", "decode": {"beam": 3, "length_penalty": 1.0}}
-    return Translator(net, tokenizer, tokenizer, about)
+    return Translator(net, tokenizer, tokenizer, TranslatorSpec.read(about))
 
 
 @pytest.mark.parametrize("settings", [{"beam": 1}, {"beam": 4}, {"samples": 2, "seed": 5}])
@@ -69,12 +70,12 @@ def test_processes_that_share_sentences_find_what_one_finds(model, settings, mon
     monkeypatch.setattr(translate, "WORTH", 16)
     texts = [f"{text} {word}" for text in TEXTS for word in ("ba", "de", "gi", "ko")]
     expected, alone = model.search(texts, **settings), model.translate(["ko"])
-    with model.in_processes(2):
-        shared, searched = model.processes, []
+    with model.in_processes(2) as several:
+        shared, searched = several.processes, []
         monkeypatch.setattr(shared, "map", lambda batches: searched.extend(batches) or Processes.map(shared, batches))
-        made = model.search(texts, **settings)
+        made = several.search(texts, **settings)
         assert len(searched) == 2
-        assert model.translate(["ko"]) == alone
+        assert several.translate(["ko"]) == alone
         assert len(searched) == 2  # one batch is searched by this process
     assert model.processes is None
     assert sorted(number for batch in searched for number in batch.numbers) == [
@@ -89,11 +90,11 @@ def test_weights_of_fewer_bits(model, weights, vnni, monkeypatch):
     """A batch of them is its sentences one by one too, and processes share it."""
     monkeypatch.setattr(inference, "VNNI", vnni)
     monkeypatch.setattr(translate, "WORTH", 1)
-    small = Translator(for_inference(copy.deepcopy(model.model), weights), model.source, model.target, model.about)
+    small = Translator(for_inference(copy.deepcopy(model.model), weights), model.source, model.target, model.spec)
     together = small.search(TEXTS, beam=1)
     assert [small.search([text], beam=1)[0].text for text in TEXTS] == [one.text for one in together]
-    with small.in_processes(2):
-        assert [one.text for one in small.search(TEXTS, beam=1)] == [one.text for one in together]
+    with small.in_processes(2) as several:
+        assert [one.text for one in several.search(TEXTS, beam=1)] == [one.text for one in together]
 
 
 def test_nothing_is_translated_by_nothing(model):
@@ -134,9 +135,8 @@ def test_a_sign_that_many_training_sources_have_is_read_as_it_is(model, corpus, 
     for many in (False, True):
         sources = [f"ba {n}" for n in range(99)] + [f"ba{sign}de" if many else "ba de"]
         learnt = replace(corpus, train=Pairs(sources, sources, "made"))
-        own = copy.copy(model)
-        own.about = model.about | TranslateJob(made_recipe(), learnt).spec()
-        own.about |= {"source_tokens": model.about.get("source_tokens", {})}
+        spec = TranslateJob(made_recipe(), learnt).translator_spec()
+        own = model.changed(spec=replace(spec, source_tokens=model.spec.source_tokens))
         (segment,) = segments_of(own, f"gi{sign}ko", lines=False)
         assert (sign in segment.text) is (many and sign != "\u2028")
 

@@ -24,7 +24,7 @@ from heedful.tasks.translate.records import TranslateOptions, translate_texts
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.training.distil import planned_distillation, write_pairs
 from heedful.tasks.translate.use import Translator
-from made import DECODER, RECURRENT, TRANSFORMER, random_translator
+from made import DECODER, RECURRENT, TRANSFORMER, random_translator, with_about
 from saved import save_run
 from serving import loud, tokenizer_of, translator
 
@@ -97,8 +97,7 @@ def test_a_text_is_a_pair_or_its_source(translators: tuple[Path, Path]) -> None:
 
 
 def test_a_cut_source_is_told(translators: tuple[Path, Path]) -> None:
-    model = Translator.load(translators[0])
-    model.about = model.about | {"longest_source": 2}
+    model = with_about(Translator.load(translators[0]), longest_source=2)
     (one,) = weigh(model, [("ba de gi ko lu", "BA")])
     assert "only 2 of its" in one["warning"]
 
@@ -107,7 +106,7 @@ def test_a_cut_source_is_told(translators: tuple[Path, Path]) -> None:
 def test_the_best_of_two_models_comes_first(translators: tuple[Path, Path], backwards: bool) -> None:
     own, other = map(Translator.load, translators)
     if backwards:
-        other.about = other.about | {"source": own.about["target"], "target": own.about["source"]}
+        other = with_about(other, source=own.languages[1], target=own.languages[0])
     options = TranslateOptions(decoding={"beam": 4, "n_best": 4})
     before = [*translate_texts(own, TEXTS, options)]
     judge = Judge(other, own)
@@ -189,6 +188,6 @@ def test_a_judge_has_no_say_on_what_is_too_long_for_it(way: str, tmp_path: Path,
 
 def test_a_model_of_other_languages_judges_nothing(translators: tuple[Path, Path]) -> None:
     own, other = map(Translator.load, translators)
-    other.about = other.about | {"source": "other"}
+    other = with_about(other, source="other")
     with pytest.raises(InputError, match="is for other to high, the first for low to high"):
         Judge(other, own)

@@ -3,15 +3,16 @@
 A trained denoiser is a translator from marked text, and a start for other translators.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal
 
 from heedful.core.seeds import random_stream
 from heedful.data.text.noise import hide_spans, infill, passages, permuted, sentences_of, words_of
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
+from heedful.tasks.translate.spec import TranslatorSpec
 
 Passage = list[Ids]  # consecutive sentences
 LONGEST_WORD = 24  # tokens per word, on average: more means that the text has no spaces between words
@@ -42,9 +43,9 @@ class Noise:
 
 
 def make_noise(
-    objective: Literal["spans", "infill"], tokenizer: Tokenizer, around: Mapping[str, Any], *, where: str = ""
+    objective: Literal["spans", "infill"], tokenizer: Tokenizer, spec: TranslatorSpec, *, where: str = ""
 ) -> Noise:
-    """Makes the noise for an objective. `around`: the keys of task.json for the tokens around texts. Raises InputError
+    """Makes the noise for an objective. `spec` has the tokens around texts. Raises InputError
     for a vocabulary without the marks of this objective."""
     mask, sentinels = tokenizer.mask, tokenizer.sentinels
     if len(sentinels) < 2 if objective == "spans" else mask is None:
@@ -52,7 +53,7 @@ def make_noise(
         raise InputError(what, where=where, fix="choose another objective, or another model to start from")
     begins = frozenset(i for i, piece in enumerate(tokenizer.pieces(range(tokenizer.size))) if piece.startswith("▁"))
     hidden = -1 if mask is None else mask
-    return Noise(objective, sentinels, hidden, begins, around.get("before", ()), around.get("begin", ()))
+    return Noise(objective, sentinels, hidden, begins, spec.before or (), spec.begin or ())
 
 
 def read_passages(texts: Iterable[str], tokenizer: Tokenizer, longest: int) -> list[Passage]:

@@ -1,6 +1,7 @@
 """Trains a denoiser on pairs of corrupted text and target, which are made from plain text anew in every epoch."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,9 +20,11 @@ from heedful.run.start import Start, read_start
 from heedful.tasks.denoise.noise import Noise, Passage, check_words, fixed, make_noise, read_passages
 from heedful.tasks.denoise.recipe import DenoiseRecipe
 from heedful.tasks.denoise.use import denoising_likelihood, restored
-from heedful.tasks.shared.lengths import length_facts, most_positions
+from heedful.tasks.shared.lengths import most_positions
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.shared.text_job import documents_for
+from heedful.tasks.translate.spec import NAME, NoiseSpec, TokenLengths, TranslatorSpec
+from heedful.tasks.translate.training.directions import spec_of_start
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.training.losses import ends_of, training_loss
 from heedful.tasks.translate.use import Translator
@@ -66,7 +69,7 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
             self.tokenizer = self.kept_tokenizer(lambda: _train_tokenizer(recipe, corpus))
             size = self.tokenizer.size
             self.config = translator_config(row, source_vocab=size, target_vocab=size, joint=True)
-        self.around = self.start.around if self.start else {}
+        self.around = spec_of_start(self.start)
         self.noise = make_noise(data.objective, self.tokenizer, self.around, where=recipe.start_from)
         self.ends = ends_of(self.tokenizer, self.around, where=recipe.start_from)
         most = min(data.longest, most_positions(self.config) or data.longest) - 1
@@ -76,7 +79,7 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         if not self.passages or not valid:
             raise InputError("no text to learn from or to be measured on", where=corpus.name, fix="give more text")
         check_words(self.passages, self.noise)
-        self.lengths = length_facts([sum(map(len, passage)) for passage in self.passages], begun)
+        self.lengths = TokenLengths.of([sum(map(len, passage)) for passage in self.passages], begun)
         self.valid = fixed([valid[i] for i in some_of(len(valid), recipe.train.eval_sentences)], self.noise)
         self.fingerprint = fingerprint(corpus.train)
 
@@ -94,18 +97,19 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         return {"passages": len(self.passages), "tokens": self._tokens(), "vocabulary": self.tokenizer.size}
 
     def spec(self) -> dict[str, Any]:
-        """The content of task.json: the task, the noise, and the default search settings."""
+        return self.translator_spec().written()
+
+    def translator_spec(self) -> TranslatorSpec:
+        """The task, the noise, and the default search settings."""
         objective = self.recipe.data.objective
-        return (
-            {
-                "task": "translate",
-                "source": "noised text",
-                "target": "what was hidden" if objective == "spans" else "text",
-                "decode": self.recipe.decode.model_dump(exclude_none=True),
-                "noise": {"objective": objective, "longest": self.longest},
-            }
-            | self.around
-            | self.lengths
+        return replace(
+            self.around,
+            task=NAME,
+            source="noised text",
+            target="what was hidden" if objective == "spans" else "text",
+            decode=self.recipe.decode.model_dump(exclude_none=True),
+            noise=NoiseSpec(objective=objective, longest=self.longest),
+            source_tokens=self.lengths,
         )
 
     def task(self, model: TranslationModel) -> DenoiseTask:
@@ -115,7 +119,7 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         """Measures the loss on noised validation text; the sample shows what the model makes of some of it."""
         found = restored(model, self.valid, self.ends)
         shown, show = self.valid[:SHOWN], self.tokenizer.decode_marked
-        served = Translator(model, self.tokenizer, self.tokenizer, self.spec())
+        served = Translator(model, self.tokenizer, self.tokenizer, self.translator_spec())
         sources = [source[len(self.noise.before) :] for source, _ in shown]
         made = served.hypotheses(sources, served.decoding(beam=1))
         lines = [

@@ -1,7 +1,6 @@
 """A trained denoiser: a translator from marked text, measured by the likelihood of the targets."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from heedful.data.batches import Ends
 from heedful.data.text.documents import read_text
@@ -20,10 +19,11 @@ from heedful.tasks.translate.use import Translator
 def denoising_likelihood(translator: Translator, texts: Iterable[str], *, most: int | None = None) -> Nats:
     """The likelihood of the targets for the first `most` passages of texts, with the noise of the model's training, the
     same each time. Ends of targets count as tokens."""
-    about: dict[str, Any] = translator.about["noise"]
-    noise = make_noise(about["objective"], translator.source, translator.about)
-    found = read_passages(texts, translator.source, about["longest"])[:most]
-    return restored(translator.model, fixed(found, noise), ends_of(translator.target, translator.about))
+    spec, source = translator.spec, translator.source
+    assert spec.noise is not None
+    noise = make_noise(spec.noise.objective, source, spec)
+    found = read_passages(texts, source, spec.noise.longest)[:most]
+    return restored(translator.model, fixed(found, noise), ends_of(translator.target, spec))
 
 
 def restored(model: TranslationModel, pairs: Sequence[tuple[Ids, Ids]], ends: Ends) -> Nats:

@@ -1,7 +1,6 @@
 """Generates text with a language model, and scores texts by their likelihood."""
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, Unpack, runtime_checkable
@@ -25,6 +24,7 @@ from heedful.tasks.generate.likelihood import Choice, ChoicePrompt, Likelihood, 
 from heedful.tasks.generate.search import BeamPlan, likelihood_score, refuse_drawing, refuse_unused_penalty, searched
 from heedful.tasks.generate.writer import TextPiece, Writer, window
 from heedful.tasks.shared.one_or_many import listed, one_or_many
+from heedful.tasks.shared.opened import OpenedChanges, changed
 from heedful.tasks.shared.served import Reads, TextModel, refuse_run_of_another
 
 DRAFTS = ("none", "int8", "int4")
@@ -56,6 +56,12 @@ class TextEngine(Protocol):
         """Continues so many texts at a time, each of at most `size` tokens."""
 
 
+class LanguageModelChanges(OpenedChanges, total=False):
+    """What another model may have in place of a language model's own."""
+
+    engine: "TextEngine | None"
+
+
 class LanguageModel(TextModel[LM]):
     """A trained language model and its tokenizer."""
 
@@ -71,9 +77,10 @@ class LanguageModel(TextModel[LM]):
 
     def by(self: L, engine: "TextEngine") -> L:
         """The same model, whose texts are written by another library."""
-        other = copy(self)
-        other.engine = engine
-        return other
+        return self.changed(engine=engine)
+
+    def changed(self: L, **values: Unpack[LanguageModelChanges]) -> L:
+        return changed(self, values)
 
     @classmethod
     @checks_arguments

@@ -2,17 +2,12 @@
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 from heedful.data.lines import quoted
 from heedful.data.tokenizer import Ids
 from heedful.errors import InputError, TextError
 from heedful.models.seq2seq import Seq2SeqConfig
-from heedful.store.files import read_json
-
-TASK, KEPT = "task.json", "source_tokens"
 
 
 def at_most(ids: Ids, most: int | None) -> Ids:
@@ -26,20 +21,10 @@ def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[
     return kept, [len(ids) - len(own) for ids, own in zip(sentences, kept, strict=True)]
 
 
-def length_facts(sources: Sequence[int], begun: Path | None) -> dict[str, Any]:
-    """For task.json: the number of tokens of the longest training source, and the 99th centile, from those of all. A
-    run that was begun without these facts continues without them."""
-    if begun is not None and (begun / TASK).is_file() and KEPT not in read_json(begun / TASK):
-        return {}
-    lengths = sorted(sources)
-    return {KEPT: {"longest": lengths[-1], "centile_99": lengths[-(-99 * len(lengths) // 100) - 1]}}
-
-
-def length_warning(tokens: int, about: Mapping[str, Any]) -> str:
-    """The warning about a source that is longer than all training sources; "" where it is not, or where task.json does
-    not say how long they were."""
-    longest = about.get(KEPT, {}).get("longest", tokens)
-    if tokens <= longest:
+def length_warning(tokens: int, longest: int | None) -> str:
+    """The warning about a source that is longer than all training sources; "" where it is not, or where the `longest`
+    of these is not known."""
+    if longest is None or tokens <= longest:
         return ""
     return f"{tokens:,} tokens, and the longest source that it was trained on has {longest:,}: its answer may be wrong"
 

@@ -3,8 +3,9 @@
 import base64
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack, runtime_checkable
 
 from torch import nn
 
@@ -14,6 +15,7 @@ from heedful.errors import InputError
 from heedful.run.task import Law, Looked, NamedWeights
 from heedful.tasks.shared.one_or_many import is_one, listed
 
+Model = TypeVar("Model", bound="Opened")
 Settings = Mapping[str, object]  # options of a verb, by the names that they have after "--"
 
 
@@ -33,14 +35,34 @@ class RunVerbs(Protocol):
     def save(self, run: Path, model: nn.Module, out: Path) -> None: ...
 
 
+class OpenedChanges(TypedDict, total=False):
+    """What another model may have in place of a model's own: see `Opened.changed`."""
+
+    model: Any
+    run: Path | None
+    budget: Budget | None
+    verbs: RunVerbs | None
+
+
+def changed(model: Model, values: Mapping[str, object]) -> Model:
+    """A copy of the model with these attributes."""
+    other = copy(model)
+    vars(other).update(values)
+    return other
+
+
 class Opened:
-    """A finished model; `heedful.load` sets its run and its verbs."""
+    """A finished model. It is not changed after it was made: `heedful.load` gives one with its run and its verbs."""
 
     purpose: ClassVar[str]  # in words
     model: nn.Module
     run: Path | None = None
     budget: Budget | None = None  # of each request, in a server
     verbs: RunVerbs | None = None
+
+    def changed(self: Model, **values: Unpack[OpenedChanges]) -> Model:
+        """Another model with these attributes, which shares the others, such as weights; this one stays as it is."""
+        return changed(self, values)
 
     @property
     def at_once(self) -> int | None:

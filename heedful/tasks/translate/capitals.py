@@ -5,8 +5,7 @@ sentence, except for the capitals of rare names, and is translated as well as on
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from heedful.data.lines import COMBINING
 from heedful.data.protected import PLACEHOLDER
@@ -14,7 +13,6 @@ from heedful.data.text.headers import meaning
 
 Tokens = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 FEWEST = 0.01  # share of sources in capitals, from which the model reads them as they are
-READS_CAPITALS = "reads_capitals"  # of task.json
 WORDS = 2  # that a text in capitals has at least, of two letters or more; fewer are names, such as NATO
 # The lower case of these letters in Turkish and Azerbaijani.
 DOTTED = str.maketrans({"I": "\N{LATIN SMALL LETTER DOTLESS I}", "İ": "i"})
@@ -61,12 +59,6 @@ def in_small_letters(text: str, language: str = "", tokens: Tokens | None = None
     return "".join(made)
 
 
-def capitals_facts(sources: Sequence[str]) -> dict[str, bool]:
-    """For task.json: a fact if hardly any training source is in capitals, otherwise nothing."""
-    return {READS_CAPITALS: False} if sum(map(in_capitals, sources)) < FEWEST * len(sources) else {}
-
-
-def capitals_lost(about: Mapping[str, Any]) -> list[str]:
-    """A line for an export to a library that does not do this, for a run with such a task.json."""
-    told = "there a text in CAPITALS is read as it is: the run itself reads it in small letters"
-    return [] if about.get(READS_CAPITALS, True) else [told]
+def has_capitals(sources: Sequence[str]) -> bool:
+    """Whether so many training sources are in capitals that the model reads them as they are."""
+    return sum(map(in_capitals, sources)) >= FEWEST * len(sources)

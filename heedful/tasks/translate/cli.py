@@ -138,7 +138,7 @@ class TranslatorOptions:
     def load(self, run: Path, *, own: bool) -> "Translator":
         """`own`: another library cannot do what is asked for."""
         from heedful.run.device import chosen_device
-        from heedful.tasks.translate.load import load_together
+        from heedful.tasks.translate.use import load_together
 
         engine = (
             "own" if self.engine == "auto" and (own or self.together or self.rerank or self.processes) else self.engine
@@ -196,10 +196,10 @@ def write_texts(
     """`heed translate` for sentences, or for standard input line by line."""
     import torch
 
-    from heedful.tasks.translate.load import load_translator
     from heedful.tasks.translate.pairs.pharaoh import pharaoh
     from heedful.tasks.translate.pairs.rerank import Judge, chosen_by
     from heedful.tasks.translate.records import TranslateOptions, translate_texts
+    from heedful.tasks.translate.use import load_translator
 
     judges, n_best = [], settings["n_best"]
     several = n_best if model.rerank else max(n_best, settings["samples"])
@@ -239,7 +239,7 @@ def write_texts(
         return [f"{told[0]}\t{pharaoh(found['alignment'])}", *told[1:]] if "alignment" in found else told
 
     few = bool(texts) or sys.stdin.isatty()
-    with translator.in_processes(model.processes or (1 if few else torch.get_num_threads())):
+    with translator.in_processes(model.processes or (1 if few else torch.get_num_threads())) as translator:
         answer_lines(texts, answers, show, as_json=answer.as_json, each=several)
     if unlike and answer.flag is None:
         say(f"warning: unlike all that the model was trained on: {counted(unlike, 'text')} (--flag 0.4 names them)")
@@ -267,7 +267,7 @@ def write_documents(
     if out is None:
         fix = "--file a.html --out b.html, or a folder for several"
         raise InputError("a document, and not where its translation goes", where="--file", fix=fix)
-    with translator.in_processes(processes or torch.get_num_threads()):
+    with translator.in_processes(processes or torch.get_num_threads()) as translator:
         every = translate_documents(translator, names, out, settings, wishes, flag=answer.flag, align=answer.aligned)
         for written in every:
             for line in written.warnings:

@@ -25,7 +25,7 @@ from heedful.errors import InputError
 from heedful.metrics.nats import MOST
 from heedful.store import files
 
-FILE, KEY = "confidence.json", "confidence"  # in a run's folder, and in `about`
+FILE = "confidence.json"  # in a run's folder
 SPACE = "▁"
 SURE, NEVER = -1e-6, -50.0  # log-probabilities are clamped to between these
 UNLIKE = "the source is unlike all that the model was trained on"
@@ -182,11 +182,6 @@ def words_of(tokenizer: Tokenizer, ids: Ids) -> list[range]:
             found[-1] = range(found[-1].start, place + 1)
         apart = False
     return found
-
-
-def read_calibration(run: Path) -> dict[str, Any]:
-    """What confidence.json adds to task.json; nothing if the run was never calibrated."""
-    return {KEY: files.read_json(run / FILE)} if (run / FILE).is_file() else {}
 
 
 def write_calibration(run: Path, calibration: Calibration) -> None:

@@ -1,7 +1,6 @@
-"""A translator: its model or engine, its tokenizers, and what task.json says of it. What it translates is in `use`."""
+"""A translator: its model or engine, its tokenizers, and its spec. What it translates is in `use`."""
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar, Unpack, runtime_checkable
@@ -25,11 +24,11 @@ from heedful.run.device import Device, known_device
 from heedful.run.folder import read_run
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions, refuse_longer
-from heedful.tasks.shared.opened import Opened
+from heedful.tasks.shared.opened import Opened, OpenedChanges, changed
 from heedful.tasks.shared.served import refuse_run_of_another
-from heedful.tasks.translate.capitals import READS_CAPITALS, in_capitals, in_small_letters
-from heedful.tasks.translate.confidence import KEY, Calibration, calibration_of, read_calibration
-from heedful.tasks.translate.languages import TAGGED, redirected, tagged
+from heedful.tasks.translate.capitals import in_capitals, in_small_letters
+from heedful.tasks.translate.confidence import Calibration
+from heedful.tasks.translate.spec import NAME, TranslatorSpec
 from heedful.tasks.translate.training.losses import ends_of, framed_pairs, target_nats
 from heedful.tasks.translate.wishes import Phrases
 
@@ -58,31 +57,51 @@ class SearchEngine(Protocol):
         """The same hypotheses with the log-probabilities of their tokens."""
 
 
-class BaseTranslator(Opened):
-    """A trained model, its tokenizers, and its default search.
+class TranslatorChanges(OpenedChanges, total=False):
+    """What another translator may have in place of a translator's own: see `BaseTranslator.changed`."""
 
-    With an `engine` it can only search: the model then has a configuration, but no weights.
+    target: Tokenizer
+    spec: TranslatorSpec
+    engine: SearchEngine | None
+    others: tuple[TranslationModel, ...]
+    processes: Processes | None
+
+
+class BaseTranslator(Opened):
+    """A trained model, its tokenizers, and its default search. It never changes: what differs in its direction, its
+    engine or the like is another translator.
+
+    With an `engine` it can only search: the model then has a configuration, but no weights. `others` are the other
+    models of an ensemble.
     """
 
     model: TranslationModel
     purpose: ClassVar = "translation"
 
-    def __init__(self, model: TranslationModel, source: Tokenizer, target: Tokenizer, about: dict[str, Any]) -> None:
+    def __init__(self, model: TranslationModel, source: Tokenizer, target: Tokenizer, spec: TranslatorSpec) -> None:
         self.model = model.eval()
-        self.source, self.target, self.about = source, target, about
+        self.source, self.target, self.spec = source, target, spec
         self.engine: SearchEngine | None = None
-        self.others: list[TranslationModel] = []  # the other models of an ensemble
+        self.others: tuple[TranslationModel, ...] = ()
         self.processes: Processes | None = None
         self.phrases = Phrases(target)
-        self._calibration: tuple[Any, Calibration] | None = None  # and what it was read from
 
     @classmethod
     @checks_arguments
     def load(cls: type[T], run: str | Path, *, device: Device = "cpu") -> T:
         """Reads a run's folder. Raises MissingError, InputError or StorageError."""
-        refuse_run_of_another(run, "translate", "translation")
+        refuse_run_of_another(run, NAME, "translation")
         model, source, target, about = read_run(Path(run))
-        return cls(for_inference(model.to(known_device(device))), source, target, about | read_calibration(Path(run)))
+        spec = TranslatorSpec.read(about).with_calibration(Path(run))
+        return cls(for_inference(model.to(known_device(device))), source, target, spec)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The content of task.json."""
+        return self.spec.written()
+
+    def changed(self: T, **values: Unpack[TranslatorChanges]) -> T:
+        return changed(self, values)
 
     def texts_of(self, found: Sequence[Hypothesis]) -> list[str]:
         tokens = [hypothesis.tokens for hypothesis in found]
@@ -92,21 +111,18 @@ class BaseTranslator(Opened):
     def directed(self: T, source: str | None = "", target: str | None = "", tag: str | None = "") -> T:
         """The same translator, set to these languages and this kind of translation; "" and None mean the default.
         Raises InputError for those that it does not have."""
-        own = str(self.about.get(TAGGED, ""))
+        own = self.spec.tagged or ""
         tag, other = tag or "", self._between(source or "", target or "")
         if (tag or own) and (other is not self or tag not in ("", own)):
-            other = copy(other)
-            other.about = tagged(other.about, tag or own)
+            return other.changed(spec=other.spec.with_tag(tag or own))
         return other
 
     def _between(self: T, source: str, target: str) -> T:
-        found = redirected(self.about, source, target, self.source)
+        found = self.spec.redirected(source, target, self.source)
         if found is None:
             return self
-        other = copy(self)
-        other.about, start = found
-        other.target = self.target if start is None else self.target.begun_by(start)
-        return other
+        spec, start = found
+        return self.changed(spec=spec, target=self.target if start is None else self.target.begun_by(start))
 
     @property
     def positions(self) -> int | None:
@@ -125,14 +141,14 @@ class BaseTranslator(Opened):
 
     def refuse_untold_target(self) -> None:
         """Raises InputError for a model of several languages without a default target language."""
-        if self.about.get("target") == "":
+        if self.spec.target == "":
             raise InputError("it has several languages: to which one?", fix="--to names it, such as de")
 
     def encode(self, texts: Sequence[str]) -> tuple[list[Ids], list[int]]:
         """Each source's tokens, cut as in training, and how many were cut off. A blank source has none."""
         texts = [self.as_read(text) if text.strip() else "" for text in texts]
         ids = self.source.encode_marked(texts) if self.marked else self.source.encode(texts)
-        return cut_at(ids, self.about.get("longest_source"))
+        return cut_at(ids, self.spec.longest_source)
 
     def trimmed(self, text: str) -> str:
         """The text without surrounding white space, if the vocabulary was made here: it does not know that."""
@@ -141,28 +157,28 @@ class BaseTranslator(Opened):
     def as_read(self, text: str) -> str:
         """The source as it is encoded, with the same number of characters: in lower case if it is in capitals and the
         model does not know those."""
-        lowered = not self.about.get(READS_CAPITALS, True) and in_capitals(text)
+        lowered = self.spec.reads_capitals is False and in_capitals(text)
         return in_small_letters(text, self.languages[0], self.source.encode_whole) if lowered else text
 
     @property
     def marked(self) -> bool:
         """Whether "<mask>" and the like in a text are control tokens: for a denoiser they are."""
-        return "noise" in self.about
+        return self.spec.noise is not None
 
     @property
     def languages(self) -> tuple[str, str]:
         """The languages that it translates from and to, as in task.json."""
-        return str(self.about.get("source", "source")), str(self.about.get("target", "target"))
+        return self.spec.direction
 
     @property
     def metric(self) -> Metric:
         """The metric for its translations."""
-        return METRICS[self.about.get("scores", "bleu")]
+        return METRICS[self.spec.scores or "bleu"]
 
     @property
     def around(self) -> tuple[Ids, Ids]:
         """The tokens before a source, and after it."""
-        return self.about.get("before", []), self.about.get("after", [self.source.eos])
+        return self.spec.around(self.source)
 
     def framed(self, source: Ids) -> Ids:
         """A source as the model reads it."""
@@ -177,21 +193,17 @@ class BaseTranslator(Opened):
     @property
     def begin(self) -> Ids:
         """The tokens that every target begins with."""
-        return self.about.get("begin", [])
+        return [*(self.spec.begin or ())]
 
     @property
     def forbidden(self) -> tuple[int, ...]:
         """The tokens that are never generated."""
-        return tuple(self.about.get("forbidden", (self.target.pad, self.target.bos)))
+        return tuple(self.spec.never(self.target))
 
     @property
     def calibration(self) -> Calibration | None:
         """The calibration of its confidence, if there is one; None for an ensemble."""
-        if self.others or KEY not in self.about:
-            return None
-        if self._calibration is None or self._calibration[0] is not self.about[KEY]:
-            self._calibration = self.about[KEY], calibration_of(self.about[KEY])
-        return self._calibration[1]
+        return None if self.others else self.spec.calibration
 
     def is_unlike(self, ids: Ids, text: str) -> bool:
         """Whether a source of these tokens is unlike all that the model was trained on."""
@@ -202,7 +214,7 @@ class BaseTranslator(Opened):
     def decoding(self, **settings: Unpack[DecodingOptions]) -> Decoding:
         """The search settings: these, and otherwise those of task.json. The beam is at least as wide as `n_best`.
         Raises InputError for sampling settings without samples."""
-        made = Decoding(**{**self.about.get("decode", {}), **settings})
+        made = self.spec.decoding(settings)
         unused = [
             name for name in SHAPING if name in settings and getattr(made, name) != getattr(DEFAULT_SAMPLING, name)
         ]
@@ -216,7 +228,7 @@ class BaseTranslator(Opened):
         if self.engine is None:
             return self
         own = self.engine.own
-        return None if own is None else own.directed(*self.languages, str(self.about.get(TAGGED, "")))
+        return None if own is None else own.directed(*self.languages, self.spec.tagged)
 
     @property
     def searched(self) -> Any:
@@ -235,7 +247,7 @@ class BaseTranslator(Opened):
 
     def _nats(self, pairs: Pairs) -> tuple[float, int]:
         sides = self.encode(pairs.source)[0], self.target.encode(pairs.target)
-        whole = framed_pairs([pair for pair in zip(*sides, strict=True) if all(pair)], self.about)
+        whole = framed_pairs([pair for pair in zip(*sides, strict=True) if all(pair)], self.spec)
         if (positions := most_positions(self.model.config)) is not None:
             check_lengths([ids for pair in whole for ids in pair], positions, where=pairs.name)
-        return target_nats(self.model, whole, ends_of(self.target, self.about))
+        return target_nats(self.model, whole, ends_of(self.target, self.spec))

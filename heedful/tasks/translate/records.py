@@ -16,8 +16,9 @@ from heedful.tasks.translate.confidence import (
     sentence_confidence,
     word_confidences,
 )
-from heedful.tasks.translate.languages import TAGGED, TAGS, DirectionByEitherName, in_a_line, languages_in
+from heedful.tasks.translate.languages import DirectionByEitherName, in_a_line
 from heedful.tasks.translate.searching import Translation
+from heedful.tasks.translate.spec import TranslatorSpec
 from heedful.tasks.translate.wishes import UsedTerm, Wishes, wishes_of
 
 if TYPE_CHECKING:
@@ -142,17 +143,16 @@ ASK = Ask(translate_texts, TranslateOptions, gathers=lambda options: not options
 
 def translator_facts(saved: Saved) -> dict[str, Any]:
     assert saved.tokenizers is not None
-    about, decode = saved.about, saved.about.get("decode", {})
-    languages = languages_in(about)
-    way = f"{about['source']} to {about['target']}" if languages is None else in_a_line(languages)
+    spec = TranslatorSpec.read(saved.about)
+    way = " to ".join(spec.direction) if spec.languages is None else in_a_line(spec.languages)
     facts = {
         "task": f"translate {way}",
         "vocabulary": saved.tokenizers[1].size,
-        "search": " ".join(f"{key}={value:g}" for key, value in decode.items() if value is not None),
+        "search": " ".join(f"{key}={value:g}" for key, value in (spec.decode or {}).items() if value is not None),
     }
-    if about.get(TAGS):
-        default = f", {about[TAGGED]} unless asked" if about.get(TAGGED) else ""
-        facts["tags"] = f"{', '.join(about[TAGS])}{default}"
-    if known := about.get("source_tokens"):
-        facts["trained on"] = f"sources of at most {known['longest']:,} tokens, 99 % of at most {known['centile_99']:,}"
+    if spec.tags:
+        default = f", {spec.tagged} unless asked" if spec.tagged else ""
+        facts["tags"] = f"{', '.join(spec.tags)}{default}"
+    if known := spec.source_tokens:
+        facts["trained on"] = f"sources of at most {known.longest:,} tokens, 99 % of at most {known.centile_99:,}"
     return facts

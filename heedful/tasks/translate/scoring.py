@@ -25,13 +25,11 @@ from heedful.store.lock import run_lock
 from heedful.tasks.shared.terminal import on_one_line
 from heedful.tasks.translate.calibration import FEWEST, calibrated
 from heedful.tasks.translate.confidence import write_calibration
-from heedful.tasks.translate.languages import KEY
-from heedful.tasks.translate.load import load_translator
 from heedful.tasks.translate.options import TranslationScoring
 from heedful.tasks.translate.pairs.directed import directed_by_data, directed_by_files, refuse_named
 from heedful.tasks.translate.pairs.tagged import with_tags
 from heedful.tasks.translate.searching import Translation
-from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.use import Translator, load_translator
 
 SURE = 0.05  # the p-value below which a difference counts
 
@@ -41,18 +39,18 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
     tests, valid, told_of_data = _parts(translator, options)
     written = _outputs(options.out, [*tests])
     other = _other(translator, options)
-    if other is not None and KEY in other.about and KEY not in translator.about:
+    if other is not None and other.spec.languages is not None and translator.spec.languages is None:
         tests = {name: _in_direction(translator, part) for name, part in tests.items()}
     for run in options.together or ():
-        translator.join(load_translator(Path(run), device=_device(translator)), name=run)
+        translator = translator.join(load_translator(Path(run), device=_device(translator)), name=run)
     kept = _to_be_calibrated(translator) if options.calibrate else None
     settings = options.search
     with ExitStack() as both:
         if kept is not None:
             both.enter_context(run_lock(kept))  # its weights stay those that are calibrated
-        for one in (translator, other):
-            if one is not None:
-                both.enter_context(one.in_processes(torch.get_num_threads()))
+        translator = both.enter_context(translator.in_processes(torch.get_num_threads()))
+        if other is not None:
+            other = both.enter_context(other.in_processes(torch.get_num_threads()))
         for name, pairs in tests.items():
             made = translator.search_pairs(pairs, **settings)
             texts = [translation.text for translation in made]
@@ -121,9 +119,9 @@ def _parts(translator: Translator, options: TranslationScoring) -> _Parts:
 
 def _of_data(translator: Translator, data: str, options: TranslationScoring, runs: Sequence[str | Path]) -> _Parts:
     refuse_named(data, to=options.to, from_language=options.from_language)
-    about, source, target = translator.about, options.source, options.target
-    if KEY not in about:
-        source, target = source or about["source"], target or about["target"]
+    several, source, target = translator.spec.languages is not None, options.source, options.target
+    if not several:
+        source, target = source or translator.languages[0], target or translator.languages[1]
     held = list[str]()
 
     def was_held_out(fingerprint: str) -> bool:
@@ -132,7 +130,7 @@ def _of_data(translator: Translator, data: str, options: TranslationScoring, run
 
     read = partial(read_to_score, data, was_held_out=was_held_out, source=source, target=target)
     corpus, told = with_tags(translator, lambda tag: read(tag=tag))
-    if KEY not in about and (corpus.source, corpus.target) != (source, target):
+    if not several and (corpus.source, corpus.target) != (source, target):
         told = (*told, f"{data}: scored from {corpus.source} to {corpus.target}")
     if held:
         told = (*told, f"{data}: {held[0]} has learnt from it, and what it held out for a test is scored")
@@ -140,9 +138,9 @@ def _of_data(translator: Translator, data: str, options: TranslationScoring, run
     others = [run for run in runs if str(run) not in held]
     scored = dict.fromkeys(Path(file) for part in tests.values() for file in part.files)
     told = (*told, *(line for file in scored for line in _warnings(others, [file])))
-    if KEY in about and corpus.directions:
+    if several and corpus.directions:
         tests = dict(by_direction(tests))
-    elif KEY in about:
+    elif several:
         known_way = partial(_in_direction, directed_by_data(translator, corpus.source, corpus.target, data))
         tests, valid = {name: known_way(part) for name, part in tests.items()}, known_way(valid)
     return _Parts(tests, valid or next(iter(tests.values())), told)
@@ -153,7 +151,7 @@ def _of_files(
 ) -> _Parts:
     pairs, told = read_pairs(source, target), _warnings(runs, [Path(target), Path(source)])
     directed, unsaid = directed_by_files(translator, source, target, named=(options.from_language, options.to))
-    if KEY in translator.about:
+    if translator.spec.languages is not None:
         pairs, told = _in_direction(directed, pairs), (*told, *unsaid)
     return _Parts({Path(source).name: pairs}, pairs, told)
 
@@ -165,8 +163,7 @@ def _warnings(runs: Sequence[str | Path], paths: Sequence[Path]) -> tuple[str, .
 
 def _in_direction(translator: Translator, part: Pairs) -> Pairs:
     """The pairs, marked as being in the translator's direction."""
-    way = str(translator.about["source"]), str(translator.about["target"])
-    return replace(part, ways=[0] * len(part), directions=(way,))
+    return replace(part, ways=[0] * len(part), directions=(translator.languages,))
 
 
 def _other(translator: Translator, options: TranslationScoring) -> Translator | None:

@@ -173,7 +173,9 @@ def search_texts(
             found[n] = best
     made = []
     for text, own, best, cut, said, asked in zip(texts, ids, found, beyond, read, wanted, strict=True):
-        beyond_learnt = cut_warning(len(own), len(own) + cut) or length_warning(len(own), translator.about)
+        beyond_learnt = cut_warning(len(own), len(own) + cut) or length_warning(
+            len(own), translator.spec.longest_learnt
+        )
         warnings = [*filter(None, [beyond_learnt]), *(one.warning for one in asked if not one.met(said[0]))]
         listed = list(zip(said, (hypothesis.score for hypothesis in best), strict=True))
         terms = tuple(one.told(said[0]) for one in asked if one.source is not None)
@@ -252,7 +254,7 @@ def ask_leave(translator: BaseTranslator, batches: Sequence[Searched]) -> None:
     if translator.budget is None:
         return
     tokens, at_once = 0, 0
-    usual = translator.about.get("decode", {}).get("longest")
+    usual = translator.spec.longest_search
     for batch in batches:
         decoding, wishes = batch.decoding, batch.wishes or [[] for _ in batch.sources]
         unlimited = decoding.longest == usual and batch.wishes is None

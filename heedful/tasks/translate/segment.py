@@ -16,16 +16,12 @@ from heedful.data.documents.sentences import halves, middle_of, sentences_in, tr
 from heedful.data.documents.words import Span
 from heedful.data.protected import ESCAPES, without
 from heedful.errors import InputError, counted
-from heedful.tasks.shared.lengths import KEPT
-from heedful.tasks.translate.languages import languages_of
 from heedful.tasks.translate.model import BaseTranslator
 
 UNKNOWN = 256  # tokens of a segment, for a model of which it is not known how long its training sources were
-SEVERAL = "sources_of_several_sentences"  # of task.json: their share
 MOSTLY = 0.5  # the share from which a model gets several sentences at once
 COUNTED = 10_000  # training sources whose sentences are counted, at most
-READS_SIGNS = "reads_signs"  # of task.json: of the signs below those that a share of its sources have
-OFTEN = 0.01  # this share
+OFTEN = 0.01  # the share of sources from which a model reads one of the signs below as it is
 # What models seldom see: white space other than a blank, and what cannot be seen, such as controls, soft hyphens,
 # spaces without width, marks of direction and of byte order. (Joiners within words of Persian or Hindi are letters.)
 LINE_ENDS = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029"  # never read as they are, and the TAB
@@ -55,9 +51,9 @@ def segments_of(translator: BaseTranslator, text: str, *, lines: bool = True, se
     a model that summarises or denoises."""
     if not by_sentences(translator):
         return [Segment(0, len(text), text)]
-    about, most, read = translator.about, _longest(translator), translator.as_read(text)
-    at_once = not sentences or about.get(SEVERAL, 0.0) >= MOSTLY
-    signs = {sign: read_as for sign, read_as in AS_READ.items() if chr(sign) not in about.get(READS_SIGNS, "")}
+    spec, most, read = translator.spec, _longest(translator), translator.as_read(text)
+    at_once = not sentences or (spec.sources_of_several_sentences or 0.0) >= MOSTLY
+    signs = {sign: read_as for sign, read_as in AS_READ.items() if chr(sign) not in (spec.reads_signs or "")}
     found, end = list[Segment](), 0
     for line in lines_of(text) if lines else [text]:
         begin, end = end, end + len(line)
@@ -65,7 +61,7 @@ def segments_of(translator: BaseTranslator, text: str, *, lines: bool = True, se
         if at_once and (not sentences or _tokens(translator, read[first:last]) <= most):
             spans = [(first, last)]
         else:
-            inside = sentences_in(text[begin:end], str(about.get("source", "")))
+            inside = sentences_in(text[begin:end], spec.source or "")
             spans = [part for one, other in inside for part in _lines_of(text, (begin + one, begin + other))]
         for span in spans:
             parts = _cut(translator, read, span, most)
@@ -87,7 +83,7 @@ def sentence_of(translator: BaseTranslator, text: str, number: int) -> str:
 
 def by_sentences(translator: BaseTranslator) -> bool:
     """Whether it translates sentence by sentence, unlike a model that summarises or denoises."""
-    return languages_of(translator.about) is not None and not translator.marked
+    return translator.spec.language_pair is not None and not translator.marked
 
 
 def has_words(text: str) -> bool:
@@ -104,8 +100,8 @@ def _lines_of(text: str, span: Span) -> list[Span]:
 
 def _longest(translator: BaseTranslator) -> int:
     """The most tokens of a segment: no more than were learnt, and than are read."""
-    about = translator.about
-    known = (about.get(KEPT, {}).get("longest"), about.get("longest_source"), translator.room)
+    spec = translator.spec
+    known = (spec.longest_learnt, spec.longest_source, translator.room)
     return max(1, min((limit for limit in known if limit is not None), default=UNKNOWN))
 
 
@@ -128,11 +124,11 @@ def _tokens(translator: BaseTranslator, text: str) -> int:
     return len(translator.source.encode([translator.as_read(text)])[0])
 
 
-def source_facts(sources: Sequence[str], language: str) -> dict[str, float | str]:
-    """For task.json, from at most `COUNTED` of the training sources: the share of them that have several sentences, and
-    the white space and unseen signs that many have."""
+def source_facts(sources: Sequence[str], language: str) -> tuple[float, str]:
+    """From at most `COUNTED` of the training sources: the share of them that have several sentences, and the white
+    space and unseen signs that many have."""
     some = sorted(sources, key=hashed)[:COUNTED] if len(sources) > COUNTED else sources
     several = sum(len(sentences_in(text, language)) > 1 for text in some)
     had = Counter(sign for text in some for sign in {*text} if ord(sign) in AS_READ and sign not in LINE_ENDS)
     signs = "".join(sorted(sign for sign, count in had.items() if count >= OFTEN * len(some)))
-    return {SEVERAL: round(several / max(1, len(some)), 4), **({READS_SIGNS: signs} if signs else {})}
+    return round(several / max(1, len(some)), 4), signs

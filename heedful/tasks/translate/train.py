@@ -16,7 +16,7 @@ from heedful.apply.inference import for_inference
 from heedful.data.lines import is_composed
 from heedful.data.parts import some_of, spread
 from heedful.data.stored import MOST_TOKENS, Prepared, StoredPairs
-from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_languages, with_synthetic
+from heedful.data.text.corpus import Corpus, by_direction, read_parallel, with_synthetic
 from heedful.data.text.doubts import doubts
 from heedful.data.text.mix import read_mixes
 from heedful.data.text.pairs import Pairs, told_apart
@@ -36,29 +36,28 @@ from heedful.run.recipe import row_of
 from heedful.run.start import Start, read_start
 from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.store import files
-from heedful.tasks.shared.lengths import check_lengths, cut_at, length_facts, most_positions
+from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions
 from heedful.tasks.shared.prepared import open_pairs
 from heedful.tasks.translate.calibration import calibrated
-from heedful.tasks.translate.capitals import capitals_facts
+from heedful.tasks.translate.capitals import has_capitals
 from heedful.tasks.translate.confidence import FILE, Calibration, write_calibration
-from heedful.tasks.translate.languages import (
-    TAGS,
-    another_direction,
-    arounds_of,
-    directed_start,
-    languages_of_begun,
-    languages_of_start,
-    tag_token,
-    tagged,
-    tags_of,
-    tags_said,
-)
+from heedful.tasks.translate.languages import tag_token
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.scoring import known
 from heedful.tasks.translate.segment import source_facts
+from heedful.tasks.translate.spec import NAME, TASK, TokenLengths, TranslatorSpec, spec_in
 from heedful.tasks.translate.training.card import card_text
+from heedful.tasks.translate.training.directions import (
+    ONE_WAY,
+    another_direction,
+    directed_start,
+    languages_known,
+    spec_of_start,
+    specs_of,
+    tags_said,
+)
 from heedful.tasks.translate.training.epochs import TranslationTask
-from heedful.tasks.translate.training.framing import ONE_WAY, Framing, Kind
+from heedful.tasks.translate.training.framing import Framing, Kind
 from heedful.tasks.translate.training.losses import ends_of, framed_pairs
 from heedful.tasks.translate.training.prepared import prepared_for, refuse_unprepared
 from heedful.tasks.translate.training.synthetic import teacher_of, with_tag
@@ -90,7 +89,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     variants: Variants | None = None
     weights: Sequence[float] = ()
     mixed: Sequence[tuple[range, float]] = ()
-    lengths: dict[str, Any]  # facts for task.json
+    lengths: TokenLengths | None  # of the training sources
 
     def __init__(self, recipe: TranslateRecipe, corpus: Corpus | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
@@ -125,9 +124,9 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
             self._encode(parts, texts)
         else:
             self._take(self.prepared)
-        self.lengths |= source_facts(texts[0], self.corpus.source)
+        self.several, self.signs = source_facts(texts[0], self.corpus.source)
         as_they_are = data.scores != "bleu" or recipe.noise.capitals > 0
-        self.capitals = {} if as_they_are else capitals_facts(texts[0])
+        self.reads_capitals = as_they_are or has_capitals(texts[0])
         if (positions := most_positions(self.config)) is not None:
             self._check_lengths(positions)
         self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
@@ -143,7 +142,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         if not len(self.pairs):
             raise self._nothing_left(self.corpus.name)
         self.turns = self.pairs.turns
-        self.lengths = length_facts(self.pairs.lengths[:, 0].tolist(), self.begun)
+        self.lengths = TokenLengths.of(self.pairs.lengths[:, 0].tolist(), self.begun)
         self.fingerprint, self.learnt_before = prepared.fingerprint, prepared.learnt
 
     def _encode(self, parts: Sequence[Pairs], texts: tuple[list[str], list[str]]) -> None:
@@ -160,7 +159,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.variants = self._variants([*compress(zip(*texts, strict=True), fits)], [*compress(kinds, fits)])
         self.weights = self._weights(parts[0], fits)
         self.mixed = self._mixed(fits, [len(part) for part in parts])
-        self.lengths = length_facts([*map(len, compress(sources, fits))], self.begun)
+        self.lengths = TokenLengths.of([*map(len, compress(sources, fits))], self.begun)
         self.fingerprint = fingerprint((*texts[0], "", *texts[1]), end="\n")
 
     @cached_property
@@ -204,11 +203,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def _framing(self, tags: Sequence[str]) -> Framing:
         """The tokens before and after each side, by direction and tag, and the longest pair that is trained on."""
         data, where, positions = self.recipe.data, self.recipe.start_from, most_positions(self.config)
-        around = self.start.around if self.start else {}
-        kinds = tags_of(tags, around, self.source, where=where)
-        arounds = arounds_of(self.corpus.directions, around, self.source, where=where) or {ONE_WAY: around}
-        longest = data.longest if positions is None else min(data.longest, positions)
-        return Framing({way: own | kinds for way, own in arounds.items()}, longest, data.cut)
+        specs = specs_of(self.corpus.directions, tags, spec_of_start(self.start), self.source, where=where)
+        return Framing(specs, data.longest if positions is None else min(data.longest, positions), data.cut)
 
     def _cut_and_left_out(self, cut: int, left_out: int) -> list[str]:
         """Notes on the numbers of sources that were cut and of pairs that were left out."""
@@ -223,11 +219,11 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         if not recipe.data.path:
             return None, []
         read_start(recipe, begun, *cls.starts)  # what is no model to begin with is refused before the pairs are read
-        corpus = _with_languages(cls._read(recipe, begun), recipe, begun)
+        corpus = languages_known(cls._read(recipe, begun), recipe, begun)
         return corpus, [*corpus.taken, *_direction(recipe, corpus)]
 
     def read(self) -> Corpus:
-        return _with_languages(self._read(self.recipe, self.begun), self.recipe, self.begun)
+        return languages_known(self._read(self.recipe, self.begun), self.recipe, self.begun)
 
     @classmethod
     def _read(cls, recipe: TranslateRecipe, begun: Path | None) -> Corpus:
@@ -340,19 +336,18 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
     def _as_begun(self, device: str) -> Translator | None:
         """The model that the training started from; None if it was no translator, or no longer exists."""
         folder = Path(self.recipe.start_from)
-        if self.start is None or not (folder / "task.json").is_file():
-            return None
-        if "noise" in files.read_json(folder / "task.json"):
+        begun = None if self.start is None else spec_in(folder)
+        if begun is None or begun.noise is not None:
             return None
         model = read_textless_run(folder)[0].to(device)
-        return Translator(for_inference(model), self.source, self.target, self.spec())
+        return Translator(for_inference(model), self.source, self.target, self.translator_spec())
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, *self.starts)
 
     def doubts(self, scores: Scores) -> Iterator[str]:
         start = self.recipe.start_from
-        if start and not (Path(start) / "task.json").is_file():
+        if start and not (Path(start) / TASK).is_file():
             yield f"{start}, which this training began with, is not there: the scores of before are not told"
 
     def describe(self) -> str:
@@ -397,13 +392,25 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         )
 
     def spec(self) -> dict[str, Any]:
-        """The content of task.json: languages, lengths, and the default search."""
-        decode, data = self.recipe.decode.model_dump(exclude_none=True), self.recipe.data
-        about: dict[str, Any] = {"task": "translate", "decode": decode}
-        about |= {"source": self.corpus.source, "target": self.corpus.target} | self.lengths | self.capitals
-        about |= self.around | ({"longest_source": self.framing.longest_source} if data.cut else {})
-        about |= {"scores": data.scores} if data.scores != "bleu" else {}
-        return tagged(about, self.tag) if self.tag else about
+        return self.translator_spec().written()
+
+    def translator_spec(self) -> TranslatorSpec:
+        """Languages, lengths, and the default search."""
+        around, scores = self.around, self.recipe.data.scores
+        spec = replace(
+            around,
+            task=NAME,
+            decode=self.recipe.decode.model_dump(exclude_none=True),
+            source=self.corpus.source if around.source is None else around.source,
+            target=self.corpus.target if around.target is None else around.target,
+            source_tokens=self.lengths,
+            sources_of_several_sentences=self.several,
+            reads_signs=self.signs or None,
+            reads_capitals=None if self.reads_capitals else False,
+            longest_source=self.framing.longest_source,
+            scores=None if scores == "bleu" else scores,
+        )
+        return spec.with_tag(self.tag) if self.tag else spec
 
     def portion(self, valid: Pairs, share: float) -> Pairs:
         return valid.rows(spread(len(valid), share))
@@ -457,7 +464,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
     def measure(self, model: TranslationModel) -> Measurement:
         """The loss with teacher forcing, the scores of greedy translations, and a sample of these."""
-        translator = Translator(model, self.source, self.target, self.spec())
+        translator = Translator(model, self.source, self.target, self.translator_spec())
         scores, made = translator.measure(self.valid, beam=1)
         found = {name: getattr(scores, name) for name in self.score_names}
         shown = zip(made[:8], self.valid.target, strict=False)
@@ -475,18 +482,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
                 self.target.encode(pairs.target),
             )
             whole = framed_pairs(zip(*sides, strict=True), self.around)
-            room = positions - bool(self.around.get(TAGS))
+            room = positions - bool(self.around.tags)
             check_lengths([ids for pair in whole for ids in pair], room, where=pairs.name)
-
-
-def _with_languages(corpus: Corpus, recipe: TranslateRecipe, begun: Path | None) -> Corpus:
-    """The pairs of translations with the languages of the run that is continued, or else as the data names them, or as
-    the texts are in."""
-    if recipe.data.scores != "bleu":
-        return corpus
-    if (known := languages_of_begun(begun)) and not corpus.directions:
-        return replace(corpus, source=known[0], target=known[1])
-    return with_languages(corpus, languages_of_start(recipe.start_from))
 
 
 def _direction(recipe: TranslateRecipe, corpus: Corpus) -> list[str]:

@@ -1,4 +1,4 @@
-"""The finished translator."""
+"""The finished translator, and how it is loaded: with our own search or with another library's."""
 
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -15,6 +15,8 @@ from heedful.errors import InputError
 from heedful.metrics.texts import Rouge, Scores
 from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.one_or_many import one_or_many
+from heedful.tasks.shared.served import load_by
+from heedful.tasks.translate import TRANSLATE
 from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.pipeline import translate_texts
 from heedful.tasks.translate.searching import (
@@ -100,20 +102,19 @@ class Translator(BaseTranslator):
         )
 
     @contextmanager
-    def in_processes(self, count: int) -> Iterator[None]:
-        """Inside this block, `count` processes of one thread each search, if there is more than one batch: faster for
-        files. Only on Linux and a CPU. The processes are forked: no other thread may hold a lock then, and later
-        changes of the model do not reach them."""
+    def in_processes(self, count: int) -> "Iterator[Translator]":
+        """The same translator, for which `count` processes of one thread each search inside this block, if there is
+        more than one batch: faster for files. Only on Linux and a CPU; elsewhere it is this one. The processes are
+        forked: no other thread may hold a lock then, and later changes of the model do not reach them."""
         on_cpu = next(self.model.parameters()).device.type == "cpu"
         if count < 2 or sys.platform != "linux" or self.engine is not None or not on_cpu:
-            yield
+            yield self
             return
-        self.processes = Processes(partial(search_batch, self), count)
+        processes = Processes(partial(search_batch, self), count)
         try:
-            yield
+            yield self.changed(processes=processes)
         finally:
-            self.processes.close()
-            self.processes = None
+            processes.close()
 
     @checks_arguments
     def measure(
@@ -139,9 +140,9 @@ class Translator(BaseTranslator):
         return [made[i] for i in range(len(pairs))]
 
     @checks_arguments
-    def join(self, other: "Translator", *, name: str = "") -> None:
-        """Adds the other model to an ensemble, which searches by the mean of the probabilities. Raises InputError for a
-        model with another vocabulary, or other tokens around texts."""
+    def join(self, other: "Translator", *, name: str = "") -> "Translator":
+        """An ensemble of both, which searches by the mean of the probabilities. Raises InputError for a model with
+        another vocabulary, or other tokens around texts."""
         if self.engine is not None or other.engine is not None:
             raise InputError("several models search by heedful alone", where=name, fix="leave out the engine")
         sides = zip((self.source, self.target), (other.source, other.target), strict=True)
@@ -150,4 +151,24 @@ class Translator(BaseTranslator):
             what = "its vocabulary is not that of the first model"
             fix = "train both on the same data with the same data.vocab_size, or one --from the other"
             raise InputError(what, where=name, fix=fix)
-        self.others += [other.model, *other.others]
+        return self.changed(others=(*self.others, other.model, *other.others))
+
+
+def load_together(
+    runs: Sequence[Path], *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
+) -> Translator:
+    """The first run's translator, as an ensemble with the others. Raises InputError where their vocabularies differ."""
+    first, *others = runs
+    translator = load_translator(first, device=device, engine=engine, weights=weights)
+    for run in others:
+        translator = translator.join(load_translator(run, device=device, weights=weights), name=str(run))
+    return translator
+
+
+def load_translator(
+    run: Path, *, device: str = "cpu", engine: str | None = None, weights: str = "float32"
+) -> Translator:
+    """With "auto", CTranslate2 searches if it supports the model, on a CPU and in float32. Raises InputError for an
+    unknown engine, and for one that does not support the device or the weights."""
+    translator: Translator = load_by(TRANSLATE, run, device=device, engine=engine, weights=weights)
+    return translator

@@ -12,7 +12,6 @@ from heedful.errors import InputError
 from heedful.store import files
 from heedful.tasks.translate.confidence import refuse_no_probability
 from heedful.tasks.translate.documents.passages import translate_passages
-from heedful.tasks.translate.languages import languages_in
 from heedful.tasks.translate.model import BaseTranslator
 from heedful.tasks.translate.pairs.pharaoh import AlignedPair
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
@@ -66,7 +65,7 @@ def translate_documents(
     Raises InputError, MissingError or StorageError."""
     refuse_no_probability(flag)
     outputs = outputs_for(names, out)
-    target = str(translator.about.get("target", ""))
+    target = translator.spec.target or ""
     documents = [read_document(name, target) for name in names]
     for name, place, document in zip(names, outputs, documents, strict=True):
         passages = document.passages
@@ -93,7 +92,7 @@ def translate_documents(
 
 def _other_languages(said: tuple[str, str], translator: BaseTranslator) -> Iterator[str]:
     """What is told of a document that says other languages than those that it is translated from and to."""
-    languages = languages_in(translator.about)
+    languages = translator.spec.languages
     for side, one, other in other_languages(said, translator.languages):
         way, option = ("from", "--from-language") if side == "source" else ("to", "--to")
         does = f"this model translates {way} {other}"

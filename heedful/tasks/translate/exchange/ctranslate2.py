@@ -36,8 +36,8 @@ from heedful.run.tokenizers import read_tokenizers
 from heedful.store import files
 from heedful.store.lock import one_after_another
 from heedful.tasks.shared.probes import a_few
-from heedful.tasks.translate.confidence import read_calibration
 from heedful.tasks.translate.exchange.lost import lost
+from heedful.tasks.translate.spec import TranslatorSpec
 from heedful.tasks.translate.use import Translator
 
 CACHE = "ctranslate2"  # in a run's folder
@@ -247,7 +247,7 @@ def compare_translator(folder: Path, made: Convertible) -> tuple[Tensor, Tensor]
     draw = torch.Generator().manual_seed(0)
     rows = random_rows(made.target.size, (8, 4), draw)
     sources = random_rows(made.source.size, (3, 7), draw)
-    translator = Translator(made.model, made.source, made.target, dict(made.about))
+    translator = Translator(made.model, made.source, made.target, TranslatorSpec.read(made.about))
     theirs = CTranslate2(folder, translator).log_probabilities(sources, rows)
     rows = [[made.target.bos, *row, made.target.eos] for row in rows]
     pairs = zip(sources, rows, strict=True)
@@ -271,7 +271,7 @@ def use_of(translator: Translator) -> str:
     before, after = ([words.source[index] for index in own] for own in translator.around)
     begin = [words.target[index] for index in translator.begin]
     space = " " if translator.source.ours else ""
-    cut = translator.about.get("longest_source")
+    cut = translator.spec.longest_source
     return USE.format(
         names=[TOKENIZER] * 2 if translator.source is translator.target else [SOURCE, TARGET],
         not_spelled=not translator.source.special.spelled,
@@ -285,7 +285,7 @@ def use_of(translator: Translator) -> str:
         search=", ".join(f"{key}={value}" for key, value in search.items()),
         longest=longest if most is None else f"min({longest}, {most})",
         never=[[words.target[index]] for index in translator.forbidden],
-        lost="".join(f"\n{line[0].upper()}{line[1:]}.\n" for line in lost(translator.about)),
+        lost="".join(f"\n{line[0].upper()}{line[1:]}.\n" for line in lost(translator.spec)),
     )
 
 
@@ -316,14 +316,13 @@ def _is_of(folder: Path, run: Path) -> bool:
 
 def _open(folder: Path, run: Path | None = None) -> Translator:
     ours, tokenizers = files.read_json(folder / OURS), read_tokenizers(folder)
-    about = files.read_json(folder / TASK) | read_calibration(run or folder)
+    spec = TranslatorSpec.read(files.read_json(folder / TASK)).with_calibration(run or folder)
     if tokenizers is None:
         raise MissingError("the model has no tokenizer", where=str(folder), fix="export it again")
     with torch.device("meta"):  # its configuration is asked for, and never its weights
         model = model_from(ours["model"])
-    translator = Translator(model, *tokenizers, about)
-    translator.engine = CTranslate2(folder, translator, run)
-    return translator
+    translator = Translator(model, *tokenizers, spec)
+    return translator.changed(engine=CTranslate2(folder, translator, run))
 
 
 def engine_laws(run: Path, translator: Translator, texts: Sequence[str]) -> Iterator[Law]:

@@ -1,9 +1,9 @@
 """The files beside the weights of a translator on the Hub: its tokenizers, and how it searches."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from heedful.core.config import from_json
 from heedful.data.spm import from_spm
@@ -47,41 +47,16 @@ from heedful.tasks.translate.exchange.hub_languages import (
     with_languages,
 )
 from heedful.tasks.translate.exchange.lost import lost
-from heedful.tasks.translate.languages import Languages, as_told, languages_in
+from heedful.tasks.translate.spec import NAME, TASK, TranslatorSpec
 from heedful.tasks.translate.use import Translator
 
 SPM = ("source.spm", "target.spm")
 OWN = "translation"  # where config.json has what no other library reads
 
 
-@dataclass(frozen=True, kw_only=True)
-class TokenLengths:
-    longest: int
-    centile_99: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Noised:
-    objective: Literal["spans", "infill"]
-    longest: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslateParams:
-    """What task.json says that no file of theirs does: of the sources that were learnt from and those that are read, of
-    how it is scored, of a denoiser what it was taught, and which directions and kinds can be asked for."""
-
-    source_tokens: TokenLengths | None = None
-    reads_capitals: bool | None = None
-    longest_source: int | None = None
-    scores: Literal["bleu", "rouge"] | None = None
-    noise: Noised | None = None
-    languages: Languages | None = None
-    tags: dict[str, int] | None = None
-    tagged: str | None = None
-
-
-KEPT = [field.name for field in fields(TranslateParams)]
+# What task.json says that no file of theirs does: of the sources that were learnt from and those that are read, of how
+# it is scored, of a denoiser what it was taught, and which directions and kinds can be asked for.
+KEPT = ("source_tokens", "reads_capitals", "longest_source", "scores", "noise", "languages", "tags", "tagged")
 # Of a run that says no `longest`, or prefers what has ended, for which the Hub has no words.
 BY_SOURCE, FINISHED_FIRST = "longest_by_source", "finished_first"
 
@@ -109,27 +84,26 @@ def read_translator(folder: Path, said: Mapping[str, Any], config: Seq2SeqConfig
         source, target = _of_pieces(folder, spm, numbers, special, marks)
     own = keys.params_of(said, OWN)
     decode = _decode(tokens, own, eos=special.eos, context_length=config.target.context_length)
-    about = {
-        "task": "translate",
-        "source": str(tokens.names.get("source_lang") or "source"),
-        "target": str(tokens.names.get("target_lang") or "target"),
-        "before": before,
-        "after": after,
-        "begin": tokens.begin(),
-        "forbidden": tokens.forbidden(),
-        "decode": decode,
-    }
     given = {key: value for key, value in own.items() if key in KEPT and value is not None}
-    from_json(TranslateParams, given, where=f"{folder / CONFIG}: {keys.PARAMS}")
-    about |= given
-    if languages is not None:
-        about["languages"] = as_told(languages)
+    kept_spec = TranslatorSpec.read(given, where=f"{folder / CONFIG}: {keys.PARAMS}")
+    spec = replace(
+        kept_spec,
+        task=NAME,
+        source=str(tokens.names.get("source_lang") or "source"),
+        target=str(tokens.names.get("target_lang") or "target"),
+        before=tuple(before),
+        after=tuple(after),
+        begin=tuple(tokens.begin()),
+        forbidden=tuple(tokens.forbidden()),
+        decode=decode,
+        languages=languages or kept_spec.languages,
+    )
     if languages is not None and begins:
         one, other = direction_of(languages, tokens)
-        about |= languages.around(one, other, source) | {"source": one, "target": other}
+        spec = spec.between(one, other, source)
         if (start := languages.start(other)) is not None and source is target:
             source = target = source.begun_by(start)
-    return kept | tokenizer_files(source, target) | {"task.json": about}
+    return kept | tokenizer_files(source, target) | {TASK: spec.written()}
 
 
 def _spm_files(folder: Path) -> tuple[str, ...]:
@@ -192,8 +166,8 @@ def _numbers(folder: Path, *, joint: bool) -> dict[str, int]:
 
 def write_translator(run: Path, translator: Translator) -> HubFiles:
     """Raises InputError for two tokenizers that did not come from SentencePiece."""
-    source, target, about = translator.source, translator.target, translator.about
-    model, languages = translator.model, languages_in(about)
+    source, target, spec = translator.source, translator.target, translator.spec
+    model, languages = translator.model, spec.languages
     assert isinstance(model, Seq2Seq)  # no other family of the Hub translates
     longest = model.config.target.context_length
     made = _tokenizers(run, translator, longest)
@@ -202,23 +176,24 @@ def write_translator(run: Path, translator: Translator) -> HubFiles:
         said = params_of(languages)
     elif languages is not None and languages.source:
         listed = {"additional_special_tokens": source.pieces([*languages.tokens.values()])}
-        made[TOKENIZER_CONFIG] |= reader_of(languages, about["source"], about["target"]) | listed
+        made[TOKENIZER_CONFIG] |= reader_of(languages, *spec.direction) | listed
     decoding = translator.decoding()
-    own = {key: about[key] for key in KEPT if key in about and (source.ours or key != "languages")}
+    written = spec.written()
+    own = {key: written[key] for key in KEPT if key in written and (source.ours or key != "languages")}
     own |= {BY_SOURCE: True} if decoding.longest is None else {}
     own |= {FINISHED_FIRST: True} if decoding.early_stopping and decoding.finished_first is None else {}
     if own:
         said[keys.PARAMS] = said.get(keys.PARAMS, {}) | {OWN: own}
     made[GENERATION] = generation_config(_search(translator, longest), translator.forbidden)
-    notes = lost(about, limited=False) if source.ours else []
+    notes = lost(spec, limited=False) if source.ours else []
     return HubFiles(made, {"start": target.bos, "end": target.eos, "pad": target.pad}, said, notes)
 
 
 def _tokenizers(run: Path, translator: Translator, longest: int) -> Files:
     """The files of the tokenizers, and what their reader is told. Raises InputError."""
-    source, about, languages = translator.source, translator.about, languages_in(translator.about)
+    source, spec, languages = translator.source, translator.spec, translator.spec.languages
     joint, eos, pad = source is translator.target, translator.target.eos, translator.target.pad
-    direction = {"source_lang": about["source"], "target_lang": about["target"]}
+    direction = dict(zip(("source_lang", "target_lang"), spec.direction, strict=True))
     if source.numbers is not None:
         told = {"model_max_length": longest} | _named(source, {"eos": eos, "pad": pad})
         if joint and languages is not None:
@@ -237,7 +212,7 @@ def _tokenizers(run: Path, translator: Translator, longest: int) -> Files:
         inner.decoder = text_decoder(source, inner.decoder)
     special = source.special
     roles = {"bos": [*before, special.bos][0], "eos": eos, "pad": special.pad, "unk": special.unk, "mask": special.mask}
-    cut = about.get("longest_source")
+    cut = spec.longest_source
     most = longest if cut is None else min(longest, cut + sum(map(len, translator.around)))
     made = hub_tokenizer(source, inner, roles, longest=most)
     made[TOKENIZER_CONFIG] |= direction  # as Marian's

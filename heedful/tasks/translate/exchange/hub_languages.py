@@ -10,7 +10,8 @@ from heedful.data.text.headers import meaning
 from heedful.errors import InputError
 from heedful.exchange.hub import HubTokens
 from heedful.exchange.lists import added_tokens
-from heedful.tasks.translate.languages import TAGGED, TAGS, Languages, languages_in
+from heedful.tasks.translate.languages import Languages
+from heedful.tasks.translate.spec import TranslatorSpec
 
 MBART, FLORES = r"[a-z]{2,3}_[A-Z]{2}", r"[a-z]{3}_[A-Z][a-z]{3}"
 # How the tokens of languages are spelled, by the model_type.
@@ -65,11 +66,11 @@ def _prefixes(params: object) -> list[tuple[str, str]]:
     return found
 
 
-def asked_for_alone(about: Mapping[str, Any]) -> list[str]:
+def asked_for_alone(spec: TranslatorSpec) -> list[str]:
     """What is told of a folder that asks for one language, or one kind of translation, where the run has several."""
-    languages, tags = languages_in(about), about.get(TAGS, {})
-    several = [] if languages is None else [("to", about["target"], languages.names("target"))]
-    several += [("as", about[TAGGED], [*tags])] if about.get(TAGGED) else []
+    languages = spec.languages
+    several = [] if languages is None else [("to", spec.direction[1], languages.names("target"))]
+    several += [("as", spec.tagged, [*(spec.tags or {})])] if spec.tagged else []
     told = []
     for way, own, names in several:
         others = [name for name in names if name != own]

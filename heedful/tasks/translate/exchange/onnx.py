@@ -16,6 +16,7 @@ from heedful.run.tokenizers import tokenizer_files
 from heedful.store import files
 from heedful.tasks.shared.probes import random_sentences
 from heedful.tasks.translate.exchange.lost import lost
+from heedful.tasks.translate.spec import TASK, TranslatorSpec
 from heedful.tasks.translate.use import Translator
 
 TOLERANCE = 1e-4  # of log-probabilities, relative to the largest
@@ -42,14 +43,15 @@ def export_onnx(run: Path, translator: Translator, out: Path, *, quantize: str |
     model, source, target, about = read_run(run)
     refuse(model, str(run))
     encoder, decoder = graphs(model)
-    own = Translator(model, source, target, about)
+    spec = TranslatorSpec.read(about)
+    own = Translator(model, source, target, spec)
     made: dict[str, Any] = {
         "encoder.onnx": encoder,
         "decoder.onnx": decoder,
         **tokenizer_files(source, target),
-        "task.json": about,
+        TASK: spec.written(),
         "onnx.json": facts_of(own),
-        CARD: card_with(run, USE.format(opset=OPSET), lost(about)),
+        CARD: card_with(run, USE.format(opset=OPSET), lost(spec)),
         LOOP: (Path(exchange.__path__[0]) / "onnx_loop.py").read_bytes(),
     }
     with filled_then_renamed(out) as growing:
@@ -76,7 +78,7 @@ def facts_of(translator: Translator) -> dict[str, Any]:
         "spelled": source.special.spelled,
         "controls": target.controls,
         "unknown": source.pad if source.unk is None else source.unk,
-        "cut": translator.about.get("longest_source"),
+        "cut": translator.spec.longest_source,
         "before": before,
         "after": after,
         "begin": translator.begin,
@@ -131,5 +133,5 @@ ENGINE = LibraryEngine(
     laws=lambda *_: iter(()),
     kind="Translator",
     library="ONNX",
-    lost=lambda translator: lost(translator.about),
+    lost=lambda translator: lost(translator.spec),
 )

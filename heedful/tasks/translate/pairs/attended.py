@@ -30,7 +30,7 @@ def attended_words(
     if translator.engine is not None:
         raise InputError("another library does not tell what was looked at", fix="leave out the engine")
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-    longest, read = translator.about.get("longest_source"), [*map(translator.as_read, sources)]
+    longest, read = translator.spec.longest_source, [*map(translator.as_read, sources)]
     heard = [(ids[:longest], spans[:longest]) for ids, spans in translator.source.encode_placed(read)]
     spoken = translator.target.encode_placed(targets)
     translator.refuse_too_long(sources, [ids for ids, _ in heard])

@@ -85,7 +85,6 @@ def _answer_pairs(
     as_json: bool,
 ) -> None:
     from heedful.run.device import chosen_device
-    from heedful.tasks.translate.languages import KEY
     from heedful.tasks.translate.pairs.directed import refuse_named
     from heedful.tasks.translate.pairs.tagged import each_as_tagged
     from heedful.tasks.translate.pairs.weigh import in_a_pair
@@ -98,15 +97,14 @@ def _answer_pairs(
         raise InputError("texts beside a file of pairs", fix="give one of the two")
     if data is not None:
         refuse_named(data, to=to, from_language=from_language)
-    translator = Translator.load(run, device=chosen_device(device))
-    translator.run = run
+    translator = Translator.load(run, device=chosen_device(device)).changed(run=run)
     asked = translator.directed(from_language, to)
     if data is None and source is None:
 
         def answered(lines: list[str], first: int) -> Iterable[Sequence[Mapping[str, Any]]]:
             return one_each(answers(asked, [in_a_pair(line) for line in lines]))
 
-        if KEY in asked.about and all(asked.languages) and not (to and from_language):
+        if asked.spec.languages is not None and all(asked.languages) and not (to and from_language):
             say(f"taken as {' to '.join(asked.languages)}; another direction is said by --to and --from-language")
         answer_lines(texts, answered, show, as_json=as_json)
         return
@@ -142,7 +140,6 @@ def _read(translator: "Translator", given: Given) -> "tuple[Pairs, Translator]":
     directions."""
     from heedful.data.text.pairs import read_pairs
     from heedful.data.text.reading import read_whole
-    from heedful.tasks.translate.languages import KEY
     from heedful.tasks.translate.pairs.directed import directed_by_data, directed_by_files
     from heedful.tasks.translate.pairs.tagged import with_tags
 
@@ -154,8 +151,9 @@ def _read(translator: "Translator", given: Given) -> "tuple[Pairs, Translator]":
         for line in unsaid:
             say(line)
         return read_pairs(source, target), directed
-    known = {} if KEY in translator.about else translator.about  # of several directions the data says which
-    asked = partial(read_whole, data, source=source or known.get("source"), target=target or known.get("target"))
+    # Of several directions the data says which.
+    known = (None, None) if translator.spec.languages is not None else translator.languages
+    asked = partial(read_whole, data, source=source or known[0], target=target or known[1])
     read, told = with_tags(translator, lambda tag: asked(tag=tag))
     for line in told:
         say(line)

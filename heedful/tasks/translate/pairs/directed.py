@@ -2,13 +2,13 @@
 
 from heedful.data.text.layouts import languages_of_files
 from heedful.errors import InputError
-from heedful.tasks.translate.languages import languages_in, refuse_untold
+from heedful.tasks.translate.languages import refuse_untold
 from heedful.tasks.translate.use import Translator
 
 
 def directed_by_data(translator: Translator, source: str, target: str, where: str) -> Translator:
     """In the direction of data whose sides are called so. Raises InputError where they say none of its."""
-    if (languages := languages_in(translator.about)) is None:
+    if (languages := translator.spec.languages) is None:
         return translator
     refuse_untold(languages, source, target, where=where)
     return translator.directed(source, target)
@@ -26,7 +26,7 @@ def directed_by_files(
 ) -> tuple[Translator, list[str]]:
     """In the direction that the names of two files say, or that is `named` in place of that, and a line of what they
     leave open. Raises InputError."""
-    if languages_in(translator.about) is None:
+    if translator.spec.languages is None:
         return translator.directed(*named), []
     by_names = languages_of_files(source, target)
     said = tuple(own or other for own, other in zip(named, by_names, strict=True))

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from heedful.errors import InputError
-from heedful.tasks.translate.languages import directions_of, languages_of
 from heedful.tasks.translate.pairs.weigh import takes, weigh
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.use import Translator
@@ -19,10 +18,10 @@ class Judge:
 
     def __init__(self, translator: Translator, own: Translator, *, length_penalty: float = 1.0) -> None:
         """Raises InputError for models of other languages."""
-        ours = languages_of(own.about)
-        if ours is not None and (ways := directions_of(translator.about)):
+        ours = own.spec.language_pair
+        if ours is not None and (ways := translator.spec.directions):
             translator = translator.directed(*(ours if ours in ways else ours[::-1]))
-        theirs = languages_of(translator.about)
+        theirs = translator.spec.language_pair
         self.translator, self.backwards = translator, theirs is not None and theirs[::-1] == ours
         self.as_read, self.length_penalty = own.as_read, length_penalty
         if theirs != ours and not self.backwards:

@@ -5,7 +5,6 @@ from typing import Any, TypeVar
 
 from heedful.errors import InputError
 from heedful.run.recipe import plain_recipe
-from heedful.tasks.translate.languages import TAGGED, TAGS
 from heedful.tasks.translate.use import Translator
 
 Data = TypeVar("Data")
@@ -16,13 +15,13 @@ def with_tags(translator: Translator, read: Callable[[str], Data]) -> tuple[Data
     """What `read` makes of the data, told of the column of tags that the model was trained with; of none ("") where
     the data has no such column, and then in words what that means."""
     column = plain_recipe(translator.run).get("data", {}).get("tag", "") if translator.run else ""
-    if not column or TAGS not in translator.about:
+    if not column or translator.spec.tags is None:
         return read(""), ()
     try:
         return read(column), ()
     except InputError as error:
         found = read("")  # raises again, if that is not all
-        default = translator.about.get(TAGGED)
+        default = translator.spec.tagged
         taken = f"{default!r} is asked for, as by default" if default else "no tag is said"
         return found, (f"{error}; {taken}",)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,14 @@ from heedful.errors import counted
 from heedful.metrics.names import BEFORE, LABELS, SPEED, TEACHER
 from heedful.run.card import CARD, CardText, Scores
 from heedful.store import files
-from heedful.tasks.translate.languages import TAGS
 from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.spec import TASK, TranslatorSpec
 from heedful.tasks.translate.training.synthetic import written_by
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.train import TranslateJob
 
+DATA = "data.json"
 WHOSE = {BEFORE: " before", TEACHER: " of its teacher"}
 
 
@@ -55,25 +57,25 @@ def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[s
         limits="It has seen only the text above, and translates what is like it: on other text expect worse than "
         "the table says. It can leave out, invent and repeat; nothing in it checks facts."
         + " It reads texts in CAPITALS in small letters."
-        * bool(job.capitals),
+        * (not job.reads_capitals),
     )
 
 
 def renamed(folder: Path, source: str, target: str) -> dict[str, bytes]:
     """The files of a run of one direction that name its languages, with these names. The order is such that a change
     that was interrupted can be made again."""
-    about = files.read_json(folder / "task.json")
+    spec = TranslatorSpec.read(files.read_json(folder / TASK), where=str(folder / TASK))
     new = {"source": source, "target": target}
-    old = {side: str(about.get(side, side)) for side in new}
+    old = dict(zip(new, spec.direction, strict=True))
     made: dict[str, bytes] = {}
     if (folder / CARD).is_file():
         card = files.read_bytes(folder / CARD, limit=files.JSON_LIMIT)
         for text in (TranslateRecipe.PURPOSE, TranslateRecipe.EXAMPLE):
             card = card.replace(text.format(**old).encode(), text.format(**new).encode())
         made[CARD] = card
-    for name in ("task.json", "data.json"):
-        if (folder / name).is_file():
-            made[name] = files.json_bytes(files.read_json(folder / name) | new, where=folder / name)
+    made[TASK] = files.json_bytes(replace(spec, source=source, target=target).written(), where=folder / TASK)
+    if (folder / DATA).is_file():
+        made[DATA] = files.json_bytes(files.read_json(folder / DATA) | new, where=folder / DATA)
     return made
 
 
@@ -105,12 +107,13 @@ def _written(job: "TranslateJob", scored: bool) -> str:
 
 def _tags(job: "TranslateJob") -> str:
     """The kinds of translations that can be asked for, and their numbers of training pairs."""
-    if not job.around.get(TAGS):
+    tags = job.around.tags
+    if not tags:
         return ""
     counted = Counter(tag for tag in job.corpus.train.tags if tag)
-    listed = ", ".join(f"`{name}` ({counted[name]:,})" for name in job.around[TAGS])
+    listed = ", ".join(f"`{name}` ({counted[name]:,})" for name in tags)
     default = f"`{job.tag}` is taken where none is" if job.tag else "where none is, no tag is said"
-    return f" Tags of its pairs are {listed}: `--tag {next(iter(job.around[TAGS]))}` asks for one; {default}."
+    return f" Tags of its pairs are {listed}: `--tag {next(iter(tags))}` asks for one; {default}."
 
 
 def _mixed_in(job: "TranslateJob") -> str:

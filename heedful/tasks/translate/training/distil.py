@@ -12,17 +12,17 @@ from heedful.data.text.corpus import read_parallel
 from heedful.data.text.layouts import language_of
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError, are, counted
-from heedful.run.folder import task_name
 from heedful.run.recipe import override, plain_recipe, validated
 from heedful.run.task import Lesson
 from heedful.store.files import with_proper_name
 from heedful.tasks.shared.options import StudentOptions
-from heedful.tasks.translate.languages import KEY, languages_in, languages_of, only_direction, refuse_untold
-from heedful.tasks.translate.load import load_translator
+from heedful.tasks.translate.languages import only_direction, refuse_untold
 from heedful.tasks.translate.options import PRESET, TeachingOptions
 from heedful.tasks.translate.pairs.rerank import UNJUDGED, Judge
 from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.spec import spec_of_run
 from heedful.tasks.translate.training.synthetic import Synthetic, columns_called, fastest, texts_in
+from heedful.tasks.translate.use import load_translator
 
 EVERY = 15  # seconds between two lines that tell how far it is
 OWN_DATA = ("tokenizer", "vocab_size", "joint")  # what a student takes of its teacher's recipe
@@ -48,10 +48,10 @@ def planned_distillation(teacher: Path, student: StudentOptions, teaching: Teach
     if not path:
         raise InputError("no data was given", fix="--data PATH: the pairs whose sources the teacher translates")
     taught = teaching.taught or Path(f"{with_proper_name(student.out)}.taught.tsv")
-    about = task_name(teacher)[1]
-    several = KEY in about
+    spec = spec_of_run(teacher)
+    several = spec.languages is not None
     if not several:
-        source, target = source or about["source"], target or about["target"]
+        source, target = source or spec.direction[0], target or spec.direction[1]
     given: dict[str, Any] = {"path": path, "source": source or "", "target": target or ""}
     given |= {"synthetic": [str(taught)], "originals": teaching.originals}
     own = {} if student.start else plain_recipe(teacher).get("data", {})  # of a model without a recipe nothing
@@ -63,8 +63,8 @@ def planned_distillation(teacher: Path, student: StudentOptions, teaching: Teach
     corpus = read_parallel(path, source=source, target=target)
     if corpus.directions:
         raise InputError("data of several directions", where=corpus.name, fix="name one: --source en --target de")
-    if (languages := languages_in(about)) is not None:
-        refuse_untold(languages, corpus.source, corpus.target, where=corpus.name)
+    if spec.languages is not None:
+        refuse_untold(spec.languages, corpus.source, corpus.target, where=corpus.name)
     writing = Synthetic(
         texts=[*dict.fromkeys(corpus.train.source)],
         models=(teacher, *map(Path, teaching.together or ())),
@@ -83,13 +83,13 @@ def planned_back_translation(
 ) -> Synthetic:
     """Sources for the texts of these files, by a model of the other direction; `asked` are the languages of the texts
     and of the sources, "" what the model takes by default. Raises InputError or MissingError."""
-    about = task_name(run)[1]
-    given = read, made = languages_of(about) or ("", "")
-    if (languages := languages_in(about)) is None:
+    spec = spec_of_run(run)
+    given = read, made = spec.language_pair or ("", "")
+    if spec.languages is None:
         only_direction(*asked, given=given)
     else:
         said = next(filter(None, (language_of(Path(name)) for name in texts)), "")
-        read, made = languages.direction(asked[0] or said, asked[1], given=given)
+        read, made = spec.languages.direction(asked[0] or said, asked[1], given=given)
     return Synthetic(
         texts=texts_in(texts, read),
         models=(run,),
@@ -112,13 +112,13 @@ def write_pairs(writing: Synthetic, device: str) -> Iterator[str]:
     by = translator.decoding(**writing.settings).length_penalty
     judges = [Judge(load_translator(run, device=device), translator, length_penalty=by) for run in writing.judges]
     runs = " and ".join(map(str, writing.models))
-    if languages_in(translator.about) is not None:
+    if translator.spec.languages is not None:
         how = f"{how}, from {' to '.join(translator.languages)}"
     if judges:
         how = f"{how}, and the best of {writing.decoding.beam} chosen with {' and '.join(map(str, writing.judges))}"
     yield f"{counted(count, 'text')} {are(count)} translated by {runs}, {how}"
     begin, last, doubted, unjudged = perf_counter(), 0.0, 0, 0
-    with translator.in_processes(torch.get_num_threads()):
+    with translator.in_processes(torch.get_num_threads()) as translator:
         for done, warnings, left in writing.write(translator, judges):
             doubted += warnings
             unjudged += left

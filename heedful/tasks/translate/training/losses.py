@@ -1,7 +1,6 @@
 """Pairs of token ids: the tokens around them, and their cross-entropy."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -10,6 +9,7 @@ from heedful.data.batches import OUR_ENDS, Ends, PairBatch, bucket_rows
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
 from heedful.models import DecoderOnlyTranslator, TranslationModel
+from heedful.tasks.translate.spec import TranslatorSpec
 from heedful.training.loss import Loss, head_cross_entropy, linear_cross_entropy, with_auxiliary
 
 
@@ -28,18 +28,18 @@ def training_loss(model: TranslationModel, batch: PairBatch, *, smoothing: float
     return Loss(loss.total / 2, loss.count // 2, extra=loss.extra / 2) if rdrop else loss
 
 
-def ends_of(target: Tokenizer, around: Mapping[str, Any], *, where: str = "") -> Ends:
+def ends_of(target: Tokenizer, spec: TranslatorSpec, *, where: str = "") -> Ends:
     """The tokens that begin a target and end each side. Raises InputError if sources have no end token."""
-    after = around.get("after", [target.eos])
+    after = spec.around(target)[1]
     if not after:
         raise InputError("nothing ends its sources", where=where, fix="start from another model")
     return Ends(target.bos, target.eos, None if after[-1] == target.eos else after[-1])
 
 
-def framed_pairs(pairs: Iterable[tuple[Ids, Ids]], around: Mapping[str, Any]) -> list[tuple[Ids, Ids]]:
+def framed_pairs(pairs: Iterable[tuple[Ids, Ids]], spec: TranslatorSpec) -> list[tuple[Ids, Ids]]:
     """The pairs with the tokens around every source, except its end token, and those that begin every target; the same
     lists where there are none."""
-    before, after, begin = around.get("before", []), around.get("after", [])[:-1], around.get("begin", [])
+    before, after, begin = spec.before or (), (spec.after or ())[:-1], spec.begin or ()
     return [
         ([*before, *source, *after] if before or after else source, [*begin, *target] if begin else target)
         for source, target in pairs

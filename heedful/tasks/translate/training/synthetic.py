@@ -25,15 +25,14 @@ from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import HeedError, InputError, MissingError
 from heedful.exchange.ctranslate2 import made_of
 from heedful.run.card import fingerprint
-from heedful.run.folder import task_name
 from heedful.store import files
 from heedful.store.lock import held_alone
 from heedful.tasks.shared.terminal import CONTROL
-from heedful.tasks.translate.load import load_together, load_translator
 from heedful.tasks.translate.pairs.rerank import UNJUDGED, Judge, chosen_by
 from heedful.tasks.translate.pipeline import translate_texts
 from heedful.tasks.translate.searching import refuse_engine
-from heedful.tasks.translate.use import Translator
+from heedful.tasks.translate.spec import spec_of_run
+from heedful.tasks.translate.use import Translator, load_together, load_translator
 
 AT_ONCE = 2048  # texts that are translated before they are written down
 ENGINE = "ctranslate2"
@@ -67,8 +66,7 @@ class Synthetic:
     @cached_property
     def decoding(self) -> Decoding:
         """How the models search, for as many translations as there are to choose among."""
-        about = task_name(self.models[0])[1]
-        decoding = Decoding(**{**about.get("decode", {}), **self.settings})
+        decoding = spec_of_run(self.models[0]).decoding(self.settings)
         return replace(decoding, n_best=decoding.beam) if self.judges else decoding
 
     @property

@@ -12,9 +12,9 @@ from heedful.data.text.corpus import Corpus
 from heedful.data.text.reading import paths_of, read_whole
 from heedful.run.prepared import read_manifest
 from heedful.run.recipe import plain_recipe
-from heedful.store import files
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.recipe import TranslateRecipe
+from heedful.tasks.translate.spec import spec_in
 from heedful.tasks.translate.training.prepared import preparation, prepared_for
 
 # Of the peak rate that a model of our own was trained with: at half of it 500, 2,000 and 8,000 pairs of another kind of
@@ -89,8 +89,8 @@ def tuned(recipe: TranslateRecipe) -> tuple[dict[str, Any], str]:
     """The settings of a training that begins with a translator, and a line that says why. Raises InputError or
     MissingError."""
     start = Path(recipe.start_from)
-    about = files.read_json(start / "task.json") if (start / "task.json").is_file() else {}
-    if not recipe.data.path or "noise" in about or about.get("task") != "translate":
+    spec = spec_in(start)
+    if not recipe.data.path or spec is None or spec.noise is not None:
         return {}, ""
     count = _count(recipe)
     plan, twice = recipe.train, dict[str, Any]()
