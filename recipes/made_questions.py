@@ -12,11 +12,11 @@ import heedful
 recipe = heedful.recipe(
     "describe",
     preset="describe-nano",
-    model={"patch": 16, "encoder_layers": 3, "stem": [32, 64, 128, 128], "context_length": 24, "dropout": 0.0},
+    model={"encoder_layers": 3, "stem": [32, 64, 128], "context_length": 24, "dropout": 0.0},
     data={"path": "questions:50000"},
     images={"batch": 32, "augment": "light"},
     train={
-        "steps": 16_000,
+        "steps": 24_000,
         "optimizer": "muon",
         "lr": 2e-3,
         "muon_lr": 0.02,
