@@ -4,7 +4,9 @@ heed train recipes/made_questions.py --out runs/questions
 heed eval runs/questions --data questions
 heed train recipes/made_questions.py --set images.blank=true --out runs/blank   # the same model, which sees nothing
 
-Who answers each question with its most frequent answer is right 0.428 of the 500 times.
+Who answers each question with its most frequent answer is right 0.434 of the 500 times. The recipe was not run to its
+end. With patches of 16 x 16 pixels, 4,783 steps on one core (AMD EPYC, AVX2, no bf16) came to 0.560: that model told
+colours, and not yet kinds of shapes.
 """
 
 import heedful
