@@ -35,7 +35,7 @@ TEXT = b"ba de. Gi!\n\nko lu\n"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     translator(folder / "german", "de", "en", seed=1)
-    translator(folder / "noise", "noised text", "text", noise={})
+    translator(folder / "noise", "noised text", "text", noise={"objective": "infill", "longest": 40})
     return folder
 
 

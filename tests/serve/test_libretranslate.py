@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     translator(folder / "brazil", "en", "pt-BR", seed=4)
     translator(folder / "made", "low", "high", seed=5)
     translator(folder / "summaries", "article", "summary", scores="rouge")
-    translator(folder / "noise", "noised text", "text", noise={})
+    translator(folder / "noise", "noised text", "text", noise={"objective": "infill", "longest": 40})
     return folder
 
 
