@@ -32,11 +32,11 @@ class WorkPart(NamedTuple):
 
 def read_part(text: str) -> WorkPart:
     """Reads "2/8". Raises InputError."""
-    said = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
-    if said is None:
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if match is None:
         fix = "--part 2/8 is the second of eight"
         raise InputError("not two numbers with a / between them", where=f"--part {text}", fix=fix)
-    part = WorkPart(int(said[1]), int(said[2]))
+    part = WorkPart(int(match[1]), int(match[2]))
     if not 1 <= part.number <= part.of:
         of = max(1, part.of)
         raise InputError("no such part", where=f"--part {text}", fix=f"they are --part 1/{of} to --part {of}/{of}")
