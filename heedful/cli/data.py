@@ -129,9 +129,8 @@ def _prepare(
         return
     if missing := manifest.get("missing"):
         numbers = ", ".join(map(str, missing))
-        say(
-            f"{out}: part {part} is done, not yet {numbers}: the last one makes it ready, or the command without --part"
-        )
+        rest = "the last to end makes the folder ready, or the command without --part does the rest"
+        say(f"{out}: part {part} is done, missing {'is' if len(missing) == 1 else 'are'} {numbers}: {rest}")
         return
     print("\n".join(map(printable, [*manifest["taken"], *manifest["notes"]])))
     say(f"{out}: {counted(manifest['counts']['pairs'], 'pair')}, ready for heed train {task} --data {out}")
