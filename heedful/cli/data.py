@@ -129,8 +129,8 @@ def _prepare(
         return
     if missing := manifest.get("missing"):
         numbers = ", ".join(map(str, missing))
-        rest = "the last to end makes the folder ready, or the command without --part does the rest"
-        say(f"{out}: part {part} is done, missing {'is' if len(missing) == 1 else 'are'} {numbers}: {rest}")
+        rest = "The last to end makes the folder ready, or the command without --part does the rest"
+        say(f"{out}: part {part} is done, and these are not: {numbers}. {rest}")
         return
     print("\n".join(map(printable, [*manifest["taken"], *manifest["notes"]])))
     say(f"{out}: {counted(manifest['counts']['pairs'], 'pair')}, ready for heed train {task} --data {out}")

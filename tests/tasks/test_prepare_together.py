@@ -251,7 +251,10 @@ def test_the_command_says_which_parts_are_missing(
     out = str(tmp_path / "data")
     words = ["data", "prepare", *map(str, pairs), "--out", out, "--set", "data.vocab_size=300"]
     assert heed(*words, "--part", "2/3") == 0
-    assert f"{out}: part 2/3 is done, not yet 1, 3: the last one makes it ready" in capsys.readouterr().err
+    assert (
+        f"{out}: part 2/3 is done, and these are not: 1, 3. The last to end makes the folder ready"
+        in capsys.readouterr().err
+    )
     assert heed(*words, "--part", "3/3", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"part": [3, 3], "missing": [1]}
     assert heed(*words, "--part", "1/3") == 0
