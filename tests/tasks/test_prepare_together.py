@@ -22,7 +22,7 @@ from disks import Faulty, Killed
 from heedful.errors import InputError, StorageError
 from heedful.run.prepared import LOCK, WORK, WorkPart, read_part
 from heedful.store import files
-from heedful.store.lock import with_others
+from heedful.store.lock import held_alone, with_others
 from heedful.tasks.shared import partitions
 from heedful.tasks.shared import prepare as preparing
 from heedful.verbs.data import prepare_data
@@ -140,6 +140,23 @@ def test_parts_at_once_and_the_same_part_twice(
         answers = [*pool.map(work, numbers)]
     assert any("counts" in answer for answer in answers)
     assert contents(tmp_path / "data") == alone
+
+
+def test_nobody_else_is_at_work_while_the_folder_is_cleaned(
+    pairs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, removed, remove = tmp_path / "data", list[str](), files.remove_tree
+
+    def watched(path: Path) -> None:
+        if path.parent == out:
+            with pytest.raises(InputError, match="another command is writing here"), held_alone(out / LOCK):
+                pass
+            removed.append(path.name)
+        remove(path)
+
+    monkeypatch.setattr(files, "remove_tree", watched)
+    prepare(pairs, out)
+    assert {WORK, LOCK} <= {*removed}
 
 
 def test_each_piece_is_done_once(

@@ -182,10 +182,11 @@ class _Filling:
             raise InputError("every pair has an empty side", where=self.read.train.name, fix="give text on both sides")
 
     def _clean(self) -> None:
-        """Removes the partitions, and what was left by those who were stopped."""
-        for path in files.children(self.out):
-            if path.name.startswith(files.TEMPORARY):
-                files.remove_tree(path)
+        """Removes the partitions, and what was left by those who were stopped; last the lock, for whoever comes then
+        takes another."""
+        left = [path for path in files.children(self.out) if path.name.startswith(files.TEMPORARY)]
+        for path in sorted(left, key=lambda path: path.name == LOCK):
+            files.remove_tree(path)
 
     def _need_same(self, key: object) -> None:
         if key != self.key:
