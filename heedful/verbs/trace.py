@@ -51,9 +51,8 @@ def trace(
             raise InputError(f"{named[0]} is not used by a model for {row.name!r}", where=str(run), fix="leave it out")
         served = served.directed(from_language, to, tag)
     model, _ = read_textless_run(run)
-    served = served.changed(
-        model=model.eval()
-    )  # as it was trained: a model that is loaded for use has other linear maps
+    # As it was trained: a model that is loaded for use has other linear maps.
+    served = served.changed(model=model.eval())
     fed = row.inside.feed()(served, given, pair)
     with watched(model) as steps:
         logits = fed.run()
