@@ -67,6 +67,11 @@ def routes(models: Models) -> APIRouter:
     async def part(name: str) -> Response:
         return part_of_page(name)
 
+    @router.get("/favicon.ico")
+    async def icon() -> Response:
+        """None: browsers ask for one beside what is no document, such as openapi.json."""
+        return Response(status_code=204)
+
     return router
 
 

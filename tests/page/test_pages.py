@@ -24,6 +24,14 @@ TYPED = """(node, text) => {
 }"""
 
 
+# The server takes its time to say what it serves.
+SLOW = """const asked = window.fetch;
+window.fetch = async (address, how) => {
+  if (String(address).endsWith("api/models")) await new Promise((done) => setTimeout(done, 1000));
+  return asked(address, how);
+};"""
+
+
 def settled(page: Page, address: str) -> None:
     page.goto(address)
     page.wait_for_load_state("networkidle")
@@ -91,6 +99,41 @@ def test_all_routes_are_a_page_that_every_page_leads_to(page: Page, served: str)
     expect(page.locator(".route[open] b", has_text="file")).to_have_text("file")
     page.get_by_role("link", name="openapi.json").first.click()
     assert page.url == f"{served}/openapi.json"
+
+
+@pytest.mark.parametrize(
+    ("view", "field"), [("translate", "source"), ("write", "prompt"), ("chat", "says"), ("look?model=en-fr", "text")]
+)
+def test_what_is_typed_while_a_view_gets_ready_is_not_lost(page: Page, served: str, view: str, field: str) -> None:
+    """A field takes no letter before its script listens; what it then takes stays."""
+    page.add_init_script(SLOW)
+    place = page.locator(f"#{field}")
+    with page.expect_response("**/api/models"):
+        page.goto(f"{served}/{view}")
+        place.click()
+        place.press("Control+a")
+        page.keyboard.type("four more words here")
+    page.wait_for_load_state("networkidle")
+    expect(place).to_have_value("four more words here")
+
+
+def test_a_click_while_a_view_gets_ready_is_not_lost(page: Page, served: str) -> None:
+    page.add_init_script(SLOW)
+    page.goto(f"{served}/write")
+    page.get_by_role("button", name="Write", exact=True).click()
+    expect(page.locator("#written")).not_to_be_empty()
+
+
+def test_a_server_that_is_gone_is_told_of(loose: Page, served: str) -> None:
+    loose.route("**/api/models", lambda route: route.abort("connectionrefused"))
+    for view in ("", "translate", "write", "chat", "pictures", "look"):
+        loose.goto(f"{served}/{view}")
+        expect(loose.locator("#trouble")).to_contain_text("does not answer")
+
+
+def test_browsers_find_that_there_is_no_icon(served: str) -> None:
+    """They ask for one beside a document that names none, such as openapi.json."""
+    assert httpx.get(f"{served}/favicon.ico").status_code == 204
 
 
 def test_a_card_for_each_model_and_its_example_runs(page: Page, served: str) -> None:

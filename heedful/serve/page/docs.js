@@ -1,5 +1,5 @@
 // The routes of the server, as its openapi.json describes them.
-import { byId, get, make, remember, state, trouble } from "./common.js";
+import { byId, get, make, remember, state } from "./common.js";
 
 const kindOf = (shape) => {
   if (shape.const !== undefined) return JSON.stringify(shape.const);
@@ -38,16 +38,12 @@ function route(path, method, { tags = [], description = "", requestBody, paramet
   return make("details", { className: "route" }, summary, ...query, ...bodies.flatMap(body), ...(bodies.length || query.length ? [] : [make("p", { className: "quiet", textContent: "It takes nothing." })]));
 }
 
-try {
-  const { paths } = await get("openapi.json");
-  const all = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, how]) => [path, method, how]));
-  const show = () => {
-    const words = byId("filter").value.toLowerCase();
-    byId("routes").replaceChildren(...all.filter(([path, method]) => `${method} ${path}`.includes(words)).map((each) => route(...each)));
-  };
-  byId("filter").value = state().filter ?? "";
-  byId("filter").addEventListener("input", () => { remember({ filter: byId("filter").value }); show(); });
-  show();
-} catch (error) {
-  trouble(error);
-}
+const { paths } = await get("openapi.json");
+const all = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, how]) => [path, method, how]));
+const show = () => {
+  const words = byId("filter").value.toLowerCase();
+  byId("routes").replaceChildren(...all.filter(([path, method]) => `${method} ${path}`.includes(words)).map((each) => route(...each)));
+};
+byId("filter").value = state().filter ?? "";
+byId("filter").addEventListener("input", () => { remember({ filter: byId("filter").value }); show(); });
+show();

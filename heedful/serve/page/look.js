@@ -8,12 +8,6 @@ import { chosenLanguages, offer } from "./languages.js";
 Object.assign(globalThis, formats); // for the scripts of that page, which are no modules
 const SCRIPTS = ["page_state.js", "page_maps.js", "page_views.js", "page_steps.js", "page_walk.js", "page.js"];
 const FIELDS = ["text", "target", "pair", "sentence"], LANGUAGES = ["from_language", "to"];
-let send, early = false; // sent before the models were known
-byId("question").addEventListener("submit", (event) => {
-  event.preventDefault();
-  if (send) send();
-  else early = true;
-});
 const known = await models();
 const select = byId("model");
 
@@ -118,7 +112,8 @@ select.addEventListener("change", () => {
 });
 byId("whole").addEventListener("toggle", whole);
 whole(); // it may be open already
-send = () => {
+byId("question").addEventListener("submit", (event) => {
+  event.preventDefault();
   if (reads() === "pictures") {
     trouble(null);
     showImage().catch(trouble);
@@ -128,18 +123,15 @@ send = () => {
   for (const [name, value] of Object.entries(chosenLanguages())) if (value) words.set(name, value);
   for (const name of FIELDS) if (!byId(`field-${name}`).hidden && byId(name).value) words.set(name, byId(name).value);
   location.href = `look?${words}`;
-};
-if (early) send();
+});
 
 // What the address asks, or the model's example.
 if (reads() === "texts" && (asked.has("text") || known[select.value].example)) {
   const question = { model: select.value, text: byId("text").value };
   for (const name of ["text", "target", "pair", ...LANGUAGES]) if (asked.get(name)) question[name] = asked.get(name);
   if (Number(asked.get("sentence")) > 1) question.options = { sentence: Number(asked.get("sentence")) };
-  try {
-    await show(question);
-  } catch (error) {
+  show(question).catch((error) => {
     if (asked.has("text")) trouble(error);
     else byId("about").textContent = `${error.message}.`; // such as a second text
-  }
+  });
 }

@@ -1,6 +1,6 @@
 // A card for each model: what it does, its scores, and an example that runs with one click.
 import { told } from "./answers.js";
-import { ask, button, byId, language, latest, linkTo, make, models, number, score, scoreName, trouble } from "./common.js";
+import { ask, button, byId, language, latest, linkTo, make, models, number, score, scoreName } from "./common.js";
 
 const reads = (model, kind) => Object.values(model.verbs).some((verb) => verb.reads === kind);
 const VIEWS = {
@@ -62,8 +62,4 @@ function trial(model, verb) {
   return make("div", {}, make("div", { className: "try" }, input, button("Run", run, { className: "button primary" })), answer);
 }
 
-try {
-  byId("cards").append(...Object.values(await models()).map(card));
-} catch (error) {
-  trouble(error);
-}
+byId("cards").append(...Object.values(await models()).map(card));
