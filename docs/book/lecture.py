@@ -6,7 +6,7 @@ from typing import Any
 
 from docs.book.pages import Page, Text, plain, run
 from heedful.lab import EXHIBITS, lectern
-from heedful.lab.paper import picture, value
+from heedful.lab.paper import value
 
 SHOW = """\
 from heedful.lab import lectern
@@ -41,7 +41,7 @@ def lecture_page(name: str) -> Page:
     pictures = {}
     if shown.draw is not None:
         for suffix, dark in (("", False), ("-dark", True)):
-            pictures[f"{name}{suffix}.svg"] = picture(shown, "svg", dark=dark)
+            pictures[f"{name}{suffix}.svg"] = shown.picture("svg", dark=dark)
     about = plain(inspect.getdoc(EXHIBITS[name]()) or "")
     said = "; ".join(lectern.deck().decks[deck] for deck in entry.decks)
     intro = Text("\n".join([about, "", f"*Said in {plain(said)}.*"]))

@@ -105,11 +105,9 @@ def picture(shown: "Shown", name: str, out: Path | None, several: bool, dark: bo
         if not several:
             say(f"{name} has no picture")
         return None
-    from heedful.lab import paper
-
     path = out / f"{name}.svg" if several else out
     files.make_folder(path.parent)
-    files.write_output(path, paper.picture(shown, PICTURES[path.suffix], dark=dark))
+    files.write_output(path, shown.picture(PICTURES[path.suffix], dark=dark))
     return str(path)
 
 

@@ -10,11 +10,15 @@ law, a claim in words), it makes a `Claim` itself.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
+
+from heedful.errors import InputError
+from heedful.lab.paper import drawn, value
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,11 +89,27 @@ class Shown:
         found = {line.verdict for line in self.lines}
         return next((verdict for verdict in WORST if verdict in found), "open")
 
-    def _repr_html_(self) -> str:
-        """The HTML that a notebook shows."""
-        from heedful.lab.paper import as_html
+    def picture(self, kind: Literal["svg", "png"], *, dark: bool = False) -> bytes:
+        """The picture as the content of a file. Raises InputError if there is none."""
+        if self.draw is None:
+            raise InputError("this exhibit has no picture", fix="print its lines")
+        return drawn(self.draw, kind, dark=dark)
 
-        return as_html(self)
+    def _repr_html_(self) -> str:
+        """For a notebook: the lines as a table, and the picture."""
+
+        def row(cells: Sequence[str], tag: str = "td") -> str:
+            each = (f"<{tag} style='text-align: left'>{escape(cell)}</{tag}>" for cell in cells)
+            return f"<tr>{''.join(each)}</tr>"
+
+        rows = [
+            row((line.claim, value(line.deck), value(line.computed), line.verdict, line.reason)) for line in self.lines
+        ]
+        parts = [f"<pre>{escape(self.text)}</pre>"] if self.text else []
+        parts += ["<table>", row(("", "the deck", "here", "verdict", ""), "th"), *rows, "</table>"]
+        if self.draw is not None:
+            parts.append(self.picture("svg").decode())
+        return "\n".join(parts)
 
 
 Exhibit = Callable[..., Shown]
@@ -102,8 +122,8 @@ def beside(says: Says, computed: Mapping[str, object]) -> list[Claim]:
     if missing:
         raise KeyError(f"nothing was computed for {', '.join(sorted(missing))}")
     lines = []
-    for claim, value in computed.items():
-        plain: Any = value.tolist() if isinstance(value, Tensor) else value  # numbers, strings, or lists of them
+    for claim, result in computed.items():
+        plain: Any = result.tolist() if isinstance(result, Tensor) else result  # numbers, strings, or lists of them
         deck = says.values.get(claim)
         lines.append(Claim(claim, deck, plain, judge(deck, plain), says.why.get(claim, "")))
     return lines

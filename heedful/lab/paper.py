@@ -1,12 +1,14 @@
 """Renders exhibits: pictures for a light or a dark slide, in colours that colour-blind readers can tell apart, and
 values in few characters."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from heedful.errors import InputError
-from heedful.lab.exhibit import Shown, Value
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from heedful.look.architecture import Architecture
 
 # Okabe and Ito (2008): on white without black and yellow, on dark without black and dark blue.
 COLORS = {
@@ -29,21 +31,19 @@ def on_paper(dark: bool = False) -> AbstractContextManager[None]:
     return matplotlib.rc_context(chosen | {"axes.prop_cycle": cycle, "font.size": 10})
 
 
-def picture(shown: Shown, kind: Literal["svg", "png"], *, dark: bool = False) -> bytes:
-    """An exhibit's picture as the content of a file. Raises InputError if it has none."""
+def drawn(draw: "Callable[[], Figure | Architecture]", kind: Literal["svg", "png"], *, dark: bool = False) -> bytes:
+    """What `draw` makes, in these colours, as the content of a file."""
     from heedful.look.architecture import Architecture
-    from heedful.look.architecture_layout import picture as figure_of
+    from heedful.look.architecture_layout import picture
     from heedful.look.draw import to_bytes
 
-    if shown.draw is None:
-        raise InputError("this exhibit has no picture", fix="print its lines")
     with on_paper(dark):
-        made = shown.draw()
-        return figure_of(made, kind, dark=dark) if isinstance(made, Architecture) else to_bytes(made, kind)
+        made = draw()
+        return picture(made, kind, dark=dark) if isinstance(made, Architecture) else to_bytes(made, kind)
 
 
-def value(found: Value, digits: int = 4) -> str:
-    """A value as short text, with at most `digits` decimals."""
+def value(found: Any, digits: int = 4) -> str:
+    """A number, a string, a truth or a table of them as short text, with at most `digits` decimals."""
     if found is None:
         return "-"
     if isinstance(found, bool):
@@ -56,20 +56,3 @@ def value(found: Value, digits: int = 4) -> str:
         nested = any(isinstance(each, Sequence) and not isinstance(each, str) for each in found)
         return ("; " if nested else " ").join(value(each, digits) for each in found)
     return str(found)
-
-
-def as_html(shown: Shown) -> str:
-    """An exhibit as HTML for a notebook: its lines as a table, and its picture."""
-    from html import escape
-
-    def row(cells: Sequence[str], tag: str = "td") -> str:
-        return "<tr>" + "".join(f"<{tag} style='text-align: left'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    rows = [
-        row((line.claim, value(line.deck), value(line.computed), line.verdict, line.reason)) for line in shown.lines
-    ]
-    parts = [f"<pre>{escape(shown.text)}</pre>"] if shown.text else []
-    parts += ["<table>", row(("", "the deck", "here", "verdict", ""), "th"), *rows, "</table>"]
-    if shown.draw is not None:
-        parts.append(picture(shown, "svg").decode())
-    return "\n".join(parts)

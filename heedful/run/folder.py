@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,6 @@ from heedful.core.init import uninitialised
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.models import config_from, config_of, model_from, outline
-from heedful.run.task import Saved
 from heedful.run.tokenizers import read_tokenizers
 from heedful.store import files
 from heedful.store.files import read_json
@@ -28,6 +27,16 @@ ADAPTERS = "adapters.safetensors"  # low-rank adapters, where they were trained
 MASK = "mask.safetensors"  # which weights of a pruned model stay
 METRICS = "metrics.jsonl"  # the losses and scores of the training, a line for each time
 ONE_RUN = "config.json and the weights must come from one run"
+
+
+class Saved(NamedTuple):
+    """What a run's folder says about its model, without making it. `tokenizers`: the source's and the target's."""
+
+    config: Any
+    about: dict[str, Any]
+    tokenizers: tuple[Tokenizer, Tokenizer] | None
+    parameters: int
+    zeros: int  # of these
 
 
 def write_model(folder: Path, model: nn.Module, tensors: dict[str, Tensor], beside: dict[str, Any]) -> None:

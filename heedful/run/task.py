@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from heedful.data.tokenizer import Tokenizer
+    from heedful.run.folder import Saved
     from heedful.run.job import Job
     from heedful.run.passes import BatchShape
     from heedful.run.prepared import WorkPart
@@ -44,16 +44,6 @@ class Served(Protocol):
     def model(self) -> "nn.Module": ...
     @property
     def about(self) -> Mapping[str, Any]: ...
-
-
-class Saved(NamedTuple):
-    """What a run's folder says about its model, without making it. `tokenizers`: the source's and the target's."""
-
-    config: Any
-    about: Mapping[str, Any]
-    tokenizers: "tuple[Tokenizer, Tokenizer] | None"
-    parameters: int
-    zeros: int  # of these
 
 
 # Calls a function with each of some numbers, and yields once for each that is done.
@@ -252,7 +242,7 @@ class Task:
     does: str = ""  # what its models do: "this run ..."
     example: str = ""  # an example input, for runs that have none of their own
     served: "Lazy[type[Any]]"  # has `load(run, device=...)`, which returns a Served
-    facts: Lazy[Callable[[Saved], dict[str, Any]]]  # what `heed info` prints about a run
+    facts: "Lazy[Callable[[Saved], dict[str, Any]]]"  # what `heed info` prints about a run
     laws: Lazy[Callable[[Any, Sequence[str]], Iterable[Law]]]  # checks a Served on some texts
     # Training.
     job: "Lazy[type[Job[Any, Any, Any]]] | None" = None

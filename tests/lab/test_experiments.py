@@ -17,7 +17,6 @@ from heedful.lab.language.book import any_text, book, references
 from heedful.lab.language.exam import score
 from heedful.lab.language.scaling import fitted
 from heedful.lab.lectern import show
-from heedful.lab.paper import picture
 from heedful.lab.recurrent.lists import things
 from heedful.lab.toys import evened
 from heedful.lab.toys.evened import on_pair
@@ -166,23 +165,23 @@ def test_a_class_that_was_never_shown_is_found_by_its_text() -> None:
 
 def test_all_words_of_the_database_are_drawn_or_counted() -> None:
     for words, last in ((12, b">value 12<"), (20, b">8 more<")):
-        drawn = picture(show("E13", {"words": words}), "svg")
+        drawn = show("E13", {"words": words}).picture("svg")
         assert b">key 12<" in drawn
         assert last in drawn
 
 
 def test_a_sum_of_both_orders_is_not_said_of_choices() -> None:
     """A softmax over the answers chooses one (Radford et al. 2018, figure 1): their scores are not summed."""
-    drawn = picture(show("G1b"), "svg")
+    drawn = show("G1b").picture("svg")
     assert b">Both orders are summed; a softmax is over the choices<" in drawn
 
 
 def test_what_is_cut_off_says_so() -> None:
-    assert b"In 1840 Britain sold a ...<" in picture(show("G1c"), "svg")
+    assert b"In 1840 Britain sold a ...<" in show("G1c").picture("svg")
 
 
 def test_both_looks_of_the_cues_are_drawn() -> None:
-    drawn = picture(show("A15"), "svg")
+    drawn = show("A15").picture("svg")
     assert b">without a query<" in drawn
     assert b">with one for a book<" in drawn
 
@@ -201,7 +200,7 @@ def test_all_words_that_are_looked_at_are_told() -> None:
 
 
 def test_small_maps_have_their_numbers() -> None:
-    drawn = picture(show("N2"), "svg")
+    drawn = show("N2").picture("svg")
     assert b">0.89<" in drawn  # a weight of q2
     assert drawn.count(b">0.00<") == 1  # of q4; what a mask hides has none
 

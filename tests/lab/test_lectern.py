@@ -11,7 +11,6 @@ from heedful.errors import InputError
 from heedful.lab import EXHIBITS
 from heedful.lab.exhibit import Says, Shown, Value, Verdict, beside, judge
 from heedful.lab.lectern import by_topic, checked, deck, errata, settings_of, show
-from heedful.lab.paper import picture
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -81,7 +80,7 @@ def test_an_exhibit_shows_all_claims_and_draws(name: str):
     assert {*deck().exhibits[name].says} <= {line.claim for line in shown.lines}
     json.dumps([(line.deck, line.computed) for line in shown.lines], allow_nan=False)
     if shown.draw:
-        assert b"<svg" in picture(shown, "svg", dark=True)
+        assert b"<svg" in shown.picture("svg", dark=True)
 
 
 def test_every_id_of_the_data_file_has_an_exhibit():
@@ -124,7 +123,7 @@ def test_of_settings_that_cannot_be_nothing_is_computed(name: str, key: str, val
 def test_of_settings_that_cannot_be_nothing_is_drawn(name: str, key: str) -> None:
     shown = show(name, {key: "0"})
     with pytest.raises(InputError, match=f"--set of {name}: nothing can be drawn with {key}=0"):
-        picture(shown, "svg")
+        shown.picture("svg")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, TextError
 from heedful.metrics.labels import accuracy, f1, pearson, spearman
 from heedful.models.classifier import Classifier
-from heedful.run.task import Ask, Saved, Scored
+from heedful.run.folder import Saved
+from heedful.run.task import Ask, Scored
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, Encoded, classify_batch, label_loss
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.lengths import cut_warning, warn

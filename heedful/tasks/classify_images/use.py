@@ -20,7 +20,8 @@ from heedful.data.images.labelled import Part, read_test_images
 from heedful.data.parts import scored_by_name
 from heedful.metrics.labels import accuracy, f1
 from heedful.models.vit import ViT
-from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
+from heedful.run.folder import Saved
+from heedful.run.task import NOTHING, Ask, NoOptions, Scored
 from heedful.tasks.shared.asked import refuse_nothing, refuse_unknown_labels
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions

@@ -19,7 +19,8 @@ from heedful.data.sound.features import Hearing
 from heedful.data.sound.files import read_sound
 from heedful.data.sound.utterances import Utterance, read_test_sounds
 from heedful.models.speech import SpeechClassifier
-from heedful.run.task import Ask, Feed, NoOptions, Saved, Scored
+from heedful.run.folder import Saved
+from heedful.run.task import Ask, Feed, NoOptions, Scored
 from heedful.tasks.classify_images.use import classify_files, label_scores, ranked, targets_of
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.one_or_many import one_or_many

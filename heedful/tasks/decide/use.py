@@ -17,7 +17,8 @@ from heedful.data.episodes.episode import Episode, parsed
 from heedful.data.lines import json_line
 from heedful.errors import InputError, TextError
 from heedful.models.decision import TOKENS, DecisionTransformer
-from heedful.run.task import Ask, Saved
+from heedful.run.folder import Saved
+from heedful.run.task import Ask
 from heedful.tasks.decide.layout import DecideBatch, DecideSpec, predict, step_losses, windows
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.one_or_many import one_or_many

@@ -20,7 +20,8 @@ from heedful.data.parts import scored_by_name
 from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.models.detr import DETR, Detections
-from heedful.run.task import Ask, Saved, Scored
+from heedful.run.folder import Saved
+from heedful.run.task import Ask, Scored
 from heedful.tasks.shared.asked import refuse_nothing, refuse_unknown_labels
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions

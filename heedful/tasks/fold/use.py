@@ -16,7 +16,8 @@ from heedful.data.proteins.reading import read_test_chains
 from heedful.errors import InputError
 from heedful.metrics.structures import APART, TOUCH, lddt, precision
 from heedful.models.fold import LDDT_LEVELS, Fold, limits
-from heedful.run.task import NOTHING, Ask, NoOptions, Saved, Scored
+from heedful.run.folder import Saved
+from heedful.run.task import NOTHING, Ask, NoOptions, Scored
 from heedful.tasks.fold.baselines import by_prior, covariance
 from heedful.tasks.fold.layout import FoldSpec, batch_of
 from heedful.tasks.shared.asked import refuse_nothing

@@ -24,7 +24,8 @@ from heedful.data.parts import scored_by_name
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError, MissingError, TextError
 from heedful.models.clip import CLIP
-from heedful.run.task import Ask, Saved, Scored
+from heedful.run.folder import Saved
+from heedful.run.task import Ask, Scored
 from heedful.tasks.shared.asked import refuse_no_answers, refuse_nothing
 from heedful.tasks.shared.lengths import cut_at, cut_warning, shorten, warn
 from heedful.tasks.shared.one_or_many import is_one, listed, one_or_many

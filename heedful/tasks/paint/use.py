@@ -28,7 +28,8 @@ from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, NonFiniteError
 from heedful.look.sheet import data_url
 from heedful.models.lm import LM
-from heedful.run.task import Ask, Saved, Scored
+from heedful.run.folder import Saved
+from heedful.run.task import Ask, Scored
 from heedful.tasks.generate.likelihood import SCORED
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.shared.asked import refuse_nothing

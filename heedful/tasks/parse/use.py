@@ -19,7 +19,8 @@ from heedful.decode.search import beam as beam_search
 from heedful.errors import MissingError, TextError
 from heedful.metrics.brackets import SHORT, bracket_scores
 from heedful.models import TranslationModel
-from heedful.run.task import Ask, Saved, Scored
+from heedful.run.folder import Saved
+from heedful.run.task import Ask, Scored
 from heedful.tasks.parse.options import TreeScoring
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.lengths import most_positions

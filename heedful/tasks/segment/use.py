@@ -21,7 +21,8 @@ from heedful.errors import InputError
 from heedful.look.sheet import data_url
 from heedful.metrics.names import in_words
 from heedful.models.pyramid import Pyramid
-from heedful.run.task import Ask, Saved, Scored
+from heedful.run.folder import Saved
+from heedful.run.task import Ask, Scored
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions

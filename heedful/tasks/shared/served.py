@@ -18,8 +18,8 @@ from heedful.errors import HeedError, InputError, NonFiniteError, OtherTaskError
 from heedful.models.encoder import Encoder
 from heedful.models.lm import LM
 from heedful.run.device import Device, chosen_device, known_device
-from heedful.run.folder import read_run, read_textless_run, task_name
-from heedful.run.task import Saved, Served, Task
+from heedful.run.folder import Saved, read_run, read_textless_run, task_name
+from heedful.run.task import Served, Task
 from heedful.tasks.shared.opened import Opened
 from heedful.tasks.shared.pieces import readable_pieces
 

@@ -27,7 +27,8 @@ from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import InputError
 from heedful.metrics.speech import error_rates
 from heedful.models import CTC, SpeechToText
-from heedful.run.task import Ask, Saved, Scored
+from heedful.run.folder import Saved
+from heedful.run.task import Ask, Scored
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from heedful.decode.settings import DecodingOptions
-from heedful.run.task import Ask, Saved
+from heedful.run.folder import Saved
+from heedful.run.task import Ask
 from heedful.tasks.translate import pipeline
 from heedful.tasks.translate.confidence import (
     UNLIKE,

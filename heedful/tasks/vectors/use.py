@@ -19,8 +19,7 @@ from heedful.data.lines import composed
 from heedful.errors import InputError
 from heedful.models.vectors import Vectors, VectorsConfig
 from heedful.run.device import Device, known_device
-from heedful.run.folder import read_textless_run
-from heedful.run.task import Saved
+from heedful.run.folder import Saved, read_textless_run
 from heedful.tasks.shared.asked import refuse_no_answers
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.opened import Opened

@@ -1,29 +1,50 @@
 """The model card of a translator."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, runtime_checkable
 
 from heedful.data.text.columns import TARGET
+from heedful.data.text.corpus import Corpus
+from heedful.data.text.mix import MixedIn
+from heedful.data.text.pairs import Pairs
 from heedful.data.text.reading import paths_of
 from heedful.errors import counted
 from heedful.metrics.names import BEFORE, LABELS, SPEED, TEACHER
+from heedful.metrics.texts import Metric
 from heedful.run.card import CARD, CardText, Scores
 from heedful.store import files
+from heedful.tasks.translate.confidence import Calibration
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.spec import TASK, TranslatorSpec
 from heedful.tasks.translate.training.synthetic import written_by
-
-if TYPE_CHECKING:
-    from heedful.tasks.translate.train import TranslateJob
 
 DATA = "data.json"
 WHOSE = {BEFORE: " before", TEACHER: " of its teacher"}
 
 
-def card_text(job: "TranslateJob", folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+@runtime_checkable
+class Trained(Protocol):
+    """What a card tells of a training: a TranslateJob."""
+
+    recipe: TranslateRecipe
+    corpus: Corpus
+    mixes: list[MixedIn]
+    metric: Metric
+    score_names: tuple[str, ...]
+    around: TranslatorSpec
+    tag: str
+    reads_capitals: bool
+    originals: int
+    synthetic: int
+    calibration: Calibration | None
+
+    def tests(self) -> Iterator[tuple[str, Pairs]]: ...
+
+
+def card_text(job: Trained, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
     corpus, decode, first = job.corpus, job.recipe.decode, next(iter(scores.values()))
     verb, names, rank = job.recipe.task, job.score_names, job.metric.rank
     asked = "".join(f" --to {target}" for _, target in corpus.directions[-1:])  # of several directions the last
@@ -88,7 +109,7 @@ def _signatures(scores: Scores) -> str:
     return next(iter(told)) if len(told) == 1 else "; ".join(f"{own} ({', '.join(sets)})" for own, sets in told.items())
 
 
-def _written(job: "TranslateJob", scored: bool) -> str:
+def _written(job: Trained, scored: bool) -> str:
     """What of the data models wrote, and which; and whether a teacher among them is not `scored` beside it."""
     said, lacking = [], False
     for path, weight in paths_of(job.recipe.data.synthetic):
@@ -105,7 +126,7 @@ def _written(job: "TranslateJob", scored: bool) -> str:
     return f" {job.synthetic:,} synthetic pairs are from {'; '.join(said)}.{told}"
 
 
-def _tags(job: "TranslateJob") -> str:
+def _tags(job: Trained) -> str:
     """The kinds of translations that can be asked for, and their numbers of training pairs."""
     tags = job.around.tags
     if not tags:
@@ -116,7 +137,7 @@ def _tags(job: "TranslateJob") -> str:
     return f" Tags of its pairs are {listed}: `--tag {next(iter(tags))}` asks for one; {default}."
 
 
-def _mixed_in(job: "TranslateJob") -> str:
+def _mixed_in(job: Trained) -> str:
     told = [f"{100 * mix.share:g} % of each epoch from `{mix.corpus.train.name}`" for mix in job.mixes]
     return f", with {' and '.join(told)}" if told else ""
 
