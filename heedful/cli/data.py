@@ -1,7 +1,7 @@
 """Finds faults in data before anything is trained on it, and prepares large data: `heed data check` and `prepare`."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -133,7 +133,14 @@ def _prepare(
         say(f"{out}: part {part} is done, and these are not: {numbers}. {rest}")
         return
     print("\n".join(map(printable, [*manifest["taken"], *manifest["notes"]])))
-    say(f"{out}: {counted(manifest['counts']['pairs'], 'pair')}, ready for heed train {task} --data {out}")
+    say(f"{out}: {amount_of(manifest['counts'])}, ready for heed train {task} --data {out}")
+
+
+def amount_of(counts: Mapping[str, int]) -> str:
+    """How much is prepared."""
+    if "pairs" in counts:
+        return counted(counts["pairs"], "pair")
+    return f"{counted(counts['documents'], 'document')}, {counted(counts['tokens'], 'token')}"
 
 
 def shown(numbers: range) -> Iterable[int]:

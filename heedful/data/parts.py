@@ -93,8 +93,13 @@ def learnt_too(train: Iterable[Row], others: Mapping[str, Collection[Row]], key:
     """Returns notes on how many validation and test examples share their `key` with a training example."""
     known = set(map(key, train))
     shared = {name: sum(key(row) in known for row in part) for name, part in others.items()}
+    return told_of_shared(shared, {name: len(part) for name, part in others.items()})
+
+
+def told_of_shared(shared: Mapping[str, int], sizes: Mapping[str, int]) -> Notes:
+    """Notes on how many examples of each part are also learnt from."""
     return tuple(
-        f"{name}: {count:,} of {len(others[name]):,} share their text with what is learnt from"
+        f"{name}: {count:,} of {sizes[name]:,} share their text with what is learnt from"
         for name, count in shared.items()
         if count
     )

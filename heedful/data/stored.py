@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -17,10 +17,12 @@ from heedful.data.tokenizer import Ids, Tokenizer
 
 BLOCK = 64  # pairs: it is known where each block of them begins
 TURN = 1 << 20  # pairs that are put into random order together
+TEXT_TURN, TEXT_PIECE = 1 << 21, 1 << 13  # tokens of texts that are read into memory together, and of one of them
 MOST_TOKENS = 0xFFFF  # of a stored side
 LENGTHS = np.dtype("<u2")
 
 Pair = tuple[list[int], list[int]]
+Stored = TypeVar("Stored", "StoredPairs", "StoredTexts")
 
 
 class Shard(NamedTuple):
@@ -54,10 +56,11 @@ def as_bytes(pairs: Iterable[Pair], kind: str) -> tuple[bytes, bytes]:
 
 
 class StoredTexts(Sequence[Ids]):
-    """The ids of texts, all behind each other, and where each text begins: a hundredth of the memory of lists."""
+    """The ids of texts, all behind each other, and where each text begins: a hundredth of the memory of lists. Each may
+    stand `behind` a token, which also ends the last."""
 
-    def __init__(self, ids: np.ndarray, begins: np.ndarray) -> None:
-        self.ids, self.begins = ids, begins
+    def __init__(self, ids: np.ndarray, begins: np.ndarray, apart: int | None = None) -> None:
+        self.ids, self.begins, self.apart = ids, begins, apart
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -69,18 +72,62 @@ class StoredTexts(Sequence[Ids]):
     def __getitem__(self, at: int | slice) -> Ids | list[Ids]:
         if isinstance(at, slice):
             return [self[i] for i in range(*at.indices(len(self)))]
-        number = range(len(self))[at]
+        number, between = range(len(self))[at], int(self.apart is not None)
         end = self.begins[number + 1] if number + 1 < len(self) else len(self.ids)
-        ids: Ids = self.ids[self.begins[number] : end].tolist()
+        ids: Ids = self.ids[self.begins[number] : end - between].tolist()
         return ids
 
+    @property
+    def tokens(self) -> int:
+        """How many tokens all texts have."""
+        return len(self.ids) - (0 if self.apart is None else len(self) + 1)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """How many tokens each text has (N)."""
+        between = int(self.apart is not None)
+        return np.diff(self.begins, append=len(self.ids)) - between
+
+    @property
+    def turns(self) -> int:
+        """Into how many turns each epoch is divided: the texts of one are read into memory. Texts that are there have
+        one."""
+        return 1 if self.apart is None else max(1, -(-self.tokens // TEXT_TURN))
+
+    def turn(self, seed: int, number: int) -> Iterator[Ids]:
+        """The texts of a turn, counted from the first epoch on. Where there are several, each epoch deals the texts to
+        its turns anew, long ones in pieces."""
+        if self.turns == 1:
+            yield from self
+            return
+        epoch, place = divmod(number, self.turns)
+        lengths = self.lengths
+        pieces = -(-lengths // TEXT_PIECE)
+        ends = pieces.cumsum()
+        first, last = (int(ends[-1]) * at // self.turns for at in (place, place + 1))
+        for piece in permuted(np.arange(first, last), int(ends[-1]), "pieces", seed, epoch).tolist():
+            text = int(ends.searchsorted(piece, "right"))
+            begin = (piece - int(ends[text] - pieces[text])) * TEXT_PIECE
+            at, length = int(self.begins[text]), int(lengths[text])
+            yield self.ids[at + begin : at + min(begin + TEXT_PIECE, length)].tolist()
+
     def behind(self, token: int) -> np.ndarray:
-        """All texts, each behind this token, which also ends the last."""
-        return np.append(np.insert(self.ids, self.begins, token), self.ids.dtype.type(token))
+        """All texts, each behind this token, which also ends the last. Raises ValueError where they stand behind
+        another."""
+        if self.apart is None:
+            return np.append(np.insert(self.ids, self.begins, token), self.ids.dtype.type(token))
+        if token != self.apart:
+            raise ValueError(f"the texts are stored behind {self.apart}, not {token}")
+        return self.ids
 
     def counts(self) -> Counter[int]:
         """How often each id is there."""
-        return _counted(self.ids)
+        counts = Counter[int]()
+        for at in range(0, len(self.ids), PART):
+            counts.update(_counted(self.ids[at : at + PART]))
+        if self.apart is not None:
+            counts[self.apart] -= len(self) + 1
+        return +counts
 
 
 def stored_texts(texts: Iterable[str], tokenizer: Tokenizer) -> StoredTexts:
@@ -176,10 +223,11 @@ def _counted(ids: np.ndarray) -> Counter[int]:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Prepared pairs, and what their folder says of them."""
+class Prepared(Generic[Stored]):
+    """Prepared pairs or texts, and what their folder says of them. `tokenizers`: the source's and the target's; of
+    texts, one."""
 
-    pairs: StoredPairs
+    stored: Stored
     tokenizers: tuple[Tokenizer, Tokenizer]
     fingerprint: str
     options: Mapping[str, Any]  # of the recipe

@@ -46,6 +46,13 @@ def together(some: bytes, others: bytes) -> bytes:
     return both[:MOST].astype(">u8").tobytes()
 
 
+def known_among(fingerprints: bytes, examples: Iterable[str]) -> int:
+    """How many of the examples have one of these fingerprints."""
+    known = np.frombuffer(fingerprints, ">u8")
+    asked = np.frombuffer(b"".join(map(_fingerprint, examples)), ">u8")
+    return int(np.isin(asked, known).sum())
+
+
 def known_examples(run: Path | None, examples: Iterable[str]) -> tuple[int, int]:
     """How many of the examples the run, or the runs that it began with, were trained on; and for how many that is
     known."""

@@ -1,21 +1,26 @@
-"""A folder of prepared pairs, which `heedful.tasks.shared.prepare` makes.
+"""A folder of prepared data, which `heedful.tasks.shared.preparing` makes.
 
 manifest.json                     counts, notes, and the size and sha256 of every other file
 tokenizer.json                    or one for each side
 0000.ids 0000.lengths 0001.ids    token ids of each pair, source then target, and the tokens of both sides
 sample.jsonl                      some of the pairs as texts, which stand in for all
-valid.jsonl test-0.jsonl          what is held out, as texts: a source and its references on each line
+valid.jsonl test-0.jsonl          what is held out, as texts: a source and its references on each line, or a document
 learnt.hashes                     as in a run's folder
+
+Running text has two files in place of shards: text.ids has all documents, each behind the token that begins one, which
+also ends the last; text.begins says where each begins.
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from heedful.errors import InputError, StorageError
 from heedful.store import files
 
-PREPARED = "data"  # the folder of prepared pairs in that of a run
+PREPARED = "data"  # the folder of prepared data in that of a run
+TEXT_IDS, TEXT_BEGINS = "text.ids", "text.begins"
 MANIFEST, SAMPLE, VALID = "manifest.json", "sample.jsonl", "valid.jsonl"
 WORK = files.TEMPORARY + "parts"  # the folder of what is being prepared, gone at the end
 LOCK = files.TEMPORARY + "lock"  # held by who prepares; no folder is locked, which NFS does not do
@@ -49,8 +54,14 @@ def shard_files(number: int) -> tuple[str, str]:
 
 
 def is_prepared(path: object) -> bool:
-    """Whether a path of data is a folder of prepared pairs."""
+    """Whether a path of data is a folder of prepared data."""
     return isinstance(path, str | Path) and (Path(path) / MANIFEST).is_file() and (Path(path) / SAMPLE).is_file()
+
+
+def prepared_for(path: str | Sequence[str], run: Path | None) -> Path | None:
+    """The folder of prepared data: the recipe's `path`, or what was prepared for the run; None if there is none."""
+    given = path if isinstance(path, str) else path[0] if len(path) == 1 else ""
+    return next((Path(folder) for folder in (given, run and run / PREPARED) if folder and is_prepared(folder)), None)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

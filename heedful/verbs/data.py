@@ -19,7 +19,7 @@ from heedful.run.recipe import Recipe, override
 from heedful.store import files
 from heedful.tasks import TASKS
 from heedful.tasks.recipes import by_key, read_recipe
-from heedful.tasks.shared.partitions import Shown, no_news
+from heedful.tasks.shared.preparing.filling import Shown, no_news
 from heedful.verbs.cluster import on_cluster
 
 LEFT_OUT = ".left-out.tsv"

@@ -3,12 +3,14 @@
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 import heedful
 from heedful.data.blanks import SHARE, WHOLE, MaskedRows, Masker, PairSampler, pieces
+from heedful.data.stored import StoredTexts
 from heedful.data.text.documents import Documents
 from heedful.data.tokenizer import BOS, EOS, PAD, SPECIALS, train_tokenizer
 from heedful.errors import InputError
@@ -55,6 +57,8 @@ def run(tmp_path_factory):
 
 def task(documents, *, context=48, whole_words=False, pairs="none", **plan):
     masker, sampler = Masker(TOKENIZER, whole_words=whole_words), PairSampler(TOKENIZER, pairs)
+    begins = np.cumsum([0, *map(len, documents)])[:-1]
+    documents = StoredTexts(np.array([token for ids in documents for token in ids], "<u2"), begins)
     return FillTask(documents, SmoothedTrain(**plan), context=context, masker=masker, sampler=sampler)
 
 

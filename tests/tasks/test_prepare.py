@@ -24,9 +24,9 @@ from heedful.run.prepared import is_prepared, read_manifest
 from heedful.run.recipe import override
 from heedful.store import files
 from heedful.tasks.recipes import saved_recipe
-from heedful.tasks.shared import partitions
-from heedful.tasks.shared import prepare as preparing
-from heedful.tasks.shared.prepared import open_pairs
+from heedful.tasks.shared.preparing import filling, partitions
+from heedful.tasks.shared.preparing import pairs as preparing
+from heedful.tasks.shared.preparing.opened import open_pairs
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.verbs.data import prepare_data
@@ -75,9 +75,9 @@ def test_what_is_held_out_is_what_a_training_in_memory_holds_out(pairs: Path, tm
     assert (found.source, found.target, found.other_way) == (corpus.source, corpus.target, corpus.other_way)
     assert found.prepared is not None
     source, target = found.prepared.tokenizers
-    texts = {(source.decode(one), target.decode(other)) for one, other in found.prepared.pairs}
+    texts = {(source.decode(one), target.decode(other)) for one, other in found.prepared.stored}
     assert texts == {*zip(corpus.train.source, corpus.train.target, strict=True)}
-    assert len(found.prepared.pairs) == len(texts)
+    assert len(found.prepared.stored) == len(texts)
     assert any("copies" in note for note in found.notes)
     assert any("2 of 347 pairs dropped, a side is empty" in note for note in found.notes)
     assert len([*(tmp_path / "data").glob("*.ids")]) > 2
@@ -166,7 +166,7 @@ sys.exit("torch" in sys.modules)
 def test_a_full_disk_is_told_before_anything_is_read(
     pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparing, "LEAST_SPACE", 1 << 60)
+    monkeypatch.setattr(filling, "LEAST_SPACE", 1 << 60)
     with pytest.raises(StorageError, match="will be needed here"):
         prepared(pairs, tmp_path / "data")
 

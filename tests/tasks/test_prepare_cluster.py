@@ -14,8 +14,9 @@ import pytest
 
 from commands import heed
 from heedful.errors import InputError, MissingError, StorageError
-from heedful.tasks.shared import partitions
-from heedful.tasks.shared import prepare as preparing
+from heedful.tasks.shared.preparing import pairs as preparing
+from heedful.tasks.shared.preparing import partitions
+from heedful.tasks.shared.preparing.filling import Filling
 from heedful.verbs import cluster as clusters
 from heedful.verbs.data import prepare_data
 from made import TRANSFORMER, backwards, made_recipe
@@ -105,7 +106,7 @@ def test_a_worker_that_is_killed(pairs: list[str], alone: dict[str, bytes], tmp_
             first, *_ = client.run(os.getpid).values()
         killed = threading.Event()
         out = tmp_path / "data"
-        done = preparing._Filling._done
+        done = Filling.done
 
         def killing(self: Any, what: str, pieces: Any, count: int) -> None:
             if what == "encoding":
@@ -116,7 +117,7 @@ def test_a_worker_that_is_killed(pairs: list[str], alone: dict[str, bytes], tmp_
             done(self, what, pieces, count)
 
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(preparing._Filling, "_done", killing)
+            patched.setattr(Filling, "done", killing)
             prepare(pairs, out, address)
     assert killed.is_set()
     assert contents(out) == alone
@@ -166,7 +167,7 @@ def test_ctrl_c_leaves_nothing_to_do(
                 raise KeyboardInterrupt
 
     monkeypatch.setattr(partitions.Encoder, "encode", waits)
-    monkeypatch.setattr(preparing._Filling, "_done", interrupted)
+    monkeypatch.setattr(Filling, "done", interrupted)
     with pytest.raises(KeyboardInterrupt):
         prepare(pairs, tmp_path / "data", address)
     with distributed.Client(address, set_as_default=False) as client:

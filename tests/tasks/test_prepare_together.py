@@ -23,8 +23,8 @@ from heedful.errors import InputError, StorageError
 from heedful.run.prepared import LOCK, WORK, WorkPart, read_part
 from heedful.store import files
 from heedful.store.lock import held_alone, with_others
-from heedful.tasks.shared import partitions
-from heedful.tasks.shared import prepare as preparing
+from heedful.tasks.shared.preparing import pairs as preparing
+from heedful.tasks.shared.preparing import partitions
 from heedful.verbs.data import prepare_data
 from made import TRANSFORMER, backwards, made_recipe
 
@@ -195,9 +195,9 @@ import json, os, signal, sys
 from pathlib import Path
 from heedful.run.prepared import read_part
 from heedful.store import files
-from heedful.tasks.shared import partitions, prepare
+from heedful.tasks.shared.preparing import pairs, partitions
 from heedful.verbs.data import prepare_data
-prepare.PARTITION, partitions.AT_ONCE, partitions.ENCODED = 700, 25, 20
+pairs.PARTITION, partitions.AT_ONCE, partitions.ENCODED = 700, 25, 20
 class Killing(files.Disk):
     renamed = 0
     def fsync(self, descriptor): pass

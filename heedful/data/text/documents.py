@@ -1,9 +1,11 @@
 """Text for language models: documents, and their split into training, validation and test data."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from heedful.data.lines import json_items, json_lines, read_lines, sanitise
 from heedful.data.parts import Notes, Parts, entries, kind_of, learnt_too, sorted_in, stems
+from heedful.data.stored import Prepared, StoredTexts
 from heedful.errors import InputError, MissingError, are, counted
 
 MARKED_UP = (".csv", ".tsv", ".html", ".htm", ".xml")  # files with more than running text
@@ -12,7 +14,11 @@ SHARE, HELD_MOST = 10, 1 << 21
 TENTH = "the last tenth"
 
 
-Documents = Parts[list[str]]  # for a language model
+@dataclass(frozen=True)
+class Documents(Parts[list[str]]):
+    """Those for a language model. `prepared`: all training documents, of which `train` then has but a sample."""
+
+    prepared: Prepared[StoredTexts] | None = field(default=None, kw_only=True)
 
 
 def read_documents(path: str | Path, *, most: int | None = HELD_MOST) -> Documents:
@@ -25,15 +31,12 @@ def read_documents(path: str | Path, *, most: int | None = HELD_MOST) -> Documen
     """
     path = Path(path)
     if not path.is_dir():
-        documents = _read(path)
+        documents = documents_in(path)
         train, valid, note = _held_out(documents, most, path)
-        notes: Notes = (note, *learnt_too(train, {"valid": valid}, str))
-        if kind_of(path) in MARKED_UP:
-            words = 'for its words alone give .jsonl, {"text": "..."} on each line'
-            notes = (f"{path}: learnt as it stands, with all that separates or marks its words; {words}", *notes)
+        notes: Notes = (*marked_up(path), note, *learnt_too(train, {"valid": valid}, str))
         return Documents(train, valid, {}, str(path), (path,), notes)
-    files = _files(path)
-    train, valid, tests = sorted_in((file.name, _read(file)) for file in files)
+    files = document_files(path)
+    train, valid, tests = sorted_in((file.name, documents_in(file)) for file in files)
     if not train:
         raise InputError("no text to train on", where=str(path), fix="add train.txt")
     notes = ()
@@ -49,52 +52,76 @@ def read_text(path: str | Path) -> list[str]:
     Raises InputError or MissingError."""
     path = Path(path)
     if not path.is_dir():
-        return _read(path)
-    train, valid, tests = sorted_in((file.name, _read(file)) for file in _files(path))
+        return documents_in(path)
+    train, valid, tests = sorted_in((file.name, documents_in(file)) for file in document_files(path))
     return [text for texts in tests.values() for text in texts] or valid or train
 
 
-def _files(folder: Path) -> list[Path]:
+def document_files(folder: Path) -> list[Path]:
+    """The files of a folder that have documents. Raises MissingError."""
     files = [file for file in entries(folder) if file.is_file() and kind_of(file) in (".txt", ".jsonl")]
     if not files:
         raise MissingError("no .txt and no .jsonl file", where=str(folder), fix="give a folder with text in it")
     return files
 
 
-def _read(path: Path) -> list[str]:
+def documents_in(path: Path) -> list[str]:
+    """The documents of a file. Raises InputError or MissingError."""
     kind = kind_of(path)
     lines = [] if kind == ".json" else read_lines(path)
     if kind not in (".json", ".jsonl"):
         return ["\n".join(lines) + "\n"]
     rows = json_items(path) if kind == ".json" else json_lines(path, lines)
-    documents = [_text_of(row, where) for where, row in rows]
+    documents = [text_of(row, where) for where, row in rows]
     if not any(map(str.strip, documents)):
         raise InputError("no document with a word", where=str(path), fix='write {"text": "..."} on each line')
     return documents
 
 
-def _text_of(row: object, where: str) -> str:
+def text_of(row: object, where: str) -> str:
+    """The text of a document in JSON. Raises InputError."""
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
         raise InputError('no "text" that is a string', where=where, fix='write {"text": "..."} on each line')
     return sanitise(row["text"])
 
 
+def marked_up(path: Path) -> Notes:
+    """A note on a file that has more than its words."""
+    if kind_of(path) not in MARKED_UP:
+        return ()
+    words = 'for its words alone give .jsonl, {"text": "..."} on each line'
+    return (f"{path}: learnt as it stands, with all that separates or marks its words; {words}",)
+
+
+def told_of_documents(where: object, count: int, *, tenth: bool) -> str:
+    """A note on so many of the last documents that are held out."""
+    what, verb = (TENTH, "is") if tenth else (f"the last {counted(count, 'document')}", are(count))
+    return f"{where}: {what} {verb} held out for validation"
+
+
+def told_of_text(where: object, size: int, *, tenth: bool) -> str:
+    """A note on so many of the last characters that are held out."""
+    what, verb = (TENTH, "is") if tenth else (f"the last {size:,} characters", "are")
+    return f"{where}: {what} {verb} held out for validation"
+
+
+def nothing_to_hold_out() -> InputError:
+    return InputError("too little text to hold any out", fix="give more text")
+
+
 def _held_out(documents: list[str], most: int | None, path: Path) -> tuple[list[str], list[str], str]:
     """What is left, what is held out, and a note on it."""
-    what, verb = TENTH, "is"
     if len(documents) >= 2 * SHARE:
         kept = first = len(documents) - len(documents) // SHARE
         size = sum(map(len, documents[kept:]))
         while most is not None and size > most and kept < len(documents) - 1:
             size -= len(documents[kept])
             kept += 1
-        if kept > first:
-            what, verb = f"the last {counted(len(documents) - kept, 'document')}", are(len(documents) - kept)
-        return documents[:kept], documents[kept:], f"{path}: {what} {verb} held out for validation"
+        return documents[:kept], documents[kept:], told_of_documents(path, len(documents) - kept, tenth=kept == first)
     whole = "\n".join(documents)
-    held = max(1, len(whole) // SHARE)
-    if most is not None and held > most:
-        held, what, verb = most, f"the last {most:,} characters", "are"
+    tenth = held = max(1, len(whole) // SHARE)
+    if most is not None:
+        held = min(tenth, most)
     if held >= len(whole):
-        raise InputError("too little text to hold any out", fix="give more text")
-    return [whole[:-held]], [whole[-held:]], f"{path}: {what} {verb} held out for validation"
+        raise nothing_to_hold_out()
+    return [whole[:-held]], [whole[-held:]], told_of_text(path, held, tenth=held == tenth)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch
-from heedful.data.parts import Parts, some_of
+from heedful.data.parts import some_of
 from heedful.data.text.documents import Documents
 from heedful.data.text.noise import sentences_of, span_count
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
@@ -83,7 +83,7 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         self.valid = fixed([valid[i] for i in some_of(len(valid), recipe.train.eval_sentences)], self.noise)
         self.fingerprint = fingerprint(corpus.train)
 
-    def read(self) -> Parts[list[str]]:
+    def read(self) -> Documents:
         return documents_for(self.recipe.data.path, self.begun)
 
     def read_start(self) -> Start | None:

@@ -11,6 +11,7 @@ FILL = Task(
     headline=("perplexity", "accuracy"),
     recipe=Lazy("heedful.tasks.fill.recipe:FillRecipe"),
     job=Lazy("heedful.tasks.fill.train:FillJob"),
+    prepares=Lazy("heedful.tasks.shared.preparing.texts:preparation"),
     batch=Lazy("heedful.tasks.shared.shapes:of_text"),
     served=Lazy("heedful.tasks.fill.use:Filler"),
     asks={"fill": Lazy("heedful.tasks.fill.use:ASK")},

@@ -1,7 +1,7 @@
 """Trains an encoder on masked language modelling: the hidden tokens are drawn anew in every epoch (Liu et al. 2019,
 section 4.1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,8 +10,8 @@ from torch import Tensor
 
 from heedful.core.seeds import counter_seed, shuffled
 from heedful.data.blanks import SHARE, WHOLE, MaskedRows, Masker, PairSampler, packed, pieces
+from heedful.data.stored import StoredTexts
 from heedful.data.text.documents import Documents
-from heedful.data.tokenizer import Ids
 from heedful.errors import InputError
 from heedful.metrics.labels import entropy
 from heedful.models.encoder import Encoder, EncoderConfig
@@ -33,11 +33,11 @@ SHOWN = 5  # texts in a sample
 
 class FillTask:
     """Texts packed into rows of `context` tokens, and the cross-entropy of the chosen tokens; for pairs, plus that of
-    the pair classification, with the same weight."""
+    the pair classification, with the same weight. An epoch has the texts of a turn."""
 
     def __init__(
         self,
-        documents: Sequence[Ids],
+        documents: StoredTexts,
         plan: SmoothedTrain,
         *,
         context: int,
@@ -47,18 +47,18 @@ class FillTask:
     ) -> None:
         if context < LEAST:
             raise InputError(f"{context} tokens are too few to read", fix=f"give model.context_length at least {LEAST}")
-        if not any(documents):
+        if not documents.tokens:
             raise InputError("no text to learn from", fix="give training text")
         self.documents, self.plan, self.context, self.teacher = documents, plan, context, teacher
         self.masker, self.sampler, self.longest = masker, sampler, context - 2 - sampler.extra
-        texts = sum(-(-len(ids) // self.longest) for ids in documents)
-        self.weight = SHARE * sum(map(len, documents)) / ((1 - WHOLE) * texts)  # chosen tokens per pair
+        texts = int((-(-documents.lengths // self.longest)).sum())
+        self.weight = SHARE * documents.tokens / ((1 - WHOLE) * texts)  # chosen tokens per pair
 
     def batches(self, epoch: int, model: object) -> list[MaskedRows]:
         seed = self.plan.seed
         texts = [
             piece
-            for i, ids in enumerate(self.documents)
+            for i, ids in enumerate(self.documents.turn(seed, epoch))
             for piece in pieces(ids, self.longest, counter_seed(seed, "pieces", epoch, i))
         ]
         told = self.sampler.join(texts, self.longest, seed, "pairs", epoch)
@@ -91,13 +91,13 @@ class FillTask:
 
 class FillJob(TextJob[FillRecipe, Encoder]):
     served: ClassVar = Filler
-    hides: ClassVar = True
     score_names = ("accuracy",)
 
     def __init__(self, recipe: FillRecipe, corpus: Documents | None = None, begun: Path | None = None) -> None:
         pairs = recipe.data.pairs != "none"
         row = None if recipe.start_from else row_of(ENCODERS, recipe)
         super().__init__(recipe, corpus, begun)
+        self.turns = self.documents.turns
         self.config = (
             self.started(EncoderConfig)
             if row is None

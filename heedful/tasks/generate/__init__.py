@@ -11,6 +11,7 @@ GENERATE = Task(
     headline=("perplexity",),
     recipe=Lazy("heedful.tasks.generate.recipe:GenerateRecipe"),
     job=Lazy("heedful.tasks.generate.train:GenerateJob"),
+    prepares=Lazy("heedful.tasks.shared.preparing.texts:preparation"),
     batch=Lazy("heedful.tasks.shared.shapes:of_text"),
     sized=Lazy("heedful.tasks.generate.sizing:sized"),
     served=Lazy("heedful.tasks.generate.use:LanguageModel"),

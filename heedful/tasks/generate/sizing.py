@@ -17,10 +17,12 @@ from heedful.data.text.documents import Documents, read_documents
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
+from heedful.run.prepared import prepared_for
 from heedful.run.recipe import override
 from heedful.run.resume import begun_recipe
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.recipe import GenerateRecipe
+from heedful.tasks.shared.preparing.opened import open_texts
 from heedful.training.optim import OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, choose_precision
 
@@ -52,8 +54,11 @@ def sized(
     data = recipe.data
     if corpus is None and not data.path:
         raise InputError("no data was given", fix="--data PATH: a .txt or .jsonl file, or a folder of such")
-    documents = (read_documents(data.path) if corpus is None else corpus).train
-    held = sum(map(len, documents)) / CHARACTERS[data.tokenizer]
+    if corpus is None:
+        folder = prepared_for(data.path, None)
+        corpus = read_documents(data.path) if folder is None else open_texts(folder)
+    prepared = corpus.prepared
+    held = prepared.stored.tokens if prepared else sum(map(len, corpus.train)) / CHARACTERS[data.tokenizer]
     vocabulary = {"chars": 400, "bytes": 260}.get(data.tokenizer, data.vocab_size)
     dtype = DTYPES[choose_precision(device).precision]
     model: dict[str, Any] = {}

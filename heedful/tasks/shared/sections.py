@@ -1,6 +1,6 @@
 """Sections of recipes that several tasks read, and recipes that have them."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -74,6 +74,8 @@ class ImagesSection(Section):
 
 
 class TextRecipe(Recipe):
+    MASKED: ClassVar[bool] = False  # whether a new tokenizer gets a mask token
+
     data: TokenizedData = TokenizedData()
 
 

@@ -4,15 +4,18 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from heedful.core.config import from_json
-from heedful.data.parts import FEWEST, Parts, spread
+from heedful.data.parts import FEWEST, spread
 from heedful.data.stored import stored_texts
 from heedful.data.text.documents import HELD_MOST, TENTH, Documents, read_documents
 from heedful.data.tokenizer import Tokenizer, train_tokenizer
 from heedful.errors import counted
 from heedful.run.card import fingerprint
 from heedful.run.job import Job, M
+from heedful.run.prepared import prepared_for
 from heedful.run.start import Start, read_start
 from heedful.store.files import read_json
+from heedful.tasks.shared.preparing.opened import open_texts
+from heedful.tasks.shared.preparing.texts import refuse_unprepared
 from heedful.tasks.shared.sections import TextRecipe
 
 R = TypeVar("R", bound=TextRecipe)
@@ -31,24 +34,38 @@ class TextJob(Job[R, Documents, M]):
 
     unit: ClassVar = "documents"
     kinds: ClassVar = "a .txt or .jsonl file, or a folder of such"
-    hides: ClassVar[bool] = False  # whether a new tokenizer gets a mask token
     start: Start | None
     tokenizer: Tokenizer
 
     def __init__(self, recipe: R, corpus: Documents | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
-        texts, data = self.corpus.train, recipe.data
+        texts, data, prepared = self.corpus.train, recipe.data, self.corpus.prepared
+        self.prepared = prepared
+        if prepared is not None:
+            taught = None if self.teacher is None else self.teacher.tokenizer
+            refuse_unprepared(recipe, prepared, self.start.source if self.start else taught)
+            self.tokenizer, self.documents = prepared.tokenizers[0], prepared.stored
+            self.fingerprint, self.learnt_before = prepared.fingerprint, prepared.learnt
+            return
         if self.start:
             self.tokenizer = self.start.source
         else:
             self.tokenizer = self.kept_tokenizer(
-                lambda: train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, mask=self.hides)
+                lambda: train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, mask=recipe.MASKED)
             )
         self.documents = stored_texts(texts, self.tokenizer)
         self.fingerprint = fingerprint(texts)
 
-    def read(self) -> Parts[list[str]]:
-        return documents_for(self.recipe.data.path, self.begun)
+    @classmethod
+    def first_look(cls, recipe: R, begun: Path | None) -> tuple[Documents | None, list[str]]:
+        """What was prepared for the run; the job reads other data itself."""
+        folder = prepared_for(recipe.data.path, begun)
+        return None if folder is None else open_texts(folder), []
+
+    def read(self) -> Documents:
+        path = self.recipe.data.path
+        folder = prepared_for(path, self.begun)
+        return documents_for(path, self.begun) if folder is None else open_texts(folder)
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, self.recipe.task)
@@ -63,15 +80,19 @@ class TextJob(Job[R, Documents, M]):
         return sum(map(len, valid))
 
     def describe(self) -> str:
-        documents, tokens = counted(len(self.documents), "document"), len(self.documents.ids)
+        documents, tokens = counted(len(self.documents), "document"), self.documents.tokens
         return f"{documents}, {tokens:,} tokens, {self.tokenizer.size:,} in the vocabulary"
 
     def learnt_on(self) -> str:
-        documents, tokens = counted(len(self.documents), "document"), len(self.documents.ids)
+        documents, tokens = counted(len(self.documents), "document"), self.documents.tokens
         return f"{documents}, {tokens:,} tokens, from `{self.corpus.name}`"
 
     def own_facts(self) -> dict[str, object]:
-        return {"tokens": len(self.documents.ids), "vocabulary": self.tokenizer.size}
+        own: dict[str, object] = {"tokens": self.documents.tokens, "vocabulary": self.tokenizer.size}
+        if self.prepared is not None:
+            held = {"valid": len(self.corpus.valid)} | {name: len(part) for name, part in self.corpus.tests.items()}
+            own |= {"files": self.prepared.inputs, self.unit: {"train": len(self.documents)} | held}
+        return own
 
     def started(self, kind: type) -> Any:
         """The configuration of the model to start from."""

@@ -32,12 +32,13 @@ from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.run.card import CardText, Scores, data_facts, fingerprint
 from heedful.run.folder import read_textless_run
 from heedful.run.job import Job, Measurement
+from heedful.run.prepared import prepared_for
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, read_start
 from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions
-from heedful.tasks.shared.prepared import open_pairs
+from heedful.tasks.shared.preparing.opened import open_pairs
 from heedful.tasks.translate.calibration import calibrated
 from heedful.tasks.translate.capitals import has_capitals
 from heedful.tasks.translate.confidence import FILE, Calibration, write_calibration
@@ -59,7 +60,7 @@ from heedful.tasks.translate.training.directions import (
 from heedful.tasks.translate.training.epochs import TranslationTask
 from heedful.tasks.translate.training.framing import Framing, Kind
 from heedful.tasks.translate.training.losses import ends_of, framed_pairs
-from heedful.tasks.translate.training.prepared import prepared_for, refuse_unprepared
+from heedful.tasks.translate.training.prepared import refuse_unprepared
 from heedful.tasks.translate.training.synthetic import teacher_of, with_tag
 from heedful.tasks.translate.training.tokenizers import train_tokenizers
 from heedful.tasks.translate.training.variants import Variants, varies
@@ -111,7 +112,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         parts = [corpus.train.apart() for corpus in self.corpora]
         self.prepared = read.prepared
         # Pairs of the data, one for each reference, and pairs that models wrote.
-        self.originals = len(read.train.apart()) if self.prepared is None else len(self.prepared.pairs)
+        self.originals = len(read.train.apart()) if self.prepared is None else len(self.prepared.stored)
         self.synthetic = 0 if self.prepared is not None else len(parts[0]) - self.originals
         tags = tags_said(parts)
         self.tag = tags[0] if parts[0].tags and all(parts[0].tags) else ""  # the default, if all pairs have a tag
@@ -132,13 +133,13 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         self.fewest_steps = 0 if self.start else recipe.FEWEST_STEPS
         self.valid = self.corpus.valid.rows(some_of(len(self.corpus.valid), recipe.train.eval_sentences))
 
-    def _take(self, prepared: Prepared) -> None:
+    def _take(self, prepared: Prepared[StoredPairs]) -> None:
         """Takes pairs whose tokens are on disk."""
         framing = self.framing
-        self.pairs = prepared.pairs.read_as(framing.framed_alone, most=framing.longest, cut=framing.longest_source)
+        self.pairs = prepared.stored.read_as(framing.framed_alone, most=framing.longest, cut=framing.longest_source)
         most = MOST_TOKENS if framing.longest_source is None else framing.longest_source
-        cut = int((prepared.pairs.lengths[:, 0] > most).sum())
-        self.notes += self._cut_and_left_out(cut, len(prepared.pairs) - len(self.pairs))
+        cut = int((prepared.stored.lengths[:, 0] > most).sum())
+        self.notes += self._cut_and_left_out(cut, len(prepared.stored) - len(self.pairs))
         if not len(self.pairs):
             raise self._nothing_left(self.corpus.name)
         self.turns = self.pairs.turns
@@ -173,8 +174,8 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         tests = {pair for part in read.tests.values() for pair in zip(part.source, part.target, strict=True)}
         wrong, much = doubts(originals.source, originals.target, tests), ""
         if read.prepared is not None:
-            tokens = " and ".join(f"{count:,}" for count in read.prepared.pairs.lengths.sum(0).tolist())
-            much = f"{counted(len(read.prepared.pairs), 'pair')} to train on, of {tokens} tokens"
+            tokens = " and ".join(f"{count:,}" for count in read.prepared.stored.lengths.sum(0).tolist())
+            much = f"{counted(len(read.prepared.stored), 'pair')} to train on, of {tokens} tokens"
             wrong = [f"in a sample: {line}" for line in wrong]
         ways = [(way, read.train.rows(rows)) for way, rows in read.train.by_direction().items()]
         held = [read.valid, *read.tests.values()]
@@ -227,7 +228,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
 
     @classmethod
     def _read(cls, recipe: TranslateRecipe, begun: Path | None) -> Corpus:
-        folder = prepared_for(recipe, begun)
+        folder = prepared_for(recipe.data.path, begun)
         return cls.read_pairs(recipe) if folder is None else open_pairs(folder)
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from heedful.data.parts import Parts, spread
+from heedful.data.parts import spread
 from heedful.data.text.documents import Documents
 from heedful.errors import InputError, NonFiniteError
 from heedful.models.vectors import VECTORS, Vectors, vectors_config
@@ -92,7 +92,7 @@ class VectorsJob(Job[VectorsRecipe, Documents, Vectors]):
     def _frequencies(self) -> Tensor:
         return torch.tensor([*self.counts.values()])
 
-    def read(self) -> Parts[list[str]]:
+    def read(self) -> Documents:
         return documents_for(self.recipe.data.path, self.begun)
 
     def describe(self) -> str:

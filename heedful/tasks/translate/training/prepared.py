@@ -1,15 +1,13 @@
 """Prepares the pairs of a recipe, and finds those that are prepared."""
 
-from pathlib import Path
 from typing import Any
 
-from heedful.data.stored import Prepared
+from heedful.data.stored import Prepared, StoredPairs
 from heedful.data.text.corpus import read_all_parts
 from heedful.data.text.pairs import Pairs
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError
-from heedful.run.prepared import PREPARED, is_prepared
-from heedful.tasks.shared.prepare import Preparation
+from heedful.tasks.shared.preparing.pairs import Preparation
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.training.tokenizers import train_tokenizers
 from heedful.tasks.translate.training.variants import varies
@@ -20,13 +18,6 @@ DATA = "prepared data"
 GIVEN = ("source", "target", "valid", "test")
 KEYS = (*GIVEN, "tokenizer", "vocab_size", "joint")
 LIKE = "tokenizers"  # the option that names those of the model that the training starts from
-
-
-def prepared_for(recipe: TranslateRecipe, run: Path | None) -> Path | None:
-    """The folder of the recipe's prepared pairs: its data, or what was prepared for the run; None if there is none."""
-    path = recipe.data.path
-    given = path if isinstance(path, str) else path[0] if len(path) == 1 else ""
-    return next((Path(folder) for folder in (given, run and run / PREPARED) if folder and is_prepared(folder)), None)
 
 
 def preparation(recipe: TranslateRecipe) -> Preparation:
@@ -63,7 +54,7 @@ def needs_texts(recipe: TranslateRecipe) -> str:
     return next((key for key, value in keys.items() if value), "")
 
 
-def refuse_unprepared(recipe: TranslateRecipe, prepared: Prepared, start: Any) -> None:
+def refuse_unprepared(recipe: TranslateRecipe, prepared: Prepared[StoredPairs], start: Any) -> None:
     """Raises InputError where the recipe asks for other data than those that were prepared."""
     if needs := needs_texts(recipe):
         fix = "leave it out, or train on the texts, with less than 32 MB of them"

@@ -10,12 +10,12 @@ from typing import Any
 
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.reading import paths_of, read_whole
-from heedful.run.prepared import read_manifest
+from heedful.run.prepared import prepared_for, read_manifest
 from heedful.run.recipe import plain_recipe
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate.recipe import TranslateRecipe
 from heedful.tasks.translate.spec import spec_in
-from heedful.tasks.translate.training.prepared import preparation, prepared_for
+from heedful.tasks.translate.training.prepared import preparation
 
 # Of the peak rate that a model of our own was trained with: at half of it 500, 2,000 and 8,000 pairs of another kind of
 # text taught it more than at a fifth (docs/measured.md).
@@ -78,7 +78,7 @@ def _large(path: str | tuple[str, ...]) -> bool:
 def _count(recipe: TranslateRecipe) -> int:
     """How many pairs there are; of very many about."""
     data = recipe.data
-    if folder := prepared_for(recipe, None):
+    if folder := prepared_for(recipe.data.path, None):
         return int(read_manifest(folder)["counts"]["pairs"])
     if _large(data.path):
         return preparation(recipe).pairs

@@ -7,7 +7,7 @@ finds it done. What was killed releases the lock; whoever then begins the piece 
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import compress, islice
@@ -26,16 +26,11 @@ from heedful.run.prepared import AGAIN, WORK, shard_files
 from heedful.run.tokenizers import read_tokenizers
 from heedful.store import files
 from heedful.store.lock import one_after_another
+from heedful.tasks.shared.preparing.filling import written
 
 AT_ONCE = 1 << 16  # rows between two records of how far reading is
 ENCODED = 8192  # pairs that are encoded together
 VOCABULARY = "vocabulary.json"  # which texts are held out; written once the tokenizers are there
-
-Shown = Callable[[str, float], object]  # is told what is done, and how much of it, of 1
-
-
-def no_news(what: str, share: float) -> None:
-    """Shows no progress."""
 
 
 @dataclass(frozen=True)
@@ -210,8 +205,3 @@ class Encoder:
         for tokenizer, words, side in zip(self.tokenizers, self.words, zip(*texts, strict=True), strict=True):
             columns.append(tokenizer.encode(side, words))
         return ((source[:MOST_TOKENS], target) for source, target in zip(*columns, strict=True))
-
-
-def written(folder: Path, contents: Iterable[tuple[str, bytes]]) -> dict[str, Any]:
-    """Writes files into a folder, and returns the facts about each."""
-    return {name: {"size": len(data), "sha256": files.write_bytes(folder / name, data)} for name, data in contents}

@@ -7,18 +7,14 @@ vocabulary is learnt. Each partition then becomes a shard of ids. The manifest, 
 written last: a folder without one is not ready, and the same command continues where it was stopped.
 """
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from heedful.data.large import PACKS
-from heedful.data.lines import packed_size
 from heedful.data.parts import hold_out
 from heedful.data.stored import MOST_TOKENS, kind_of_ids
 from heedful.data.text.corpus import alike, held_key, held_room, refuse_too_few
@@ -28,25 +24,23 @@ from heedful.data.text.reading import Read
 from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, counted
 from heedful.run.learnt import BYTES, LEARNT, MOST, together
-from heedful.run.prepared import FORMAT, LOCK, MANIFEST, SAMPLE, VALID, WORK, WorkPart
+from heedful.run.prepared import FORMAT, SAMPLE, VALID, WorkPart
 from heedful.run.task import Each
-from heedful.run.tokenizers import need_no_other, read_tokenizers, tokenizer_files
+from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.store import files
-from heedful.store.lock import held_alone, one_after_another, with_others
-from heedful.tasks.shared.partitions import VOCABULARY, Encoder, Partitions, Shown, no_news, written
-from heedful.tasks.shared.prepared import as_json_lines
+from heedful.tasks.shared.preparing.filling import READERS, BasePreparation, Filling, Shown, facts_of, written
+from heedful.tasks.shared.preparing.opened import as_json_lines
+from heedful.tasks.shared.preparing.partitions import VOCABULARY, Encoder, Partitions
 
 PARTITION = 1 << 24  # bytes of text, about
-READERS = 16  # on a cluster, at most; each appends to a file of its own of every partition
 LEARNT_FROM, SAMPLED = 100_000, 20_000  # pairs of which the vocabulary is learnt, and that are kept as texts
 SPREAD, STORED = 1.2, 0.6  # bytes on the disk for each byte of text: of the partitions, and of the ids
-LEAST_SPACE, PER_MINUTE = 1 << 22, 2e8  # bytes on the disk for any data, and of text that are prepared in a minute
 
 Tokenizers = Callable[[Pairs], tuple[Tokenizer, Tokenizer]]
 
 
 @dataclass(frozen=True)
-class Preparation:
+class Preparation(BasePreparation):
     """What is prepared. `read` has the beginning of the data, and names the files; `options` is what the result depends
     on besides their contents; `tokenizers` learns those of both sides from a sample. `texts`: a key of the recipe for
     which the texts themselves are needed."""
@@ -57,8 +51,11 @@ class Preparation:
     texts: str = ""
 
     @property
+    def spread(self) -> float:
+        return SPREAD + STORED
+
+    @property
     def refused(self) -> str:
-        """Why the data cannot be prepared; "" where they can."""
         if self.texts:
             return f"{self.texts} needs the texts, of which prepared data have but the tokens"
         read = self.read
@@ -67,10 +64,12 @@ class Preparation:
         return ""
 
     @property
-    def size(self) -> int:
-        """The bytes of the training texts; about, where they are packed."""
-        sizes = ((path, packed_size(path)) for each in self.read.learnt for path in each.files)
-        return sum(size if path.is_file() and path.suffix.lower() != ".gz" else PACKS * size for path, size in sizes)
+    def name(self) -> str:
+        return self.read.train.name
+
+    @property
+    def learnt(self) -> Iterator[Path]:
+        return (path for each in self.read.learnt for path in each.files)
 
     @property
     def pairs(self) -> int:
@@ -79,91 +78,35 @@ class Preparation:
         length = sum(len(text.encode()) for side in (first.source, first.target) for text in side)
         return max(len(first), round(self.size * len(first) / max(1, length)))
 
-    @property
-    def disk(self) -> int:
-        """The bytes that preparing takes on the disk, about; at its end a third of them remain."""
-        return round((SPREAD + STORED) * self.size) + LEAST_SPACE
-
-    def told(self, out: Path) -> str:
-        """What it will take, in a line."""
-        minutes = max(1, round(self.size / PER_MINUTE))
-        size, disk = self.size / 1e6, self.disk / 1e6
-        takes = f"about {counted(minutes, 'minute')} of a processor, and {disk:,.0f} MB of disk until it is done"
-        return f"{size:,.0f} MB of text: prepared once, in {out}, which takes {takes}"
-
-    def into(self, out: Path, shown: Shown = no_news, *, part: WorkPart | None = None, each: Each = map) -> list[int]:
-        """Fills the folder `out`, or continues to fill it. A `part` does its share, and all that no other has begun of
-        what comes before that; the last one finishes the folder. Returns the parts that are missing. `each` may have
-        the pieces of the work done by others that see the same files. Raises InputError,
-        MissingError or StorageError."""
-        if self.refused:
-            raise InputError(self.refused, where=self.read.train.name, fix="give heed train the texts as they are")
-        files.make_folder(out)
-        filling = _Filling(out, self, shown)
-        filling.need_room()
-        with with_others(out / LOCK) if part else held_alone(out / LOCK):
-            missing = filling.fill(part, each)
-        if not missing:
-            with one_after_another(out / LOCK):  # once the other parts have left
-                filling.finish()
-        return missing
+    def filling(self, out: Path, shown: Shown) -> "PairFilling":
+        return PairFilling(out, self, shown)
 
 
-class _Filling:
-    """Fills a folder."""
+class PairFilling(Filling):
+    """Fills a folder with pairs."""
 
     def __init__(self, out: Path, preparation: Preparation, shown: Shown) -> None:
-        self.out, self.preparation, self.shown = out, preparation, shown
-        self.read, self.options = preparation.read, dict(preparation.options)
+        self.preparation, self.read, self.options = preparation, preparation.read, dict(preparation.options)
         self.count = max(1, -(-preparation.size // PARTITION))  # of the partitions
-        self.manifest, self.begun = out / MANIFEST, out / WORK / "begun.json"
         apart = {*map(str, self.read.apart)}
-        self.inputs = [
-            {"path": str(path), "sha256": files.size_and_sha256(path)[1], "learnt": str(path) not in apart}
-            for path in dict.fromkeys(self.read.files)
-        ]
+        inputs = {path: str(path) not in apart for path in dict.fromkeys(self.read.files)}
         columns = [each.taken[:4] for each in self.read.learnt]
-        given = [FORMAT, [file["sha256"] for file in self.inputs], columns, self.count, self.options]
-        self.key = sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
-
-    def need_room(self) -> None:
-        """Raises InputError or StorageError where the folder cannot be filled."""
-        # In this order: the manifest is there before the other goes.
-        if not self.begun.is_file() and not self.manifest.is_file():
-            need_no_other(self.out)
-            files.need_space(self.out, self.preparation.disk, fix="free some, or choose another folder")
+        super().__init__(out, shown, inputs, [FORMAT, columns, self.count, self.options])
 
     @cached_property
     def partitions(self) -> Partitions:
         """The partitions, once the work on them has begun."""
         return Partitions(self.out.absolute(), self.count, files.read_json(self.begun)["readers"])
 
-    def fill(self, part: WorkPart | None, each: Each) -> list[int]:
-        """Does all work but the last, unless it is done; of a part the numbers of those that are missing."""
-        if self.manifest.is_file():
-            return []
-        number, of = part or WorkPart(1, 1)
-        self._begin(min(of if each is map else READERS, len(self.read.learnt)))
+    def work(self, part: WorkPart, each: Each) -> list[int]:
+        number, of = part
+        self.begin({"readers": min(of if each is map else READERS, len(self.read.learnt))})
         self._read(number - 1, each)
         self._learn()
         encode = Encoder(self.partitions).encode if each is map else self.partitions.encode
         shards = range(number - 1, self.count, of)
-        self._done("encoding", each(encode, shards), len(shards))
+        self.done("encoding", each(encode, shards), len(shards))
         return sorted({1 + shard % of for shard in range(self.count) if self.partitions.shard(shard) is None})
-
-    def _begin(self, readers: int) -> None:
-        """Claims the folder, for so many readers, unless it has been begun for others."""
-        files.make_folder(self.begun.parent)
-        with one_after_another(self.begun.with_suffix(".lock")):
-            if not self.begun.is_file():
-                files.write_json(self.begun, {"key": self.key, "readers": readers})
-            self._need_same(files.read_json(self.begun)["key"])
-
-    def _done(self, what: str, pieces: Iterable[object], count: int) -> None:
-        """Waits for pieces of work, and shows how many of them are done."""
-        self.shown(what, 0.0)
-        for number, _ in enumerate(pieces, 1):
-            self.shown(what, number / count)
 
     def _read(self, first: int, each: Each) -> None:
         """Reads the files, those of the reader `first` before the others, which may be read by other parts by then."""
@@ -177,21 +120,9 @@ class _Filling:
                 )
         else:
             learnt = [Learnt(tuple(path.absolute() for path in given.files), given.taken) for given in self.read.learnt]
-            self._done("reading", each(partial(self.partitions.read, learnt), order), readers)
+            self.done("reading", each(partial(self.partitions.read, learnt), order), readers)
         if not self.partitions.counts()["rows"]:
             raise InputError("every pair has an empty side", where=self.read.train.name, fix="give text on both sides")
-
-    def _clean(self) -> None:
-        """Removes the partitions, and what was left by those who were stopped; last the lock, for whoever comes then
-        takes another."""
-        left = [path for path in files.children(self.out) if path.name.startswith(files.TEMPORARY)]
-        for path in sorted(left, key=lambda path: path.name == LOCK):
-            files.remove_tree(path)
-
-    def _need_same(self, key: object) -> None:
-        if key != self.key:
-            what = "holds other data, or the same that were prepared with other options"
-            raise InputError(what, where=str(self.out), fix="choose another folder, or remove this one")
 
     @cached_property
     def parts(self) -> tuple[dict[str, Pairs], dict[str, set[str]]]:
@@ -241,14 +172,7 @@ class _Filling:
             sources = [sorted({*map(alike, part.source)}) for part in parts.values()]
             files.write_json(done, {"held": sorted(held), "sources": sources})
 
-    def finish(self) -> None:
-        """Writes what is held out, and the manifest, unless that is done; then removes the partitions."""
-        if not self.manifest.is_file():
-            self._finish()
-        self._need_same(files.read_json(self.manifest)["key"])
-        self._clean()
-
-    def _finish(self) -> None:
+    def last(self) -> Mapping[str, Any]:
         partitions, numbers, parts = self.partitions, range(self.count), self.parts[0]
         shards = [*filter(None, map(partitions.shard, numbers))]
         learnt = reduce(together, (files.read_bytes(partitions.hashes(n), limit=BYTES * MOST) for n in numbers))
@@ -258,18 +182,14 @@ class _Filling:
         texts = {VALID: parts["valid"], **{file: parts[name] for name, file in tests.items()}}
         facts: dict[str, Any] = dict(file for shard in shards for file in shard["files"].items())
         facts |= written(self.out, [(LEARNT, learnt), *((name, as_json_lines(part)) for name, part in texts.items())])
-        for name in (SAMPLE, *tokenizer_files(*tokenizers)):
-            size, digest = files.size_and_sha256(self.out / name)
-            facts[name] = {"size": size, "sha256": digest}
+        facts |= facts_of(self.out, [SAMPLE, *tokenizer_files(*tokenizers)])
         counts = partitions.counts() + sum((Counter(shard["counts"]) for shard in shards), Counter[str]())
         if not counts["pairs"]:
             raise InputError("no pair is left to train on", where=self.read.train.name, fix="give more pairs")
         taken = self.read.taken
-        manifest = {
+        return {
             "format": FORMAT,
-            "key": self.key,
             "options": self.options,
-            "inputs": self.inputs,
             "name": self.read.train.name,
             "source": taken.source,
             "target": taken.target,
@@ -282,7 +202,6 @@ class _Filling:
             "tests": tests,
             "files": facts,
         }
-        files.write_json(self.manifest, manifest)
 
     def _notes(
         self, shards: Sequence[Mapping[str, Any]], parts: Mapping[str, Pairs], counts: Mapping[str, int]
