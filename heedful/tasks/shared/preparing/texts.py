@@ -41,9 +41,10 @@ from heedful.tasks.shared.preparing.opened import TEXT, as_text_lines, read_text
 from heedful.tasks.shared.sections import TextRecipe
 
 SHARD = 1 << 26  # characters, about
-LEARNT_FROM, SAMPLED = 1 << 25, 1 << 20  # characters of which the vocabulary is learnt, and that are kept as texts
+LEARNT_FROM, SAMPLED = 1 << 24, 1 << 20  # characters of which the vocabulary is learnt, and that are kept as texts
 # Bytes on the disk for each byte of text, until it is done; of tokenizers with a token for each letter, and of others.
 SPELT, SPACE = 4.2, 1.6
+WORDS = 1 << 17  # different ones whose ids are kept
 LONGEST = 1 << 25  # characters of a document that is read as a whole
 VOCABULARY = "vocabulary.json"  # written once the tokenizer is there
 
@@ -138,6 +139,8 @@ class Shards:
         files.cut_off(ids, 0)
         while some := [*_next(parts, 4 * PART)]:
             chunks = []
+            if len(words) > WORDS:
+                words.clear()
             encoded = tokenizer.encode_whole([part.text for part in some], words)
             for part, own in zip(some, encoded, strict=True):
                 if part.begins:
