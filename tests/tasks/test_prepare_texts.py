@@ -26,6 +26,8 @@ from heedful.run.events import Note, Trained
 from heedful.run.prepared import WorkPart, is_prepared
 from heedful.run.recipe import Recipe, override
 from heedful.store import files
+from heedful.tasks.denoise.noise import StoredPassages
+from heedful.tasks.denoise.train import DenoiseJob
 from heedful.tasks.fill.train import FillJob
 from heedful.tasks.generate.train import GenerateJob
 from heedful.tasks.recipes import build
@@ -36,7 +38,9 @@ from heedful.verbs.train import train
 from made import finished, goes_on_alike
 
 SMALL = {"d_model": 32, "n_heads": 2, "n_layers": 1, "context_length": 32}
-JOBS: dict[str, type[GenerateJob] | type[FillJob]] = {"generate": GenerateJob, "fill": FillJob}
+JOBS: dict[str, Any] = {"generate": GenerateJob, "fill": FillJob, "denoise": DenoiseJob}
+PRESETS = {"generate": "gpt-nano", "fill": "modern-tiny", "denoise": "transformer-tiny"}
+NARROW = {"d_model": 32, "n_heads": 2, "d_ff": 64, "encoder_layers": 1, "decoder_layers": 1}
 WORDS = ["ba", "de", "fi", "go", "hu", "ja", "ke", "lu", "mo", "na", "pi", "ro", "su", "ta", "vu", "we", "xi", "yo"]
 
 
@@ -103,8 +107,8 @@ LAYOUTS = [
 
 
 def recipe_for(path: object, task: str = "generate", *settings: str) -> Recipe:
-    base = {"task": task, "model": SMALL, "data": {"path": str(path), "vocab_size": 300}}
-    base |= {"preset": {"generate": "gpt-nano", "fill": "modern-tiny"}[task]}
+    base = {"task": task, "preset": PRESETS[task], "data": {"path": str(path), "vocab_size": 330}}
+    base |= {"model": NARROW if task == "denoise" else SMALL}
     return override(
         build(base | {"train": {"steps": 12, "save_every": 4, "eval_every": 6, "tokens": 128}}, where="test"), settings
     )
@@ -152,7 +156,6 @@ def test_batches_are_those_of_the_same_text_in_memory(layout: str, task: str, tm
     assert job.tokenizer_hash == other.tokenizer_hash
     assert job.chance() == other.chance()
     assert job.describe() == other.describe()
-    assert job.documents.tokens == sum(map(len, job.documents)) > 0
     model: Any = make_model(job.config)
     one, two = job.task(model), other.task(model)
     for epoch in (0, 1):
@@ -251,6 +254,22 @@ def test_an_epoch_of_several_turns_has_each_token_once(tmp_path: Path, monkeypat
     assert steps[-1].epoch == 2 * turns - 1
 
 
+def test_the_turns_of_an_epoch_have_each_passage_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written("rows.jsonl", tmp_path)
+    folder = prepared(path, tmp_path / "data", "denoise")
+    alone = DenoiseJob(recipe_for(path, "denoise"), in_memory(path))
+    monkeypatch.setattr(stored, "TEXT_TURN", 700)
+    job = DenoiseJob(recipe_for(folder, "denoise"))
+    assert isinstance(job.passages, StoredPassages)
+    assert job.turns > 2
+    turns = [[*job.passages.turn(1, turn)] for turn in range(2 * job.turns)]
+    for epoch in (turns[: job.turns], turns[job.turns :]):
+        assert sorted(passage for turn in epoch for passage in turn) == sorted(alone.passages)
+    assert turns[0] != turns[job.turns]
+    steps = override(recipe_for(folder, "denoise"), ["train.steps=null", "train.epochs=2", "train.eval_every=40"])
+    finished(train(steps, tmp_path / "run"))
+
+
 def test_a_changed_byte_in_any_file_is_told(tmp_path: Path) -> None:
     folder = prepared(written("parts", tmp_path), tmp_path / "data")
     for path in sorted(folder.iterdir()):
@@ -267,15 +286,15 @@ def test_a_changed_byte_in_any_file_is_told(tmp_path: Path) -> None:
 def test_what_fits_no_prepared_text_is_refused(tmp_path: Path) -> None:
     path = written("rows.jsonl", tmp_path)
     folder = prepared(path, tmp_path / "data")
-    with pytest.raises(InputError, match=r"prepared with data\.vocab_size = 300, not 310"):
-        GenerateJob(recipe_for(folder, "generate", "data.vocab_size=310"))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="prepared for a task that hides no words") as caught:
+    with pytest.raises(InputError, match=r"prepared with data\.vocab_size = 330, not 340"):
+        GenerateJob(recipe_for(folder, "generate", "data.vocab_size=340"))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="as running text, and heed train fill reads text with a mask") as caught:
         FillJob(recipe_for(folder, "fill"))  # type: ignore[arg-type]
     assert caught.value.fix == "prepare them with --task fill"
     with pytest.raises(InputError, match="it holds prepared text, and pairs are needed"):
         open_pairs(folder)
     with pytest.raises(InputError, match="holds other data"):
-        prepared(path, folder, "generate", "data.vocab_size=310")
+        prepared(path, folder, "generate", "data.vocab_size=340")
     with pytest.raises(MissingError, match="there is no such file"):
         prepared(tmp_path / "nothing.txt", tmp_path / "other")
     (tmp_path / "blank.jsonl").write_text('{"text": " "}\n' * 30)

@@ -1,6 +1,7 @@
 """Running text that is too large for the memory: read piece by piece, each time that it is asked for, it is the text
 that `heedful.data.text.documents.read_documents` reads, and the same of it is held out."""
 
+import re
 from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -185,25 +186,26 @@ class TextPart(NamedTuple):
     text: str
 
 
-def in_text_parts(pieces: Iterable[Piece], *, whole: bool) -> Iterator[TextPart]:
-    """The documents in the parts in which `heedful.data.lines.in_parts` cuts them; or each `whole`."""
+def in_text_parts(pieces: Iterable[Piece], *, whole: bool, between: re.Pattern[str] = BETWEEN) -> Iterator[TextPart]:
+    """The documents in the parts in which `heedful.data.lines.in_parts` cuts them, or in such of whole sentences, with
+    what is `between` these left out; or each `whole`."""
     held, size, begins = list[str](), 0, True
     for piece in pieces:
         if piece.begins and held:
-            yield from _cut("".join(held), begins, whole=whole, ends=True)
+            yield from _cut("".join(held), begins, None if whole else between, ends=True)
             held, size, begins = [], 0, True
         held.append(piece.text)
         size += len(piece.text)
         if not whole and size >= 4 * PART:
-            *parts, last = _cut("".join(held), begins, whole=False, ends=False)
+            *parts, last = _cut("".join(held), begins, between, ends=False)
             yield from parts
             held, size, begins = [last.text], len(last.text), begins and not parts
     if held:
-        yield from _cut("".join(held), begins, whole=whole, ends=True)
+        yield from _cut("".join(held), begins, None if whole else between, ends=True)
 
 
-def _cut(text: str, begins: bool, *, whole: bool, ends: bool) -> Iterator[TextPart]:
-    while not whole and (place := BETWEEN.search(text, PART)) is not None:
+def _cut(text: str, begins: bool, between: re.Pattern[str] | None, *, ends: bool) -> Iterator[TextPart]:
+    while between is not None and (place := between.search(text, PART)) is not None:
         yield TextPart(begins, False, text[: place.start()])
-        text, begins = text[place.start() :], False
+        text, begins = text[place.end() :], False
     yield TextPart(begins, ends, text)

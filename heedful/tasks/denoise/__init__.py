@@ -18,6 +18,7 @@ DENOISE = replace(
     tuned=None,
     lesson=None,
     job=Lazy("heedful.tasks.denoise.train:DenoiseJob"),
+    prepares=Lazy("heedful.tasks.shared.preparing.texts:preparation"),
     batch=Lazy("heedful.tasks.shared.shapes:of_passages"),
     evaluate=Lazy("heedful.tasks.denoise.use:score_denoiser"),
     commands=None,

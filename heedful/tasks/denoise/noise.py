@@ -3,12 +3,13 @@
 A trained denoiser is a translator from marked text, and a start for other translators.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from typing import Literal
 
 from heedful.core.seeds import random_stream
+from heedful.data.stored import StoredTexts
 from heedful.data.text.noise import hide_spans, infill, passages, permuted, sentences_of, words_of
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError
@@ -61,6 +62,21 @@ def read_passages(texts: Iterable[str], tokenizer: Tokenizer, longest: int) -> l
     split = [sentences_of(text) for text in texts]
     encoded = iter(tokenizer.encode([sentence for own in split for sentence in own]))
     return [passage for own in split for passage in passages(islice(encoded, len(own)), longest)]
+
+
+@dataclass(frozen=True)
+class StoredPassages:
+    """The passages of prepared documents, whose sentences have a token between them."""
+
+    documents: StoredTexts
+    longest: int
+
+    def turn(self, seed: int, number: int) -> Iterator[Passage]:
+        """Those of a turn of `documents`, in their order."""
+        between = self.documents.apart
+        for ids in self.documents.turn(seed, number):
+            split = (list(own) for is_between, own in groupby(ids, between.__eq__) if not is_between)
+            yield from passages(split, self.longest)
 
 
 def fixed(passages: Sequence[Passage], noise: Noise) -> list[tuple[Ids, Ids]]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 from heedful.data.batches import OUR_ENDS, Ends, PairBatch
 from heedful.data.parts import some_of
 from heedful.data.text.documents import Documents
-from heedful.data.text.noise import sentences_of, span_count
-from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.data.tokenizer import Tokenizer
 from heedful.errors import InputError, counted
 from heedful.models import TranslationModel, config_from
 from heedful.models.presets import TRANSLATORS, translator_config
@@ -17,10 +17,12 @@ from heedful.run.card import CardText, Scores, fingerprint
 from heedful.run.job import Job, Measurement
 from heedful.run.recipe import row_of
 from heedful.run.start import Start, read_start
-from heedful.tasks.denoise.noise import Noise, Passage, check_words, fixed, make_noise, read_passages
+from heedful.tasks.denoise.noise import Noise, Passage, StoredPassages, check_words, fixed, make_noise, read_passages
 from heedful.tasks.denoise.recipe import DenoiseRecipe
 from heedful.tasks.denoise.use import denoising_likelihood, restored
 from heedful.tasks.shared.lengths import most_positions
+from heedful.tasks.shared.preparing.opened import prepared_documents, prepared_facts
+from heedful.tasks.shared.preparing.texts import refuse_unprepared
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.shared.text_job import documents_for
 from heedful.tasks.translate.spec import NAME, NoiseSpec, TokenLengths, TranslatorSpec
@@ -37,13 +39,20 @@ class DenoiseTask:
     """Batches of pairs that are made from the passages with new noise in every epoch, and the loss of a translator."""
 
     def __init__(
-        self, passages: Sequence[Passage], noise: Noise, plan: PackedTrain, *, packs: bool, ends: Ends = OUR_ENDS
+        self,
+        passages: Sequence[Passage] | StoredPassages,
+        noise: Noise,
+        plan: PackedTrain,
+        *,
+        packs: bool,
+        ends: Ends = OUR_ENDS,
     ) -> None:
         self.passages, self.noise, self.plan, self.packs, self.ends = passages, noise, plan, packs, ends
 
     def batches(self, epoch: int, model: object) -> Sequence[PairBatch]:
-        seed, pair = self.plan.seed, self.noise.pair
-        pairs = [pair(passage, seed, epoch, i) for i, passage in enumerate(self.passages)]
+        seed, pair, own = self.plan.seed, self.noise.pair, self.passages
+        passages = own.turn(seed, epoch) if isinstance(own, StoredPassages) else own
+        pairs = [pair(passage, seed, epoch, i) for i, passage in enumerate(passages)]
         return TranslationTask(pairs, self.plan, packs=self.packs, ends=self.ends).batches(epoch, model)
 
     def loss(self, model: TranslationModel, batch: PairBatch) -> Loss:
@@ -60,13 +69,19 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
 
     def __init__(self, recipe: DenoiseRecipe, corpus: Documents | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
-        corpus, data = self.corpus, recipe.data
+        corpus, data, self.prepared = self.corpus, recipe.data, self.corpus.prepared
+        if self.prepared is not None:
+            refuse_unprepared(recipe, self.prepared, self.start and self.start.source)
         if self.start:
             self.tokenizer = self.start.source
             self.config = config_from(self.start.model, where=f"{recipe.start_from}/config.json")
         else:
             row = row_of(TRANSLATORS, recipe)
-            self.tokenizer = self.kept_tokenizer(lambda: _train_tokenizer(recipe, corpus))
+            self.tokenizer = (
+                self.kept_tokenizer(lambda: recipe.learn_tokenizer(corpus.train))
+                if self.prepared is None
+                else self.prepared.tokenizers[0]
+            )
             size = self.tokenizer.size
             self.config = translator_config(row, source_vocab=size, target_vocab=size, joint=True)
         self.around = spec_of_start(self.start)
@@ -74,27 +89,51 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         self.ends = ends_of(self.tokenizer, self.around, where=recipe.start_from)
         most = min(data.longest, most_positions(self.config) or data.longest) - 1
         self.longest = most - max(len(self.noise.before), len(self.noise.begin))
-        self.passages = read_passages(corpus.train, self.tokenizer, self.longest)
+        first = self._read_passages(corpus)
         valid = read_passages(corpus.valid, self.tokenizer, self.longest)
-        if not self.passages or not valid:
+        if not first or not valid:
             raise InputError("no text to learn from or to be measured on", where=corpus.name, fix="give more text")
-        check_words(self.passages, self.noise)
-        self.lengths = TokenLengths.of([sum(map(len, passage)) for passage in self.passages], begun)
+        self.first = len(first)
+        check_words(first, self.noise)
+        self.lengths = TokenLengths.of([sum(map(len, passage)) for passage in first], begun)
         self.valid = fixed([valid[i] for i in some_of(len(valid), recipe.train.eval_sentences)], self.noise)
-        self.fingerprint = fingerprint(corpus.train)
+
+    def _read_passages(self, corpus: Documents) -> list[Passage]:
+        """Takes the passages; returns them, or those of the first turn."""
+        if self.prepared is None:
+            read = read_passages(corpus.train, self.tokenizer, self.longest)
+            self.passages: list[Passage] | StoredPassages = read
+            self.tokens, self.fingerprint = sum(map(len, chain.from_iterable(read))), fingerprint(corpus.train)
+            return read
+        stored = self.prepared.stored
+        self.passages, self.turns = StoredPassages(stored, self.longest), stored.turns
+        self.tokens = sum(count for token, count in stored.counts().items() if token != stored.apart)
+        self.fingerprint, self.learnt_before = self.prepared.fingerprint, self.prepared.learnt
+        return [*self.passages.turn(self.recipe.train.seed, 0)]
+
+    @classmethod
+    def first_look(cls, recipe: DenoiseRecipe, begun: Path | None) -> tuple[Documents | None, list[str]]:
+        """What was prepared for the run; the job reads other data itself."""
+        return prepared_documents(recipe.data.path, begun), []
 
     def read(self) -> Documents:
-        return documents_for(self.recipe.data.path, self.begun)
+        path = self.recipe.data.path
+        return prepared_documents(path, self.begun) or documents_for(path, self.begun)
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, "translate")
 
     def describe(self) -> str:
-        passages = counted(len(self.passages), "passage")
-        return f"{passages}, {self._tokens():,} tokens, {self.tokenizer.size:,} in the vocabulary"
+        return f"{self._amount()}, {self.tokenizer.size:,} in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
-        return {"passages": len(self.passages), "tokens": self._tokens(), "vocabulary": self.tokenizer.size}
+        own: dict[str, object] = {"tokens": self.tokens, "vocabulary": self.tokenizer.size}
+        if self.turns == 1:
+            own["passages"] = self.first
+        return own if self.prepared is None else own | prepared_facts(self.prepared, self.corpus, self.unit)
+
+    def _amount(self) -> str:
+        return f"{counted(self.first, 'passage')}{' in a turn' * (self.turns > 1)}, {self.tokens:,} tokens"
 
     def spec(self) -> dict[str, Any]:
         return self.translator_spec().written()
@@ -139,7 +178,7 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         task = "says what was hidden" if hidden else "says the text as it was"
         return CardText(
             what=f"Reads a text that was made worse and {task}: a start for models that make texts of texts.",
-            learnt_on=f"{counted(len(self.passages), 'passage')}, {self._tokens():,} tokens, from `{self.corpus.name}`",
+            learnt_on=f"{self._amount()}, from `{self.corpus.name}`",
             table=["| text | nats a token | perplexity |", "|---|---|---|", *rows],
             how=f"Scored on texts in passages of at most {self.longest} tokens, noised alike each time.",
             kept=f"step {best['step']:,}, the best on the validation text ({best['valid_loss']:.4f} nats a token)",
@@ -150,19 +189,3 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
             ],
             limits="It has seen only the text above, and puts right what is like it. What it says may be false.",
         )
-
-    def _tokens(self) -> int:
-        return sum(len(sentence) for passage in self.passages for sentence in passage)
-
-
-def _train_tokenizer(recipe: DenoiseRecipe, corpus: Documents) -> Tokenizer:
-    """Trains a tokenizer with a mask, or with as many sentinels as the longest passage needs."""
-    data = recipe.data
-    spans = data.objective == "spans"
-    return train_tokenizer(
-        [sentence for text in corpus.train for sentence in sentences_of(text)],
-        kind=data.tokenizer,
-        size=data.vocab_size,
-        mask=not spans,
-        sentinels=span_count(data.longest)[1] + 1 if spans else 0,
-    )

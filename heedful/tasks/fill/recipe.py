@@ -22,6 +22,7 @@ class FillRecipe(TextRecipe, DistilledRecipe):
     DEFAULTS: ClassVar = {"train": {"optimizer": "muon", "lr": 4e-3, "warmup": 100}}
     PRESETS: ClassVar[Presets] = Lazy("heedful.models.presets:ENCODERS")
     SIZES: ClassVar = ("modern-tiny", "modern-small")
+    FORM: ClassVar = "text with a mask"
     MASKED: ClassVar = True
 
     task: Literal["fill"] = "fill"

@@ -17,12 +17,11 @@ from heedful.data.text.documents import Documents, read_documents
 from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.models.presets import LANGUAGE_MODELS, lm_config
-from heedful.run.prepared import prepared_for
 from heedful.run.recipe import override
 from heedful.run.resume import begun_recipe
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.recipe import GenerateRecipe
-from heedful.tasks.shared.preparing.opened import open_texts
+from heedful.tasks.shared.preparing.opened import prepared_documents
 from heedful.training.optim import OptimConfig, Optimizer
 from heedful.training.precision import DTYPES, choose_precision
 
@@ -55,8 +54,7 @@ def sized(
     if corpus is None and not data.path:
         raise InputError("no data was given", fix="--data PATH: a .txt or .jsonl file, or a folder of such")
     if corpus is None:
-        folder = prepared_for(data.path, None)
-        corpus = read_documents(data.path) if folder is None else open_texts(folder)
+        corpus = prepared_documents(data.path, None) or read_documents(data.path)
     prepared = corpus.prepared
     held = prepared.stored.tokens if prepared else sum(map(len, corpus.train)) / CHARACTERS[data.tokenizer]
     vocabulary = {"chars": 400, "bytes": 260}.get(data.tokenizer, data.vocab_size)

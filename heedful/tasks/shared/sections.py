@@ -1,10 +1,14 @@
 """Sections of recipes that several tasks read, and recipes that have them."""
 
-from typing import ClassVar, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from heedful.run.recipe import DataSection, Recipe, Section, TrainSection
+
+if TYPE_CHECKING:
+    from heedful.data.tokenizer import Tokenizer
 
 
 class TokenizedData(DataSection):
@@ -74,9 +78,18 @@ class ImagesSection(Section):
 
 
 class TextRecipe(Recipe):
+    FORM: ClassVar[str] = "running text"  # as which it is prepared
+    NEEDS: ClassVar[tuple[str, ...]] = ("tokenizer", "vocab_size")  # keys of the data that its tokens depend on
     MASKED: ClassVar[bool] = False  # whether a new tokenizer gets a mask token
 
     data: TokenizedData = TokenizedData()
+
+    def learn_tokenizer(self, texts: Iterable[str]) -> "Tokenizer":
+        """A new tokenizer of these documents. Raises InputError."""
+        from heedful.data.tokenizer import train_tokenizer
+
+        data = self.data
+        return train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, mask=self.MASKED)
 
 
 class ImagesRecipe(Recipe):

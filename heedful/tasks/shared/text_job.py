@@ -7,14 +7,13 @@ from heedful.core.config import from_json
 from heedful.data.parts import FEWEST, spread
 from heedful.data.stored import stored_texts
 from heedful.data.text.documents import HELD_MOST, TENTH, Documents, read_documents
-from heedful.data.tokenizer import Tokenizer, train_tokenizer
+from heedful.data.tokenizer import Tokenizer
 from heedful.errors import counted
 from heedful.run.card import fingerprint
 from heedful.run.job import Job, M
-from heedful.run.prepared import prepared_for
 from heedful.run.start import Start, read_start
 from heedful.store.files import read_json
-from heedful.tasks.shared.preparing.opened import open_texts
+from heedful.tasks.shared.preparing.opened import prepared_documents, prepared_facts
 from heedful.tasks.shared.preparing.texts import refuse_unprepared
 from heedful.tasks.shared.sections import TextRecipe
 
@@ -39,7 +38,7 @@ class TextJob(Job[R, Documents, M]):
 
     def __init__(self, recipe: R, corpus: Documents | None = None, begun: Path | None = None) -> None:
         super().__init__(recipe, corpus, begun)
-        texts, data, prepared = self.corpus.train, recipe.data, self.corpus.prepared
+        texts, prepared = self.corpus.train, self.corpus.prepared
         self.prepared = prepared
         if prepared is not None:
             taught = None if self.teacher is None else self.teacher.tokenizer
@@ -50,22 +49,18 @@ class TextJob(Job[R, Documents, M]):
         if self.start:
             self.tokenizer = self.start.source
         else:
-            self.tokenizer = self.kept_tokenizer(
-                lambda: train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, mask=recipe.MASKED)
-            )
+            self.tokenizer = self.kept_tokenizer(lambda: recipe.learn_tokenizer(texts))
         self.documents = stored_texts(texts, self.tokenizer)
         self.fingerprint = fingerprint(texts)
 
     @classmethod
     def first_look(cls, recipe: R, begun: Path | None) -> tuple[Documents | None, list[str]]:
         """What was prepared for the run; the job reads other data itself."""
-        folder = prepared_for(recipe.data.path, begun)
-        return None if folder is None else open_texts(folder), []
+        return prepared_documents(recipe.data.path, begun), []
 
     def read(self) -> Documents:
         path = self.recipe.data.path
-        folder = prepared_for(path, self.begun)
-        return documents_for(path, self.begun) if folder is None else open_texts(folder)
+        return prepared_documents(path, self.begun) or documents_for(path, self.begun)
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, self.recipe.task)
@@ -90,8 +85,7 @@ class TextJob(Job[R, Documents, M]):
     def own_facts(self) -> dict[str, object]:
         own: dict[str, object] = {"tokens": self.documents.tokens, "vocabulary": self.tokenizer.size}
         if self.prepared is not None:
-            held = {"valid": len(self.corpus.valid)} | {name: len(part) for name, part in self.corpus.tests.items()}
-            own |= {"files": self.prepared.inputs, self.unit: {"train": len(self.documents)} | held}
+            own |= prepared_facts(self.prepared, self.corpus, self.unit)
         return own
 
     def started(self, kind: type) -> Any:

@@ -38,7 +38,7 @@ from heedful.run.start import Start, read_start
 from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.store import files
 from heedful.tasks.shared.lengths import check_lengths, cut_at, most_positions
-from heedful.tasks.shared.preparing.opened import open_pairs
+from heedful.tasks.shared.preparing.opened import open_pairs, prepared_facts
 from heedful.tasks.translate.calibration import calibrated
 from heedful.tasks.translate.capitals import has_capitals
 from heedful.tasks.translate.confidence import FILE, Calibration, write_calibration
@@ -377,8 +377,7 @@ class TranslateJob(Job[TranslateRecipe, Corpus, TranslationModel]):
         ]
         written: dict[str, object] = {"synthetic": self.synthetic} if self.synthetic else {}
         if self.prepared is not None:
-            valid = {"valid": len(self.corpus.valid)} | {name: len(part) for name, part in self.corpus.tests.items()}
-            written |= {"files": self.prepared.inputs, self.unit: {"train": self.originals} | valid}
+            written |= prepared_facts(self.prepared, self.corpus, self.unit)
         return (
             ({"mix": mixed} if mixed else {})
             | written

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from heedful.data.parts import Parts
 from heedful.data.stored import Prepared, Stored, StoredPairs, StoredTexts, opened
 from heedful.data.text.corpus import Corpus
 from heedful.data.text.documents import Documents
@@ -21,6 +22,7 @@ from heedful.run.prepared import (
     TEXT_BEGINS,
     TEXT_IDS,
     VALID,
+    prepared_for,
     read_manifest,
     shard_files,
 )
@@ -68,6 +70,19 @@ def open_texts(folder: Path) -> Documents:
         tuple(manifest["notes"]),
         prepared=_prepared(folder, manifest, stored, tokenizers),
     )
+
+
+def prepared_documents(path: str, run: Path | None) -> Documents | None:
+    """Those in the folder that the `path` of the data names, or that were prepared for the run; None if there are
+    none. Raises as `open_pairs`."""
+    folder = prepared_for(path, run)
+    return None if folder is None else open_texts(folder)
+
+
+def prepared_facts(prepared: Prepared[Any], corpus: Parts[Any], unit: str) -> dict[str, object]:
+    """What data.json says of the files, and the number of examples in each part."""
+    held = {"valid": len(corpus.valid)} | {name: len(part) for name, part in corpus.tests.items()}
+    return {"files": prepared.inputs, unit: {"train": len(prepared.stored)} | held}
 
 
 def _checked(folder: Path, kind: str) -> tuple[dict[str, Any], tuple[Tokenizer, Tokenizer]]:

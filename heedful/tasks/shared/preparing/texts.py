@@ -5,8 +5,9 @@ Nothing is put into another order: a training reads the text as if it were in me
 consecutive parts is encoded, by whoever comes first.
 """
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial, reduce
 from itertools import islice
@@ -15,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from heedful.data.lines import PART
+from heedful.data.lines import BETWEEN, PART
 from heedful.data.parts import told_of_shared
 from heedful.data.stored import Prepared, StoredTexts, kind_of_ids
+from heedful.data.text.noise import SENTENCE_ENDS, sentences_of
 from heedful.data.text.streamed import Outline, Running, TextPart, in_text_parts, running_text
-from heedful.data.tokenizer import Ids, Tokenizer, train_tokenizer
+from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.errors import InputError, MissingError, StorageError
 from heedful.run.learnt import BYTES, LEARNT, MOST, fingerprints_of, known_among, together
 from heedful.run.prepared import AGAIN, FORMAT, SAMPLE, TEXT_BEGINS, TEXT_IDS, VALID, WORK, WorkPart
@@ -67,7 +69,7 @@ class TextPreparation(BasePreparation):
 
     @property
     def refused(self) -> str:
-        whole = self.known is not None and not self.known.ours
+        whole = self.known is not None and not self.known.ours and self.options[FORM] != "sentences"
         if whole and any(path.suffix == ".txt" and path.stat().st_size > LONGEST for path in self.learnt):
             return "the vocabulary of the model that it starts from reads a document as a whole, and this is one"
         return ""
@@ -92,18 +94,19 @@ class Shards:
     running: Running
     outline: Outline
     whole: bool  # whether the vocabulary reads each document as a whole
+    sentences: bool  # whether each sentence is encoded alone, and stands apart from that before it
 
     @property
     def work(self) -> Path:
         return self.out / WORK
 
-    def parts(self) -> Iterator[TextPart]:
+    def parts(self, between: re.Pattern[str] = BETWEEN) -> Iterator[TextPart]:
         """What is learnt. Raises InputError or MissingError."""
-        return in_text_parts(self.running.learnt_pieces(self.outline), whole=self.whole)
+        return in_text_parts(self.running.learnt_pieces(self.outline), whole=self.whole, between=between)
 
     def shards(self) -> Iterator[Iterator[TextPart]]:
         """The same, in shards, each of which is read to its end before the next."""
-        parts = self.parts()
+        parts = self.parts(SENTENCE_ENDS if self.sentences else BETWEEN)
         for first in parts:
             yield _some(first, parts, SHARD)
 
@@ -141,10 +144,10 @@ class Shards:
             chunks = []
             if len(words) > WORDS:
                 words.clear()
-            encoded = tokenizer.encode_whole([part.text for part in some], words)
-            for part, own in zip(some, encoded, strict=True):
+            for part, own in zip(some, self._encoded(some, tokenizer, words), strict=True):
                 if part.begins:
                     begins.append(tokens + 1)
+                if part.begins or self.sentences:
                     own = [tokenizer.bos, *own]
                 tokens += len(own)
                 chunks.append(np.array(own, kind).tobytes())
@@ -155,6 +158,16 @@ class Shards:
         files.write_bytes(self.file(number, "hashes"), reduce(together, hashes, b""))
         files.write_json(self.done(number), {"tokens": tokens, "documents": len(begins), "characters": characters})
         return characters
+
+    def _encoded(self, parts: Sequence[TextPart], tokenizer: Tokenizer, words: dict[str, Ids]) -> Iterator[Ids]:
+        """The ids of each part; of one with sentences, with a token between them."""
+        if not self.sentences:
+            yield from tokenizer.encode_whole([part.text for part in parts], words)
+            return
+        split = [sentences_of(part.text) for part in parts]
+        encoded = iter(tokenizer.encode([sentence for own in split for sentence in own], words))
+        for own in split:
+            yield [token for ids in islice(encoded, len(own)) for token in (tokenizer.bos, *ids)][1:]
 
 
 class TextFilling(Filling):
@@ -199,9 +212,10 @@ class TextFilling(Filling):
     def shards(self) -> Shards:
         known = self.preparation.known
         running = self.running.absolute()
-        return Shards(
-            self.out.absolute(), running, Outline(**self.facts["outline"]), whole=known is not None and not known.ours
-        )
+        sentences = self.preparation.options[FORM] == "sentences"
+        whole = known is not None and not known.ours and not sentences
+        outline = Outline(**self.facts["outline"])
+        return Shards(self.out.absolute(), running, outline, whole=whole, sentences=sentences)
 
     @cached_property
     def count(self) -> int:
@@ -300,41 +314,34 @@ def _chunks(path: Path) -> Iterator[bytes]:
             yield chunk
 
 
-# Of the recipe's data, what the prepared ones depend on.
-KEYS = ("tokenizer", "vocab_size")
-LIKE, MASK = "tokenizers", "mask"  # options: whose tokenizer it is, and whether a new one has a mask
+LIKE, FORM = "tokenizers", "form"  # options: whose tokenizer it is, and as what the text is prepared
 
 
 def preparation(recipe: TextRecipe) -> TextPreparation:
     """What is prepared of the recipe's text. Raises InputError or MissingError where there is none."""
-    data, known = recipe.data, _known(recipe)
-
-    def tokenizer(texts: Iterable[str]) -> Tokenizer:
-        return train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, mask=recipe.MASKED)
-
-    return TextPreparation(running_text(data.path), _options(recipe, known), tokenizer, known)
+    known = _known(recipe)
+    return TextPreparation(running_text(recipe.data.path), _options(recipe, known), recipe.learn_tokenizer, known)
 
 
 def refuse_unprepared(recipe: TextRecipe, prepared: Prepared[StoredTexts], start: Tokenizer | None) -> None:
     """Raises InputError where the recipe asks for other data than those that were prepared. `start`: the tokenizer of
     the model that the training begins with, or of its teacher."""
     asked, there = _options(recipe, start), prepared.options
+    if there[FORM] != asked[FORM]:
+        what = f"prepared as {there[FORM]}, and heed train {recipe.task} reads {asked[FORM]}"
+        raise InputError(what, where="prepared data", fix=f"prepare them with --task {recipe.task}")
     if there[LIKE] != asked[LIKE]:
         what = "prepared with the vocabulary of another model than that which is trained"
         raise InputError(what, where="prepared data", fix="prepare them with the same --from as the training")
-    for key in () if start else (*KEYS, MASK):
+    for key in () if start else recipe.NEEDS:
         if there[key] != asked[key]:
             what = f"prepared with data.{key} = {there[key]!r}, not {asked[key]!r}"
-            fix = f"--set data.{key}={there[key]}, or prepare them again"
-            if key == MASK:
-                what = f"prepared for a task that hides {'no ' if recipe.MASKED else ''}words"
-                fix = f"prepare them with --task {recipe.task}"
-            raise InputError(what, where="prepared data", fix=fix)
+            raise InputError(what, where="prepared data", fix=f"--set data.{key}={there[key]}, or prepare them again")
 
 
 def _options(recipe: TextRecipe, known: Tokenizer | None) -> dict[str, Any]:
-    own = recipe.data.model_dump(mode="json", include={*KEYS})
-    return own | {MASK: recipe.MASKED, LIKE: known.fingerprint if known else ""}
+    own = recipe.data.model_dump(mode="json", include={*recipe.NEEDS})
+    return own | {FORM: recipe.FORM, LIKE: known.fingerprint if known else ""}
 
 
 def _known(recipe: TextRecipe) -> Tokenizer | None:
