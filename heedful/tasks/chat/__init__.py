@@ -15,6 +15,7 @@ CHAT = replace(
     headline=("perplexity",),
     recipe=Lazy("heedful.tasks.chat.recipe:ChatRecipe"),
     job=Lazy("heedful.tasks.chat.train:ChatJob"),
+    prepares=None,
     batch=Lazy("heedful.tasks.shared.shapes:of_text"),
     sized=None,
     served=Lazy("heedful.tasks.chat.use:ChatModel"),
