@@ -15,7 +15,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from heedful.core.seeds import shuffled
-from heedful.data.stored import sizes
+from heedful.data.stored import Text, sizes
 from heedful.data.tokenizer import BOS, EOS, PAD
 from heedful.errors import InputError
 
@@ -54,14 +54,6 @@ class PairBatch(NamedTuple):
     def target_tokens(self) -> int:
         """The target tokens that are not padding, EOS included."""
         return int(self.target_segments.count_nonzero())
-
-
-class Text(NamedTuple):
-    """Two or more token ids of a running text, including those that begin and end it, and which of them count in the
-    loss, such as the answers of a conversation."""
-
-    ids: list[int]
-    learnt: list[bool]
 
 
 class TextBatch(NamedTuple):

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from heedful.core.seeds import hashed
 from heedful.data.lines import unreadable
+from heedful.data.stored import Prepared
 from heedful.errors import InputError, MissingError, counted
 
 E = TypeVar("E")  # the examples of a part: a list, or an object with pictures
@@ -35,6 +36,8 @@ class Parts(Generic[E]):
     # The files that are not trained on, if this is not known by their names.
     apart: tuple[Path, ...] | None = field(default=None, kw_only=True)
     taken: tuple[str, ...] = field(default=(), kw_only=True)
+    # All training examples, of which `train` then has but a sample.
+    prepared: Prepared[Any] | None = field(default=None, kw_only=True)
 
     def scored(self) -> Mapping[str, E]:
         """Returns the tests, or the validation data if there are none."""
@@ -64,6 +67,11 @@ def some_of(count: int, most: int) -> list[int]:
     return [i * count // chosen for i in range(chosen)]
 
 
+def part_files(path: Path, kinds: Sequence[str]) -> list[Path]:
+    """A file, or the files of these `kinds` in a folder. Raises MissingError."""
+    return _files(path, kinds) if path.is_dir() else [path]
+
+
 def read_parts(
     path: str | Path,
     read: Callable[[Path], list[Row]],
@@ -79,12 +87,12 @@ def read_parts(
     one key together; with `within`, a tenth of each group. Raises InputError or MissingError.
     """
     path = Path(path)
-    found = _files(path, kinds) if path.is_dir() else [path]
+    found = part_files(path, kinds)
     train, valid, tests = sorted_in((file.name if path.is_dir() else "train", read(file)) for file in found)
     if not train:
         raise MissingError("no training file", where=str(path), fix=f"add train{kinds[0]}")
     train, valid, notes = held_out(train, valid, key, noun="example", where=path, most=MOST, within=within)
-    notes += learnt_too(train, {"valid": valid, **tests}, key)
+    notes += learnt_too(train, {"valid": valid, **stems(tests)}, key)
     apart = None if path.is_dir() else ()
     return Parts(train, valid, stems(tests), str(path), tuple(found), notes, apart=apart)
 
@@ -245,8 +253,17 @@ def held_out(
             room = min(most or len(keys), max(1, len(keys) // SHARE))
             held |= {(group, name) for name in hold_out(keys, room)[0]}
     if not held:
-        what = f"one {noun} {'of each label' if len(groups) > 1 else 'alone'}, expected more, as some are held out"
-        raise InputError(what, where=str(where), fix="give more, or a part to validate on")
+        raise nothing_to_hold_out(f"one {noun} {'of each label' if len(groups) > 1 else 'alone'}", where)
     kept = [row for row in rows if (within(row), key(row)) not in held]
     out = [row for row in rows if (within(row), key(row)) in held]
-    return kept, out, (f"{where}: {counted(len(out), noun)} held out for validation",)
+    return kept, out, (told_of_held(where, len(out), noun),)
+
+
+def told_of_held(where: object, count: int, noun: str) -> str:
+    """A note on so many examples that are held out."""
+    return f"{where}: {counted(count, noun)} held out for validation"
+
+
+def nothing_to_hold_out(what: str, where: object) -> InputError:
+    fix = "give more, or a part to validate on"
+    return InputError(f"{what}, expected more, as some are held out", where=str(where), fix=fix)

@@ -22,7 +22,15 @@ MOST_TOKENS = 0xFFFF  # of a stored side
 LENGTHS = np.dtype("<u2")
 
 Pair = tuple[list[int], list[int]]
-Stored = TypeVar("Stored", "StoredPairs", "StoredTexts")
+Stored = TypeVar("Stored", bound=Sequence[Any])
+
+
+class Text(NamedTuple):
+    """Two or more token ids of a running text, including those that begin and end it, and which of them count in the
+    loss, such as the answers of a conversation."""
+
+    ids: list[int]
+    learnt: list[bool]
 
 
 class Shard(NamedTuple):
@@ -216,6 +224,54 @@ class StoredPairs(Sequence[Pair]):
             begins = np.tile([side == 0, side == 1], len(shard.lengths))
             counted.update(_counted(shard.ids[np.repeat(begins, shard.lengths.ravel())]))
         return counted
+
+
+class StoredAnswers(Sequence[Text]):
+    """Conversations as texts that stay on disk: the ids of all, which of these are learnt, and where each begins."""
+
+    def __init__(self, ids: np.ndarray, learnt: np.ndarray, begins: np.ndarray) -> None:
+        self.ids, self.learnt, self.begins = ids, learnt, begins
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    @overload
+    def __getitem__(self, at: int) -> Text: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Text]: ...
+    def __getitem__(self, at: int | slice) -> Text | list[Text]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        number = range(len(self))[at]
+        begin = self.begins[number]
+        end = self.begins[number + 1] if number + 1 < len(self) else len(self.ids)
+        return Text(self.ids[begin:end].tolist(), self.learnt[begin:end].astype(bool).tolist())
+
+    @property
+    def turns(self) -> int:
+        """Into how many turns each epoch is divided: the conversations of one are read into memory."""
+        return max(1, -(-len(self.ids) // TEXT_TURN))
+
+    def turn(self, seed: int, number: int) -> list[Text]:
+        """The conversations of a turn, in its order, counted from the first epoch on."""
+        epoch, place = divmod(number, self.turns)
+        if self.turns == 1:
+            return [self[i] for i in shuffled(len(self), seed, number)]
+        first, last = (len(self) * at // self.turns for at in (place, place + 1))
+        dealt = permuted(np.arange(first, last), len(self), "conversations", seed, epoch)
+        return [self[i] for i in dealt.tolist()]
+
+    def counts(self) -> Counter[int]:
+        """How often each id is learnt."""
+        counts = Counter[int]()
+        for at in range(0, len(self.ids), PART):
+            counts.update(_counted(self.ids[at : at + PART][self.learnt[at : at + PART] > 0]))
+        return counts
+
+    @property
+    def answers(self) -> int:
+        """How many tokens are learnt, without those that begin a conversation, which nothing predicts."""
+        return int(self.learnt.sum(dtype=np.int64) - self.learnt[self.begins].sum(dtype=np.int64))
 
 
 def _counted(ids: np.ndarray) -> Counter[int]:

@@ -8,7 +8,8 @@ valid.jsonl test-0.jsonl          what is held out, as texts: a source and its r
 learnt.hashes                     as in a run's folder
 
 Running text has two files in place of shards: text.ids has all documents, each behind the token that begins one, which
-also ends the last; text.begins says where each begins.
+also ends the last; text.begins says where each begins. So have conversations, without such a token, and text.learnt, a
+byte for each id: whether it is learnt.
 """
 
 import re
@@ -20,7 +21,7 @@ from heedful.errors import InputError, StorageError
 from heedful.store import files
 
 PREPARED = "data"  # the folder of prepared data in that of a run
-TEXT_IDS, TEXT_BEGINS = "text.ids", "text.begins"
+TEXT_IDS, TEXT_BEGINS, TEXT_LEARNT = "text.ids", "text.begins", "text.learnt"
 MANIFEST, SAMPLE, VALID = "manifest.json", "sample.jsonl", "valid.jsonl"
 WORK = files.TEMPORARY + "parts"  # the folder of what is being prepared, gone at the end
 LOCK = files.TEMPORARY + "lock"  # held by who prepares; no folder is locked, which NFS does not do

@@ -189,6 +189,13 @@ def append_bytes(path: Path, *chunks: Bytes) -> None:
         disk.fsync(descriptor)
 
 
+def append_file(path: Path, other: Path) -> None:
+    """Add the content of another file to `path`, piece by piece, as `append_bytes` does."""
+    with storage_errors(other), other.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            append_bytes(path, chunk)
+
+
 def cut_off(path: Path, size: int) -> None:
     """Cut `path` down to so many bytes. Raises StorageError where it has fewer."""
     with storage_errors(path), _opened(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW) as descriptor:

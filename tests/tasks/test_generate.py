@@ -283,4 +283,4 @@ def test_documents_that_are_learnt_and_measured_on_are_told(tmp_path):
     assert read_documents(tmp_path).notes[1:] == (shared,)
     (tmp_path / "test.jsonl").write_text('{"text": "row 0"}\n{"text": "other"}\n')
     (tmp_path / "dev.jsonl").write_text('{"text": "another"}\n')
-    assert read_documents(tmp_path).notes == ("test.jsonl: 1 of 2 share their text with what is learnt from",)
+    assert read_documents(tmp_path).notes == ("test: 1 of 2 share their text with what is learnt from",)

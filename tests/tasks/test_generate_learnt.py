@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 
 from heedful.core.seeds import shuffled
-from heedful.data.batches import Text, TextBatch, pack_texts
+from heedful.data.batches import TextBatch, pack_texts
+from heedful.data.stored import Text
 from heedful.data.tokenizer import BOS, EOS
 from heedful.models.lm import LM
 from heedful.models.presets import LMSize, lm_config

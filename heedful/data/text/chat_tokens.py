@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from heedful.data.batches import Text
+from heedful.data.stored import Text
 from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.conversations import Message
 from heedful.data.tokenizer import Ids, Tokenizer

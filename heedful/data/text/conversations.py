@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
 
+from heedful.data.large import large_lines
 from heedful.data.lines import json_items, json_lines, json_object, json_type, listed, read_lines, sanitise
 from heedful.data.parts import Parts, kind_of, read_parts, read_tests
 from heedful.data.tables import tab_cells
@@ -73,7 +74,7 @@ def read_conversations(path: str | Path) -> Parts[list[Conversation]]:
     with the same first user message are held out together. Raises InputError or MissingError, also for a row in none of
     the layouts."""
     taken: list[str] = []
-    parts = read_parts(path, lambda file: _read(file, taken), kinds=KINDS, key=_asked)
+    parts = read_parts(path, lambda file: _read(file, taken), kinds=KINDS, key=asked_first)
     return replace(parts, notes=(*taken, *parts.notes))
 
 
@@ -97,25 +98,34 @@ def _spoken(one: dict[str, Any]) -> dict[str, Any]:
     return one | {"content": _message("user", one.get("content"), "")["content"]}
 
 
-def _asked(conversation: Conversation) -> str:
+def asked_first(conversation: Conversation) -> str:
+    """The first user message, by which conversations are held out."""
     return next((one["content"] for one in conversation if one["role"] == "user"), "")
 
 
 def _read(path: Path, notes: list[str]) -> list[Conversation]:
+    return [*conversations_in(path, notes)]
+
+
+def conversations_in(path: Path, notes: list[str]) -> Iterator[Conversation]:
+    """Yields the conversations of a file, and then adds notes on what was left out. A large file is not held in memory.
+    Raises InputError or MissingError."""
     if kind_of(path) not in KINDS:
         what = "not a kind of file that conversations are read from"
         raise InputError(what, where=str(path), fix=f"give {', '.join(KINDS)}, or one of these with .gz")
-    taken = _Taken()
-    found = [each for layout, turns in _rows(path) if (each := _kept(turns, layout, taken)) is not None]
+    taken, found = _Taken(), False
+    for layout, turns in _rows(path):
+        if (each := _kept(turns, layout, taken)) is not None:
+            found = True
+            yield each
     notes += taken.notes(str(path))
     if not found:
         raise InputError("no conversation with an answer", where=str(path), fix=FIX)
-    return found
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Sequence[Message | None]]]:
     """Yields the layout and the turns of each row; None stands for a turn of a tool."""
-    lines = read_lines(path, longest=None)
+    lines = large_lines(path) or read_lines(path, longest=None)
     first = next(line.strip() for line in lines if line.strip())
     if kind_of(path) == ".json" or first == "[" or first.replace(" ", "").startswith("[{"):
         items = iter(json_items(path))
@@ -128,7 +138,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Sequence[Message | None]]]:
         yield from _objects(row, where)
 
 
-def _table(path: Path, lines: list[str]) -> Iterator[tuple[str, Sequence[Message]]]:
+def _table(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, Sequence[Message]]]:
     begun = False
     for number, cells in tab_cells(path, lines):
         if not cells:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from heedful.data.lines import composed
 from heedful.data.parts import Parts, hold_out, stems
-from heedful.data.stored import Prepared, StoredPairs
 from heedful.data.text.directions import ARROW, Direction, in_words
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import Origin, Pairs, joined
@@ -33,8 +32,6 @@ class Corpus(Parts[Pairs]):
     directions: tuple[Direction, ...] = field(default=(), kw_only=True)  # if there are several
     # How often an epoch repeats the pairs of an origin, if not once.
     weights: Mapping[Origin, float] = field(default_factory=dict, kw_only=True)
-    # All training pairs, of which `train` is then a sample.
-    prepared: Prepared[StoredPairs] | None = field(default=None, kw_only=True)
 
     @property
     def held_out(self) -> str:

@@ -1,11 +1,9 @@
 """Text for language models: documents, and their split into training, validation and test data."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from heedful.data.lines import json_items, json_lines, read_lines, sanitise
 from heedful.data.parts import Notes, Parts, entries, kind_of, learnt_too, sorted_in, stems
-from heedful.data.stored import Prepared, StoredTexts
 from heedful.errors import InputError, MissingError, are, counted
 
 MARKED_UP = (".csv", ".tsv", ".html", ".htm", ".xml")  # files with more than running text
@@ -14,11 +12,7 @@ SHARE, HELD_MOST = 10, 1 << 21
 TENTH = "the last tenth"
 
 
-@dataclass(frozen=True)
-class Documents(Parts[list[str]]):
-    """Those for a language model. `prepared`: all training documents, of which `train` then has but a sample."""
-
-    prepared: Prepared[StoredTexts] | None = field(default=None, kw_only=True)
+Documents = Parts[list[str]]  # for a language model
 
 
 def read_documents(path: str | Path, *, most: int | None = HELD_MOST) -> Documents:
@@ -43,7 +37,7 @@ def read_documents(path: str | Path, *, most: int | None = HELD_MOST) -> Documen
     if not valid:
         train, valid, note = _held_out(train, most, path)
         notes = (note,)
-    notes += learnt_too(train, {"valid": valid, **tests}, str)
+    notes += learnt_too(train, {"valid": valid, **stems(tests)}, str)
     return Documents(train, valid, stems(tests), str(path), tuple(files), notes)
 
 

@@ -5,7 +5,7 @@ import bisect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from heedful.data.batches import Text
+from heedful.data.stored import Text
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation
 from heedful.data.tokenizer import Ids
@@ -54,17 +54,30 @@ def fitted_prompt(tokens: ChatTokens, messages: Sequence[Message], room: int) ->
     raise TooLongError(what, fix="ask in fewer words")
 
 
+def learnt_end(tokens: ChatTokens, conversation: Conversation, context: int) -> tuple[Text | None, bool]:
+    """The conversation as a text to train on, or its end, and whether it is the end; None where the last exchange alone
+    is longer than the context."""
+    kept, text = longest_end(conversation, tokens.learning, lambda text: len(text.ids) - 1 <= context)
+    return (None, False) if len(text.ids) - 1 > context else (text, kept is not conversation)
+
+
 def learnable(tokens: ChatTokens, conversations: Sequence[Conversation], context: int, name: str) -> Learnable:
     """The conversations as texts to train on; of those that are longer than the context, the end. A conversation whose
     last exchange alone is longer is left out. Raises InputError where none is left."""
     texts, cut, left = [], 0, 0
     for conversation in conversations:
-        kept, text = longest_end(conversation, tokens.learning, lambda text: len(text.ids) - 1 <= context)
-        if len(text.ids) - 1 > context:
-            left += 1
-            continue
-        cut += kept is not conversation
-        texts.append(text)
+        text, is_cut = learnt_end(tokens, conversation, context)
+        left += text is None
+        cut += is_cut
+        texts += [] if text is None else [text]
+    notes = told_of_long(name, context, cut=cut, left=left)
+    if not texts:
+        raise nothing_fits(name, context)
+    return Learnable(texts, notes)
+
+
+def told_of_long(name: str, context: int, *, cut: int, left: int) -> list[str]:
+    """Notes on conversations that are longer than the context, and on those that are left out."""
     notes = []
     if cut:
         what = f"{counted(cut, 'conversation')} longer than the context of {context:,} tokens, without the first turns"
@@ -73,7 +86,9 @@ def learnable(tokens: ChatTokens, conversations: Sequence[Conversation], context
         whose = f"whose last question and answer are longer than {context:,} tokens"
         what = f"{counted(left, 'conversation')} {whose} {are(left)} left out"
         notes.append(f"{name}: {what}")
-    if not texts:
-        what = f"no conversation of at most {context:,} tokens"
-        raise InputError(what, where=name, fix="--set model.context_length=512")
-    return Learnable(texts, notes)
+    return notes
+
+
+def nothing_fits(name: str, context: int) -> InputError:
+    what = f"no conversation of at most {context:,} tokens"
+    return InputError(what, where=name, fix="--set model.context_length=512")

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from heedful.core.config import from_json
 from heedful.core.seeds import shuffled
-from heedful.data.batches import Text, TextBatch, pack_texts
-from heedful.data.parts import Parts
+from heedful.data.batches import TextBatch, pack_texts
+from heedful.data.stored import StoredAnswers, Text
 from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation, read_conversations
@@ -25,11 +25,13 @@ from heedful.run.start import Start, copy_weights, read_start
 from heedful.store import files
 from heedful.tasks.chat.card import examples, taught
 from heedful.tasks.chat.layout import Learnable, learnable
+from heedful.tasks.chat.prepared import Conversations, prepared_conversations, refuse_unprepared
 from heedful.tasks.chat.recipe import ChatRecipe
 from heedful.tasks.chat.template import chosen_template, controls_in, special_names
 from heedful.tasks.chat.use import ChatModel
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.shared.body import GROWN
+from heedful.tasks.shared.preparing.opened import prepared_facts
 from heedful.tasks.shared.sections import SmoothedTrain
 from heedful.training.loss import Loss
 
@@ -45,15 +47,20 @@ class ChatTask:
         self.texts, self.plan, self.context = texts, plan, context
 
     def batches(self, epoch: int, model: object) -> list[TextBatch]:
-        order = shuffled(len(self.texts), self.plan.seed, epoch)
+        texts, seed = self.texts, self.plan.seed
+        if isinstance(texts, StoredAnswers):
+            texts = texts.turn(seed, epoch)
+            order = [*range(len(texts))]
+        else:
+            order = shuffled(len(texts), seed, epoch)
         rows = max(1, self.plan.tokens // self.context)
-        return [*pack_texts(self.texts, order, row=self.context, rows=rows)]
+        return [*pack_texts(texts, order, row=self.context, rows=rows)]
 
     def loss(self, model: LM, batch: TextBatch) -> Loss:
         return next_token_loss(model, batch, across=False, smoothing=self.plan.smoothing or 0.0)
 
 
-class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
+class ChatJob(Job[ChatRecipe, Conversations, LM]):
     unit: ClassVar = "conversations"
     kinds: ClassVar = "a .jsonl, .json or .tsv file of conversations, or a folder of such"
     served: ClassVar = ChatModel
@@ -61,14 +68,13 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
     start: Start | None
     tokenizer: Tokenizer
 
-    def __init__(
-        self, recipe: ChatRecipe, corpus: Parts[list[Conversation]] | None = None, begun: Path | None = None
-    ) -> None:
+    def __init__(self, recipe: ChatRecipe, corpus: Conversations | None = None, begun: Path | None = None) -> None:
         row = None if recipe.start_from else row_of(LANGUAGE_MODELS, recipe)
         super().__init__(recipe, corpus, begun)
         start = Path(recipe.start_from) if recipe.start_from else None
         begins = begun if begun is not None and (begun / CHAT).is_file() else None
         source = chosen_template("" if begins else recipe.data.template, begins or start)
+        self.prepared = self.corpus.prepared
         self.tokenizer = self._tokenizer(source)
         self.template = ChatTemplate(source, special_names(self.tokenizer))
         self.config = self._config() if row is None else lm_config(row, vocab_size=self.tokenizer.size)
@@ -77,16 +83,29 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
             new = ", ".join(self.new_tokens)
             self.notes.append(f"{new}: new to the model, so the vectors of all tokens are learnt beside the adapters")
         self.written = ChatTokens(self.tokenizer, self.template)
-        self.texts, too_long = self._learnable(self.corpus.train, self.corpus.name)
-        self.notes += too_long
+        if self.prepared is None:
+            read, too_long = self._learnable(self.corpus.train, self.corpus.name)
+            self.texts: list[Text] | StoredAnswers = read
+            self.notes += too_long
+            self.fingerprint = fingerprint(one["content"] for own in self.corpus.train for one in own)
+        else:
+            known = self.tokenizer if self.start else None
+            refuse_unprepared(recipe, self.prepared, source, self.config.embed.context_length, known)
+            self.texts, self.turns = self.prepared.stored, self.prepared.stored.turns
+            self.fingerprint, self.learnt_before = self.prepared.fingerprint, self.prepared.learnt
         self.notes += self._torn()
         self.notes += self._learnable(self.corpus.valid, f"{self.corpus.name}, to validate on").notes
         for name, part in self.corpus.tests.items():
             self.notes += self._learnable(part, f"{self.corpus.name}, {name}").notes
-        self.fingerprint = fingerprint(one["content"] for own in self.corpus.train for one in own)
 
-    def read(self) -> Parts[list[Conversation]]:
-        return read_conversations(self.recipe.data.path)
+    @classmethod
+    def first_look(cls, recipe: ChatRecipe, begun: Path | None) -> tuple[Conversations | None, list[str]]:
+        """What was prepared for the run; the job reads other data itself."""
+        return prepared_conversations(recipe.data.path, begun), []
+
+    def read(self) -> Conversations:
+        path = self.recipe.data.path
+        return prepared_conversations(path, self.begun) or read_conversations(path)
 
     def read_start(self) -> Start | None:
         return read_start(self.recipe, self.begun, "generate")
@@ -97,6 +116,8 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         controls, data = controls_in(source), self.recipe.data
         if self.start is not None:
             return self.start.source.with_extra(controls)
+        if self.prepared is not None:
+            return self.prepared.tokenizers[0]
         texts = (one["content"] for own in self.corpus.train for one in own)
         return self.kept_tokenizer(
             lambda: train_tokenizer(texts, kind=data.tokenizer, size=data.vocab_size, extra=controls)
@@ -131,13 +152,16 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         return [f"{what}; {why}: let the template end its generation prompt before a blank (data.template)"]
 
     def describe(self) -> str:
-        learnt = sum(sum(text.learnt[1:]) for text in self.texts)
+        learnt = self.texts.answers if isinstance(self.texts, StoredAnswers) else _answers(self.texts)
         sizes = f"{counted(len(self.texts), 'conversation')}, {counted(learnt, 'token')} of answers"
         return f"{sizes}, {self.tokenizer.size:,} in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
-        tokens = sum(len(text.ids) for text in self.texts)
-        return {"tokens": tokens, "vocabulary": self.tokenizer.size, "new_tokens": self.new_tokens}
+        tokens = (
+            len(self.texts.ids) if isinstance(self.texts, StoredAnswers) else sum(len(own.ids) for own in self.texts)
+        )
+        own = {"tokens": tokens, "vocabulary": self.tokenizer.size, "new_tokens": self.new_tokens}
+        return own if self.prepared is None else own | prepared_facts(self.prepared, self.corpus, self.unit)
 
     def spec(self) -> dict[str, Any]:
         """The content of task.json: that of a language model. Nothing comes before a text, and of the control tokens
@@ -161,6 +185,8 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
         return ChatTask(self.texts, self.recipe.train, context=self.config.embed.context_length)
 
     def chance(self) -> float:
+        if isinstance(self.texts, StoredAnswers):
+            return entropy(self.texts.counts())
         return entropy(token for text in self.texts for token, own in zip(text.ids, text.learnt, strict=True) if own)
 
     def measure(self, model: LM) -> Measurement:
@@ -194,6 +220,11 @@ class ChatJob(Job[ChatRecipe, Parts[list[Conversation]], LM]):
             f"names, numbers and sources are made up as easily as they are remembered. {taught(self.corpus.train)}\n\n"
             + "\n".join(examples(ChatModel.load(folder), next(iter(self.corpus.scored().values())))),
         )
+
+
+def _answers(texts: Sequence[Text]) -> int:
+    """How many tokens are learnt."""
+    return sum(sum(text.learnt[1:]) for text in texts)
 
 
 def _asks(conversation: Conversation) -> int:

@@ -19,6 +19,7 @@ PREFER = replace(
     headline=("reward",),
     recipe=Lazy("heedful.tasks.prefer.recipe:PreferRecipe"),
     job=Lazy("heedful.tasks.prefer.train:PreferJob"),
+    prepares=None,
     sized=None,
     batch=None,
     commands=Lazy("heedful.tasks.prefer.cli:COMMANDS"),

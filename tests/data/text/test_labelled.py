@@ -265,7 +265,7 @@ def test_what_is_learnt_and_measured_on_is_told(tmp_path):
     found = read_labelled(tmp_path)
     assert found.notes == (
         "valid: 3 of 4 share their text with what is learnt from",
-        "test.jsonl: 2 of 2 share their text with what is learnt from",
+        "test: 2 of 2 share their text with what is learnt from",
     )
     assert (len(found.train), len(found.valid)) == (40, 4)
 

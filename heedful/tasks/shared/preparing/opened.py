@@ -35,7 +35,7 @@ PAIRS, TEXT = "pairs", "text"  # what a folder is of; none is said of pairs
 def open_pairs(folder: Path) -> Corpus:
     """The prepared pairs; `train` is a sample of them. Raises MissingError, InputError for other data, or StorageError
     where a file is not as it was written."""
-    manifest, tokenizers = _checked(folder, PAIRS)
+    manifest, tokenizers = checked(folder, PAIRS)
     shards = [
         opened(folder / ids, folder / lengths, manifest["ids"])
         for ids, lengths in map(shard_files, range(manifest["shards"]))
@@ -52,13 +52,13 @@ def open_pairs(folder: Path) -> Corpus:
         target=manifest["target"],
         other_way=manifest["other_way"],
         taken=tuple(manifest["taken"]),
-        prepared=_prepared(folder, manifest, StoredPairs(shards), tokenizers),
+        prepared=prepared_of(folder, manifest, StoredPairs(shards), tokenizers),
     )
 
 
 def open_texts(folder: Path) -> Documents:
     """The prepared documents; `train` is a sample of them. Raises as `open_pairs`."""
-    manifest, tokenizers = _checked(folder, TEXT)
+    manifest, tokenizers = checked(folder, TEXT)
     ids = np.memmap(folder / TEXT_IDS, manifest["ids"], "r").view(np.ndarray)
     stored = StoredTexts(ids, np.fromfile(folder / TEXT_BEGINS, "<u8").astype(np.int64), manifest["bos"])
     return Documents(
@@ -68,7 +68,7 @@ def open_texts(folder: Path) -> Documents:
         manifest["name"],
         (),
         tuple(manifest["notes"]),
-        prepared=_prepared(folder, manifest, stored, tokenizers),
+        prepared=prepared_of(folder, manifest, stored, tokenizers),
     )
 
 
@@ -85,7 +85,7 @@ def prepared_facts(prepared: Prepared[Any], corpus: Parts[Any], unit: str) -> di
     return {"files": prepared.inputs, unit: {"train": len(prepared.stored)} | held}
 
 
-def _checked(folder: Path, kind: str) -> tuple[dict[str, Any], tuple[Tokenizer, Tokenizer]]:
+def checked(folder: Path, kind: str) -> tuple[dict[str, Any], tuple[Tokenizer, Tokenizer]]:
     """The manifest of data of this kind, all files of which are as they were written, and the tokenizers."""
     manifest = read_manifest(folder)
     if (there := manifest.get("of", PAIRS)) != kind:
@@ -100,9 +100,10 @@ def _checked(folder: Path, kind: str) -> tuple[dict[str, Any], tuple[Tokenizer, 
     return manifest, tokenizers
 
 
-def _prepared(
+def prepared_of(
     folder: Path, manifest: dict[str, Any], stored: Stored, tokenizers: tuple[Tokenizer, Tokenizer]
 ) -> Prepared[Stored]:
+    """What is opened, with what its folder says of it."""
     return Prepared(
         stored,
         tokenizers,

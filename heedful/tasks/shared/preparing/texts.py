@@ -255,8 +255,7 @@ class TextFilling(Filling):
         for number in numbers:
             begins.append(np.fromfile(shards.file(number, "begins"), "<u8") + np.uint64(counts["tokens"]))
             counts += Counter(files.read_json(shards.done(number)))
-            for chunk in _chunks(shards.file(number, "ids")):
-                files.append_bytes(ids, chunk)
+            files.append_file(ids, shards.file(number, "ids"))
             hashes.append(files.read_bytes(shards.file(number, "hashes"), limit=BYTES * MOST))
         files.append_bytes(ids, np.array([tokenizer.bos], kind).tobytes())
         learnt, where = reduce(together, hashes, b""), np.concatenate(begins).astype("<u8").tobytes()
@@ -306,12 +305,6 @@ def _documents(parts: Iterable[TextPart]) -> Iterator[str]:
         held.append(part.text)
     if held:
         yield "".join(held)
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 22):
-            yield chunk
 
 
 LIKE, FORM = "tokenizers", "form"  # options: whose tokenizer it is, and as what the text is prepared
