@@ -21,7 +21,9 @@ LONGEST = 60  # characters of an example's side
 def data(
     what: Annotated[
         Literal["check", "prepare"],
-        typer.Argument(help="check: look at every pair, and report. prepare: make token ids of it, for heed train."),
+        typer.Argument(
+            help="check: look at every pair, and report. prepare: make token ids of large data, for heed train."
+        ),
     ],
     paths: Annotated[list[str], typer.Argument(help="As for heed train --data: files, folders, patterns of names.")],
     source: Annotated[str | None, typer.Option(help="Language, column or key of the sources.")] = None,
@@ -54,7 +56,8 @@ def data(
     settings: Settings = None,
     as_json: Json = False,
 ) -> None:
-    """Check pairs of texts: duplicates, wrong languages, lost placeholders, overlap with tests. Or prepare them.
+    """Check pairs of texts: duplicates, wrong languages, lost placeholders, overlap with tests. Or prepare
+    pairs, running text or conversations that the memory does not hold.
 
     Example: heed data check memory.tmx --out clean.tsv
     """
@@ -138,9 +141,9 @@ def _prepare(
 
 def amount_of(counts: Mapping[str, int]) -> str:
     """How much is prepared."""
-    if "pairs" in counts:
-        return counted(counts["pairs"], "pair")
-    return f"{counted(counts['documents'], 'document')}, {counted(counts['tokens'], 'token')}"
+    noun = next(noun for noun in ("pair", "document", "conversation") if f"{noun}s" in counts)
+    tokens = "" if noun == "pair" else f", {counted(counts['tokens'], 'token')}"
+    return f"{counted(counts[f'{noun}s'], noun)}{tokens}"
 
 
 def shown(numbers: range) -> Iterable[int]:

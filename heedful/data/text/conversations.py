@@ -113,13 +113,13 @@ def conversations_in(path: Path, notes: list[str]) -> Iterator[Conversation]:
     if kind_of(path) not in KINDS:
         what = "not a kind of file that conversations are read from"
         raise InputError(what, where=str(path), fix=f"give {', '.join(KINDS)}, or one of these with .gz")
-    taken, found = _Taken(), False
+    taken, some = _Taken(), False
     for layout, turns in _rows(path):
         if (each := _kept(turns, layout, taken)) is not None:
-            found = True
+            some = True
             yield each
     notes += taken.notes(str(path))
-    if not found:
+    if not some:
         raise InputError("no conversation with an answer", where=str(path), fix=FIX)
 
 

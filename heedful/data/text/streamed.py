@@ -140,12 +140,12 @@ class _Ends:
 
     def documents(self, count: int) -> list[str]:
         """The last so many documents."""
-        found = list[list[str]]()
+        texts = list[list[str]]()
         for piece in self.pieces:
-            if piece.begins or not found:
-                found.append([])
-            found[-1].append(piece.text)
-        return ["".join(pieces) for pieces in found[-count:]]
+            if piece.begins or not texts:
+                texts.append([])
+            texts[-1].append(piece.text)
+        return ["".join(pieces) for pieces in texts[-count:]]
 
     def text(self, size: int) -> str:
         """So many of the last characters, of documents that are joined to one."""

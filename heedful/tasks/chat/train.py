@@ -157,11 +157,10 @@ class ChatJob(Job[ChatRecipe, Conversations, LM]):
         return f"{sizes}, {self.tokenizer.size:,} in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
-        tokens = (
-            len(self.texts.ids) if isinstance(self.texts, StoredAnswers) else sum(len(own.ids) for own in self.texts)
-        )
-        own = {"tokens": tokens, "vocabulary": self.tokenizer.size, "new_tokens": self.new_tokens}
-        return own if self.prepared is None else own | prepared_facts(self.prepared, self.corpus, self.unit)
+        texts = self.texts
+        tokens = len(texts.ids) if isinstance(texts, StoredAnswers) else sum(len(text.ids) for text in texts)
+        facts = {"tokens": tokens, "vocabulary": self.tokenizer.size, "new_tokens": self.new_tokens}
+        return facts if self.prepared is None else facts | prepared_facts(self.prepared, self.corpus, self.unit)
 
     def spec(self) -> dict[str, Any]:
         """The content of task.json: that of a language model. Nothing comes before a text, and of the control tokens

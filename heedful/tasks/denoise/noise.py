@@ -75,7 +75,7 @@ class StoredPassages:
         """Those of a turn of `documents`, in their order."""
         between = self.documents.apart
         for ids in self.documents.turn(seed, number):
-            split = (list(own) for is_between, own in groupby(ids, between.__eq__) if not is_between)
+            split = (list(some) for is_between, some in groupby(ids, between.__eq__) if not is_between)
             yield from passages(split, self.longest)
 
 

@@ -50,9 +50,9 @@ class DenoiseTask:
         self.passages, self.noise, self.plan, self.packs, self.ends = passages, noise, plan, packs, ends
 
     def batches(self, epoch: int, model: object) -> Sequence[PairBatch]:
-        seed, pair, own = self.plan.seed, self.noise.pair, self.passages
-        passages = own.turn(seed, epoch) if isinstance(own, StoredPassages) else own
-        pairs = [pair(passage, seed, epoch, i) for i, passage in enumerate(passages)]
+        seed, pair, passages = self.plan.seed, self.noise.pair, self.passages
+        texts = passages.turn(seed, epoch) if isinstance(passages, StoredPassages) else passages
+        pairs = [pair(passage, seed, epoch, i) for i, passage in enumerate(texts)]
         return TranslationTask(pairs, self.plan, packs=self.packs, ends=self.ends).batches(epoch, model)
 
     def loss(self, model: TranslationModel, batch: PairBatch) -> Loss:
@@ -127,10 +127,10 @@ class DenoiseJob(Job[DenoiseRecipe, Documents, TranslationModel]):
         return f"{self._amount()}, {self.tokenizer.size:,} in the vocabulary"
 
     def own_facts(self) -> dict[str, object]:
-        own: dict[str, object] = {"tokens": self.tokens, "vocabulary": self.tokenizer.size}
+        facts: dict[str, object] = {"tokens": self.tokens, "vocabulary": self.tokenizer.size}
         if self.turns == 1:
-            own["passages"] = self.first
-        return own if self.prepared is None else own | prepared_facts(self.prepared, self.corpus, self.unit)
+            facts["passages"] = self.first
+        return facts if self.prepared is None else facts | prepared_facts(self.prepared, self.corpus, self.unit)
 
     def _amount(self) -> str:
         return f"{counted(self.first, 'passage')}{' in a turn' * (self.turns > 1)}, {self.tokens:,} tokens"

@@ -83,10 +83,10 @@ class TextJob(Job[R, Documents, M]):
         return f"{documents}, {tokens:,} tokens, from `{self.corpus.name}`"
 
     def own_facts(self) -> dict[str, object]:
-        own: dict[str, object] = {"tokens": self.documents.tokens, "vocabulary": self.tokenizer.size}
+        facts: dict[str, object] = {"tokens": self.documents.tokens, "vocabulary": self.tokenizer.size}
         if self.prepared is not None:
-            own |= prepared_facts(self.prepared, self.corpus, self.unit)
-        return own
+            facts |= prepared_facts(self.prepared, self.corpus, self.unit)
+        return facts
 
     def started(self, kind: type) -> Any:
         """The configuration of the model to start from."""
