@@ -1,6 +1,7 @@
-"""Token ids as plain numbers: those of texts, in memory; and those of pairs, which stay on disk, memory-mapped, and are
+"""Token ids as plain numbers, of texts, pairs and conversations: in memory, or on disk, where they are memory-mapped and
 read as they are asked for."""
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ MOST_TOKENS = 0xFFFF  # of a stored side
 LENGTHS = np.dtype("<u2")
 
 Pair = tuple[list[int], list[int]]
+Row = TypeVar("Row")
 Stored = TypeVar("Stored", bound=Sequence[Any])
 
 
@@ -31,6 +33,21 @@ class Text(NamedTuple):
 
     ids: list[int]
     learnt: list[bool]
+
+
+class Rows(Sequence[Row], ABC):
+    """Rows that are made when they are asked for."""
+
+    @abstractmethod
+    def row(self, number: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | list[Row]:
+        rows = range(len(self))[at]
+        return self.row(rows) if isinstance(rows, int) else [*map(self.row, rows)]
 
 
 class Shard(NamedTuple):
@@ -63,7 +80,7 @@ def as_bytes(pairs: Iterable[Pair], kind: str) -> tuple[bytes, bytes]:
     return ids.tobytes(), np.fromiter(map(len, sides), LENGTHS, len(sides)).tobytes()
 
 
-class StoredTexts(Sequence[Ids]):
+class StoredTexts(Rows[Ids]):
     """The ids of texts, all behind each other, and where each text begins: a hundredth of the memory of lists. Each may
     stand `behind` a token, which also ends the last."""
 
@@ -73,14 +90,8 @@ class StoredTexts(Sequence[Ids]):
     def __len__(self) -> int:
         return len(self.begins)
 
-    @overload
-    def __getitem__(self, at: int) -> Ids: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Ids]: ...
-    def __getitem__(self, at: int | slice) -> Ids | list[Ids]:
-        if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(len(self)))]
-        number, between = range(len(self))[at], int(self.apart is not None)
+    def row(self, number: int) -> Ids:
+        between = int(self.apart is not None)
         end = self.begins[number + 1] if number + 1 < len(self) else len(self.ids)
         ids: Ids = self.ids[self.begins[number] : end - between].tolist()
         return ids
@@ -158,7 +169,7 @@ def _some(parts: Iterator[tuple[bool, str]]) -> Iterator[tuple[bool, str]]:
         yield part
 
 
-class StoredPairs(Sequence[Pair]):
+class StoredPairs(Rows[Pair]):
     """The pairs of several shards, as a model reads them: those that are not too long, with the tokens around them."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
@@ -201,14 +212,8 @@ class StoredPairs(Sequence[Pair]):
     def __len__(self) -> int:
         return len(self.lengths)
 
-    @overload
-    def __getitem__(self, at: int) -> Pair: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Pair]: ...
-    def __getitem__(self, at: int | slice) -> Pair | list[Pair]:
-        if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(len(self)))]
-        number = int(range(len(self))[at] if self.rows is None else self.rows[at])
+    def row(self, number: int) -> Pair:
+        number = number if self.rows is None else int(self.rows[number])
         place = bisect_right(self.firsts, number) - 1
         shard, i = self.shards[place], number - self.firsts[place]
         begin = int(shard.begins[i // BLOCK] + shard.lengths[i - i % BLOCK : i].sum(dtype=np.int64))
@@ -226,7 +231,7 @@ class StoredPairs(Sequence[Pair]):
         return counted
 
 
-class StoredAnswers(Sequence[Text]):
+class StoredAnswers(Rows[Text]):
     """Conversations as texts that stay on disk: the ids of all, which of these are learnt, and where each begins."""
 
     def __init__(self, ids: np.ndarray, learnt: np.ndarray, begins: np.ndarray) -> None:
@@ -235,14 +240,7 @@ class StoredAnswers(Sequence[Text]):
     def __len__(self) -> int:
         return len(self.begins)
 
-    @overload
-    def __getitem__(self, at: int) -> Text: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Text]: ...
-    def __getitem__(self, at: int | slice) -> Text | list[Text]:
-        if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(len(self)))]
-        number = range(len(self))[at]
+    def row(self, number: int) -> Text:
         begin = self.begins[number]
         end = self.begins[number + 1] if number + 1 < len(self) else len(self.ids)
         return Text(self.ids[begin:end].tolist(), self.learnt[begin:end].astype(bool).tolist())
