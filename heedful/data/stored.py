@@ -1,5 +1,5 @@
-"""Token ids as plain numbers, of texts, pairs and conversations: in memory, or on disk, where they are memory-mapped and
-read as they are asked for."""
+"""Token ids as plain numbers, of texts, pairs and conversations: in memory, or on disk, where they are mapped and read
+as they are asked for."""
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right

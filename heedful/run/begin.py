@@ -89,6 +89,9 @@ def prepare(task: Task, recipe: Recipe, out: Path, *, begun: bool) -> Iterator[N
         need_same_inputs(folder)
         return
     given = recipe.data.path
+    if task.prepares is None and is_prepared(given):
+        what = f"prepared data, which heed train {task.name} does not read"
+        raise InputError(what, where=str(given), fix="give the files that they were prepared from")
     if task.prepares is None or begun or data_size(recipe) < LARGE or is_prepared(given):
         return
     preparation = task.prepares()(recipe)

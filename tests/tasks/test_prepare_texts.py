@@ -293,6 +293,13 @@ def test_what_fits_no_prepared_text_is_refused(tmp_path: Path) -> None:
     assert caught.value.fix == "prepare them with --task fill"
     with pytest.raises(InputError, match="it holds prepared text, and pairs are needed"):
         open_pairs(folder)
+    for task, what in {
+        "translate": "it holds prepared text, and pairs are needed",
+        "chat": "it holds prepared text, and conversations are needed",
+        "vectors": "prepared data, which heed train vectors does not read",
+    }.items():
+        with pytest.raises(InputError, match=what):
+            next(train(build({"task": task, "data": {"path": str(folder)}}, where="test"), tmp_path / task))
     with pytest.raises(InputError, match="holds other data"):
         prepared(path, folder, "generate", "data.vocab_size=340")
     with pytest.raises(MissingError, match="there is no such file"):

@@ -79,7 +79,7 @@ def _count(recipe: TranslateRecipe) -> int:
     """How many pairs there are; of very many about."""
     data = recipe.data
     if folder := prepared_for(recipe.data.path, None):
-        return int(read_manifest(folder)["counts"]["pairs"])
+        return int(read_manifest(folder)["counts"].get("pairs", 0))  # 0 of other data, which are refused later
     if _large(data.path):
         return preparation(recipe).pairs
     return len(read_whole(data.path, source=data.source, target=data.target, tag=data.tag).train)
