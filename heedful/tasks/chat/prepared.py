@@ -86,6 +86,7 @@ class Files:
 
 
 def key_of(conversation: Conversation) -> int:
+    """The hash by which it is held out, with all that begin with the same question."""
     return int.from_bytes(hashed(asked_first(conversation)), "big")
 
 
@@ -94,23 +95,22 @@ class ChatPreparation(BasePreparation):
     """What is prepared: conversations, as a template writes them, as far as `context` tokens hold them. `tokenizer`
     learns it from texts, unless it is `known`."""
 
-    files: Files
+    data: Files
     template: str
     context: int
     options: Mapping[str, Any]
     tokenizer: Callable[[Iterator[str]], Tokenizer]
     known: Tokenizer | None = None
-
     refused: str = ""
     spread: float = SPACE
 
     @property
     def name(self) -> str:
-        return self.files.name
+        return self.data.name
 
     @property
     def learnt(self) -> tuple[Path, ...]:
-        return self.files.learnt
+        return self.data.learnt
 
     def filling(self, out: Path, shown: Shown) -> "ChatFilling":
         return ChatFilling(out, self, shown)
@@ -120,12 +120,12 @@ class ChatPreparation(BasePreparation):
 class ChatShards(BaseShards[Conversation]):
     """Conversations, in shards of neighbours."""
 
-    files: Files
+    data: Files
     template: str
     context: int
 
     def shards(self) -> Iterator[Iterator[Conversation]]:
-        conversations = self.files.conversations()
+        conversations = self.data.conversations()
         for first in conversations:
             yield chain([first], islice(conversations, SHARD - 1))
 
@@ -157,12 +157,12 @@ class ChatFilling(ShardedFilling):
     """Fills a folder with conversations."""
 
     def __init__(self, out: Path, preparation: ChatPreparation, shown: Shown) -> None:
-        self.preparation, files = preparation, preparation.files
-        inputs = {path: path in files.learnt for path in sorted((*files.learnt, *files.others))}
+        self.preparation, data = preparation, preparation.data
+        inputs = {path: path in data.learnt for path in sorted((*data.learnt, *data.others))}
         super().__init__(out, shown, inputs, [FORMAT, KIND, SHARD, dict(preparation.options)])
 
     def outline(self) -> Mapping[str, Any]:
-        data, keys, characters = self.preparation.files, array("Q"), 0
+        data, keys, characters = self.preparation.data, array("Q"), 0
         taken = {file: list[str]() for file in sorted((*data.learnt, *data.others))}
         for file in data.learnt:
             for conversation in conversations_in(file, taken[file]):
@@ -189,13 +189,13 @@ class ChatFilling(ShardedFilling):
         return facts | {"tests": {name: named[name] for name in stems(tests)}}
 
     def examples(self) -> ChatShards:
-        data, prepared = self.preparation.files, self.preparation
+        data, prepared = self.preparation.data, self.preparation
         learnt, others = (tuple(path.absolute() for path in paths) for paths in (data.learnt, data.others))
         known = Files(data.name, learnt, others, self.facts["held"])
         return ChatShards(self.out.absolute(), known, prepared.template, prepared.context)
 
     def learn(self) -> int:
-        data = self.examples().files
+        data = self.examples().data
         files.write_bytes(self.out / SAMPLE, as_text_lines(_first(data.conversations())))
         step = max(1, -(-self.facts["characters"] // LEARNT_FROM))
         spread = islice(data.conversations(), 0, None, step)

@@ -24,12 +24,7 @@ from heedful.run.prepared import FORMAT, SAMPLE, TEXT_BEGINS, TEXT_IDS, VALID
 from heedful.run.recipe import DistilledRecipe
 from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.store import files
-from heedful.tasks.shared.preparing.filling import (
-    BasePreparation,
-    Shown,
-    facts_of,
-    written,
-)
+from heedful.tasks.shared.preparing.filling import BasePreparation, Shown, facts_of, written
 from heedful.tasks.shared.preparing.opened import TEXT, as_text_lines, read_texts
 from heedful.tasks.shared.preparing.shards import (
     LEARNT_FROM,
@@ -69,7 +64,7 @@ class TextPreparation(BasePreparation):
     def refused(self) -> str:
         whole = self.known is not None and not self.known.ours and self.options[FORM] != "sentences"
         if whole and any(path.suffix == ".txt" and path.stat().st_size > LONGEST for path in self.learnt):
-            return "the vocabulary of the model that it starts from reads a document as a whole, and this is one"
+            return "the vocabulary of the model that it starts from reads documents as a whole, and one is too large"
         return ""
 
     @property
@@ -89,13 +84,13 @@ class TextShards(BaseShards[TextPart]):
     """Running text, in shards of consecutive parts."""
 
     running: Running
-    lines: Outline
+    outline: Outline
     whole: bool  # whether the vocabulary reads each document as a whole
     sentences: bool  # whether each sentence is encoded alone, and stands apart from that before it
 
     def parts(self, between: re.Pattern[str] = BETWEEN) -> Iterator[TextPart]:
         """What is learnt. Raises InputError or MissingError."""
-        return in_text_parts(self.running.learnt_pieces(self.lines), whole=self.whole, between=between)
+        return in_text_parts(self.running.learnt_pieces(self.outline), whole=self.whole, between=between)
 
     def shards(self) -> Iterator[Iterator[TextPart]]:
         parts = self.parts(SENTENCE_ENDS if self.sentences else BETWEEN)
@@ -144,18 +139,18 @@ class TextFilling(ShardedFilling):
         super().__init__(out, shown, inputs, [FORMAT, TEXT, SHARD, dict(preparation.options)])
 
     def outline(self) -> Mapping[str, Any]:
-        lines, parts = self.running.outlined()
+        outline, parts = self.running.outlined()
         tests = {name: f"test-{number}.jsonl" for number, name in enumerate(parts.tests)}
         held = {VALID: parts.valid, **{tests[name]: texts for name, texts in parts.tests.items()}}
         for file, texts in held.items():
             files.write_bytes(self.out / file, as_text_lines(texts))
-        return {"outline": asdict(lines), "tests": tests, "notes": parts.notes}
+        return {"outline": asdict(outline), "tests": tests, "notes": parts.notes}
 
     def examples(self) -> TextShards:
         known, sentences = self.preparation.known, self.preparation.options[FORM] == "sentences"
         whole = known is not None and not known.ours and not sentences
-        lines = Outline(**self.facts["outline"])
-        return TextShards(self.out.absolute(), self.running.absolute(), lines, whole=whole, sentences=sentences)
+        outline = Outline(**self.facts["outline"])
+        return TextShards(self.out.absolute(), self.running.absolute(), outline, whole=whole, sentences=sentences)
 
     def learn(self) -> int:
         shards = self.examples()
@@ -189,7 +184,7 @@ class TextFilling(ShardedFilling):
 
 def _sample(shards: TextShards) -> Iterator[str]:
     """All that is learnt, or parts of it that are evenly spread; documents as they are where they fit."""
-    size = shards.lines.characters
+    size = shards.outline.characters
     if size <= LEARNT_FROM:
         return _documents(shards.parts())
     return (part.text for part in islice(shards.parts(), 0, None, -(-size // LEARNT_FROM)))
