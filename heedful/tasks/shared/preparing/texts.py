@@ -6,6 +6,7 @@ consecutive parts is encoded, by whoever comes first.
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -156,7 +157,11 @@ class TextFilling(ShardedFilling):
         shards = self.examples()
         files.write_bytes(self.out / SAMPLE, as_text_lines(_documents(_next(shards.parts(), SAMPLED))))
         self.write_tokenizer(self.preparation.known or self.preparation.tokenizer(_sample(shards)))
-        return sum(1 for parts in shards.shards() if [*parts])
+        count = 0
+        for parts in shards.shards():
+            count += 1
+            deque(parts, maxlen=0)  # reads it to its end
+        return count
 
     def last(self) -> Mapping[str, Any]:
         tokenizer, tests = tokenizer_in(self.out), self.facts["tests"]
