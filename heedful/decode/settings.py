@@ -8,8 +8,11 @@ from heedful.errors import InputError
 
 
 def setting(default: Any, about: str, least: float | int | None = None, most: float | int | None = None) -> Any:
-    """A field with a help text, and the bounds that every door refuses it beyond."""
-    return field(default=default, metadata={"help": about, "least": least, "most": most})
+    """A field with a help text, and the bounds that every door refuses it beyond. A type as `default` makes it."""
+    metadata = {"help": about, "least": least, "most": most}
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +61,13 @@ class Decoding(Sampling):
     length_penalty: float = setting(
         1.0, "Scores are divided by length to this power: 1 is the mean of the tokens' log-probabilities, 0 their sum."
     )
-    # A beam is over when it is full of what has ended; else when nothing live is better.
-    early_stopping: bool = True
-    finished_first: bool | None = None  # what ends at its limit alone comes last; None: with early_stopping
+    early_stopping: bool = setting(
+        True,
+        "Whether a search is over once its beam is full of what has ended; else when nothing live is better.",
+    )
+    finished_first: bool | None = setting(
+        None, "Whether what ends at its limit alone comes last; by default as early_stopping."
+    )
     n_best: int = setting(1, "Translations of each text, one line each with its score.", 1)
     groups: int = setting(1, "Groups of a diverse beam search (Vijayakumar et al. 2018).", 1)
     diversity: float = setting(
@@ -70,8 +77,8 @@ class Decoding(Sampling):
     longest: int | None = setting(None, "The most new tokens of a translation.", 1)
     shortest: int = setting(0, "The fewest new tokens of a translation.", 0)
     no_repeat: int = setting(0, "No n-gram of this size may occur twice; 0 is off.", 0)
-    renormalise: bool = False  # probabilities are shares of what may come, so that what may not has none
-    forced_eos: bool = False  # what reaches `longest` ends there, as if the model were sure of it
+    renormalise: bool = setting(False, "Whether probabilities are shares of what may come, and what may not has none.")
+    forced_eos: bool = setting(False, "Whether what reaches its longest ends there, as if the model were sure of it.")
     samples: int = setting(0, "Sample this many translations of each text instead of searching.", 0)
 
 

@@ -101,8 +101,12 @@ def routes(models: Models) -> APIRouter:
     class Conversation(base):  # type: ignore[misc,valid-type]
         model_config = STRICT
 
-        messages: Annotated[list[Turn], Field(min_length=1, max_length=MOST_MESSAGES)] | None = None
-        begun: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MOST_TOKENS)] | None = None
+        messages: Annotated[list[Turn], Field(min_length=1, max_length=MOST_MESSAGES)] | None = Field(
+            None, description="The conversation so far."
+        )
+        begun: Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=MOST_TOKENS)] | None = Field(
+            None, description="Tokens with which the answer begins."
+        )
 
     async def answer(request: Request) -> Response:
         """The next turn of a conversation, given as "messages", or as a "text" that begins one. The answer continues

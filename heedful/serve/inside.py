@@ -41,10 +41,15 @@ def routes(models: Models) -> APIRouter:
     router = APIRouter()
     kinds = [model.row.inside.options() for model in models.values() if model.row.inside.look is not None]
     asked = request_model(LOOK, kinds)
-    fields: dict[str, Any] = {"kind": (Literal["json", "html", "svg", "png"], "json")}
+    form = Field("json", description="The form of the answer.")
+    fields: dict[str, Any] = {"kind": (Literal["json", "html", "svg", "png"], form)}
     viewed = create_model("view_request", __base__=asked, **fields)
     number = Annotated[int, Field(ge=0, le=4096)]
-    fields = {"layer": (Name, ...), "head": (number, 0), "query": (number, 0)}
+    fields = {
+        "layer": (Name, Field(description="The name of a layer of attention.")),
+        "head": (number, Field(0, description="A head of it, from 0.")),
+        "query": (number, Field(0, description="The token that looks at others, from 0.")),
+    }
     walked = create_model("walk_request", __base__=asked, **fields)
 
     async def look(request: Request) -> Response:

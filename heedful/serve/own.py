@@ -49,34 +49,28 @@ STRICT = ConfigDict(extra="forbid", strict=True)
 Text = Annotated[str, Field(max_length=MOST_LETTERS)]
 Name = Annotated[str, Field(max_length=200)]
 UNSAFE = re.compile(r"[^\w.-]", re.ASCII)  # characters in the name of a file
-# The bounds of options, by name, where they are no settings of a search.
-BOUNDS: Mapping[str, tuple[float | int, float | int]] = {
-    "batch": (1, 256),
-    "best_of": (1, 64),
-    "chosen": (0, 1 << 31),
-    "first": (0, 1 << 20),
-    "flag": (0, 1),
-    "head": (0, 1024),
-    "keep": (0, 1),
-    "most": (1, 64),
-    "patch": (0, 1 << 20),
-    "threshold": (0, 1),
-    "tokens": (1, 4096),
-    "top": (1, 100),
-    "word": (0, 4096),
-}
-# The most that a request may ask of a setting that has no bound of its own.
+# The most that a request may ask of an option that has no bound of its own.
 CAPS: Mapping[str, float | int] = {
+    "batch": 256,
+    "best_of": 64,
+    "chosen": 1 << 31,
+    "first": 1 << 20,
     "groups": 64,
+    "head": 1024,
     "longest": 4096,
+    "most": 64,
     "n_best": 64,
     "no_repeat": 256,
+    "patch": 1 << 20,
     "repetition_penalty": 100,
     "samples": 64,
     "seed": 2**53,
     "shortest": 4096,
     "temperature": 100,
+    "tokens": 4096,
+    "top": 100,
     "top_k": 1 << 20,
+    "word": 4096,
 }
 OTHERWISE = (-1000, 1000)
 log = logging.getLogger(__name__)
@@ -137,9 +131,11 @@ def model_for(models: Models, verb: str, able: Sequence[str], name: str | None) 
 
 class EmbedRequest(BaseModel):
     model_config = STRICT
-    model: Name | None = None
-    inputs: Text | Annotated[list[Text], Field(min_length=1, max_length=MOST_INPUTS)] | None = None
-    text: Text | None = None
+    model: Name | None = Field(None, description="The name of a model, where several can do it.")
+    inputs: Text | Annotated[list[Text], Field(min_length=1, max_length=MOST_INPUTS)] | None = Field(
+        None, description="A text, or several."
+    )
+    text: Text | None = Field(None, description="A text, in place of inputs.")
 
 
 def request_model(verb: str, kinds: Sequence[type]) -> type[BaseModel]:
@@ -147,29 +143,42 @@ def request_model(verb: str, kinds: Sequence[type]) -> type[BaseModel]:
     text may also stand beside the inputs."""
     fields: dict[str, Any] = {}
     for kind in kinds:
-        for key, hint in typing.get_type_hints(kind).items():
-            fields.setdefault(key, (_bounded(key, hint), None))
+        hints = typing.get_type_hints(kind, include_extras=True)
+        for option in dataclasses.fields(kind):
+            fields.setdefault(option.name, _field(option.name, hints[option.name], option.metadata))
     options = create_model(f"{verb}_options", __config__=STRICT, **fields)
-    more: dict[str, Any] = {key: (Text, None) for key, (hint, _) in fields.items() if hint in (Text, Text | None)}
-    more["options"], more["stream"] = (options, None), (bool, False)
+    more: dict[str, Any] = {key: (Text, about) for key, (hint, about) in fields.items() if hint in (Text, Text | None)}
+    more["options"] = (options, Field(None, description="What the answer depends on, besides the inputs."))
+    more["stream"] = (bool, Field(False, description="Whether to send the answer piece by piece, as it is made."))
     return create_model(f"{verb}_request", __base__=EmbedRequest, **more)
 
 
-def _bounded(key: str, hint: Any) -> Any:
-    """The type of an option with its bounds, for pydantic."""
+def _field(key: str, hint: Any, about: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The type of an option, and what it is, for pydantic. `about`: its help and bounds, unless these are those of an
+    option of a command (`typer.Option`)."""
+    if typing.get_origin(hint) is Annotated:
+        hint, command, *_ = typing.get_args(hint)
+        about = {"help": command.help, "least": command.min, "most": command.max}
+    return _bounded(key, hint, about), Field(None, description=about.get("help"))
+
+
+def _bounded(key: str, hint: Any, about: Mapping[str, Any]) -> Any:
+    """The type of an option with its bounds."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        kinds = [_bounded(key, each) for each in arguments if each is not type(None)]
+        kinds = [_bounded(key, each, about) for each in arguments if each is not type(None)]
         return kinds[0] | None
     if origin in (tuple, list):
-        listed: Any = list.__class_getitem__(_bounded(key, arguments[0]))
+        listed: Any = list.__class_getitem__(_bounded(key, arguments[0], about))
         return Annotated[listed, Field(max_length=MOST_TOKENS if arguments[0] is int else MOST_ANSWERS)]
     if typing.is_typeddict(hint):
+        known = {name: SETTINGS[name].metadata for name in typing.get_type_hints(hint)}
         fields: dict[str, Any] = {
-            name: (_bounded(name, own), None) for name, own in typing.get_type_hints(hint).items()
+            name: _field(name, kind, known[name]) for name, kind in typing.get_type_hints(hint).items()
         }
         return create_model(f"{key}_settings", __config__=STRICT, **fields)
-    least, most = _bounds(key)
+    least, most = about.get("least"), CAPS.get(key, about.get("most"))
+    least, most = OTHERWISE[0] if least is None else least, OTHERWISE[1] if most is None else most
     if hint is int:
         return Annotated[int, Field(ge=int(least), le=int(most))]
     if hint is float:
@@ -177,14 +186,6 @@ def _bounded(key: str, hint: Any) -> Any:
     if origin is Literal or hint is bool:
         return hint
     return Text
-
-
-def _bounds(key: str) -> tuple[float | int, float | int]:
-    if key not in SETTINGS:
-        return BOUNDS.get(key, OTHERWISE)
-    about = SETTINGS[key].metadata
-    least, most = about.get("least"), CAPS.get(key, about.get("most"))
-    return OTHERWISE[0] if least is None else least, OTHERWISE[1] if most is None else most
 
 
 def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) -> None:

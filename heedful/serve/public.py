@@ -203,9 +203,8 @@ def inlined(schema: dict[str, Any]) -> dict[str, Any]:
 
     def put(value: Any) -> Any:
         if isinstance(value, dict):
-            if "$ref" in value:
-                return put(definitions[value["$ref"].rpartition("/")[2]])
-            return {key: put(each) for key, each in value.items()}
+            shape = put(definitions[value["$ref"].rpartition("/")[2]]) if "$ref" in value else {}
+            return shape | {key: put(each) for key, each in value.items() if key != "$ref"}
         return [put(each) for each in value] if isinstance(value, list) else value
 
     made: dict[str, Any] = put(schema)

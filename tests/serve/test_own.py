@@ -269,6 +269,24 @@ def test_what_its_process_takes_is_measured(client: TestClient) -> None:
     assert "http" not in json.dumps(schema["paths"])
 
 
+def test_each_field_of_a_request_is_described(client: TestClient) -> None:
+    def named(schema: dict[str, Any], before: str) -> Iterator[tuple[str, str]]:
+        for name, shape in schema.get("properties", {}).items():
+            yield f"{before}{name}", shape.get("description") or ""
+            for inner in (shape, *shape.get("anyOf", ()), shape.get("items", {})):
+                if name != "messages":
+                    yield from named(inner, f"{before}{name}.")
+
+    paths, seen = client.get("/openapi.json").json()["paths"], 0
+    for path, methods in paths.items():
+        content = methods.get("post", {}).get("requestBody", {}).get("content", {})
+        if path.startswith("/api/") and "application/json" in content:
+            fields = [*named(content["application/json"]["schema"], "")]
+            assert [name for name, about in fields if not about] == [], path
+            seen += len(fields)
+    assert seen > 100
+
+
 def test_a_busy_model_and_a_late_answer(runs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     engine = open_engine(runs["tag"], engine="own", limits=Limits(waiting=0))
     slow = open_engine(runs["fill"], engine="own", limits=Limits(seconds=0.05))

@@ -17,14 +17,14 @@ const boundsOf = (shape) => [shape, ...(shape.anyOf ?? [])].flatMap((each) => Ob
 function fields({ properties = {}, required = [] }, before = "") {
   return Object.entries(properties).flatMap(([name, shape]) => {
     const inner = [shape, ...(shape.anyOf ?? [])].find((each) => each.properties);
-    return [{ name: before + name, needed: required.includes(name), kind: kindOf(shape), bounds: boundsOf(shape) },
+    return [{ name: before + name, needed: required.includes(name), kind: kindOf(shape), bounds: boundsOf(shape), about: shape.description ?? "" },
       ...(inner ? fields(inner, `${before}${name}.`) : [])];
   });
 }
 
 function body([type, { schema }]) {
-  const rows = fields(schema).map(({ name, needed, kind, bounds }) =>
-    make("tr", {}, make("th", { scope: "row" }, make(needed ? "b" : "span", { textContent: name })), make("td", { textContent: kind }), make("td", { textContent: bounds })));
+  const rows = fields(schema).map(({ name, needed, kind, bounds, about }) =>
+    make("tr", {}, make("th", { scope: "row" }, make(needed ? "b" : "span", { textContent: name })), make("td", { textContent: kind }), make("td", { textContent: bounds }), make("td", { textContent: about })));
   return [make("p", { className: "quiet", textContent: type }), make("table", { className: "twin fields" }, make("tbody", {}, ...rows))];
 }
 

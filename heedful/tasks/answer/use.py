@@ -17,6 +17,7 @@ from heedful.data.lines import composed, sanitise
 from heedful.data.parts import read_tests
 from heedful.data.text.questions import KINDS, Question, read_answered
 from heedful.data.tokenizer import Tokenizer
+from heedful.decode.settings import setting
 from heedful.errors import TextError
 from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import Ask, Scored
@@ -161,9 +162,9 @@ class AnswerOptions:
     """`contexts` are the texts that the questions are answered from, one for each; `context` is used for a question
     without."""
 
-    context: str = ""
-    contexts: tuple[str, ...] = ()
-    top: int = 1
+    context: str = setting("", "The text that tells the answer to each question that has none of its own.")
+    contexts: tuple[str, ...] = setting((), "A text that tells the answer, for each question.")
+    top: int = setting(1, "How many answers to each question.", 1)
 
 
 def answer_questions(

@@ -14,6 +14,7 @@ from heedful.data.batches import of_like_length
 from heedful.data.parts import read_tests
 from heedful.data.text.labelled import TABLES, Example, read_examples
 from heedful.data.tokenizer import Tokenizer
+from heedful.decode.settings import setting
 from heedful.errors import InputError, TextError
 from heedful.metrics.labels import accuracy, f1, pearson, spearman
 from heedful.models.classifier import Classifier
@@ -165,9 +166,9 @@ class Classified(TypedDict):
 class ClassifyOptions:
     """`pairs` are second texts, or questions, one for each text; `pair` is used where a text has none."""
 
-    pair: str = ""
-    pairs: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
+    pair: str = setting("", "A second text, or a question, for each text that has none of its own.")
+    pairs: tuple[str, ...] = setting((), "A second text, or a question, for each text.")
+    choices: tuple[str, ...] = setting((), "Answers to choose among.")
 
 
 def classify_texts(classifier: TextClassifier, texts: Sequence[str], options: ClassifyOptions) -> Iterator[Classified]:

@@ -15,6 +15,7 @@ from heedful.data.batches import of_like_length
 from heedful.data.episodes.environments import Begun, environment, is_environment, play
 from heedful.data.episodes.episode import Episode, parsed
 from heedful.data.lines import json_line
+from heedful.decode.settings import setting
 from heedful.errors import InputError, TextError
 from heedful.models.decision import TOKENS, DecisionTransformer
 from heedful.run.folder import Saved
@@ -176,8 +177,8 @@ class Decider(TextlessModel[DecisionTransformer]):
 class ActOptions:
     """`asked` is the return of the whole episode that is asked for; `seed` that of an episode that is played."""
 
-    asked: float | None = None
-    seed: int = 0
+    asked: float | None = setting(None, "The return of the whole episode that is asked for.")
+    seed: int = setting(0, "Seed of an episode that is played.", 0)
 
 
 def act(decider: Decider, texts: Sequence[str], options: ActOptions) -> Iterator[Decision]:

@@ -18,7 +18,7 @@ from heedful.data.images.files import Images, Preparation, SomeImages, each_of
 from heedful.data.parts import scored_by_name
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.contract import with_attention
-from heedful.decode.settings import Decoding, DecodingOptions
+from heedful.decode.settings import Decoding, DecodingOptions, setting
 from heedful.errors import InputError
 from heedful.metrics.texts import References, character_errors, score_bleu
 from heedful.models import ImageToText
@@ -205,8 +205,8 @@ class DescribedPicture(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class DescribeOptions:
-    question: str | None = None  # what is asked about each picture
-    decode: DecodingOptions = field(default_factory=DecodingOptions)
+    question: str | None = setting(None, "What is asked about each picture.")
+    decode: DecodingOptions = setting(DecodingOptions, "How to search, where it is not as the model has it.")
 
 
 def describe_pictures(

@@ -17,6 +17,7 @@ from heedful.data.images.boxes import BoxedPart, Things, read_test_boxes
 from heedful.data.images.files import Images, Preparation, each_of
 from heedful.data.images.views import View, whole
 from heedful.data.parts import scored_by_name
+from heedful.decode.settings import setting
 from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.models.detr import DETR, Detections
@@ -126,7 +127,7 @@ class DetectedThings(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class DetectOptions:
-    threshold: float = 0.5  # the least probability of a box
+    threshold: float = setting(0.5, "The least probability of a box.", 0, 1)
 
 
 def detect_things(detector: Detector, files: Sequence[str], options: DetectOptions) -> Iterator[DetectedThings]:

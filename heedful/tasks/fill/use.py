@@ -16,6 +16,7 @@ from heedful.data.blanks import MaskedRows, Masker, PairKind, PairSampler, packe
 from heedful.data.frame import Frame
 from heedful.data.text.documents import read_text
 from heedful.data.tokenizer import MASK, Tokenizer
+from heedful.decode.settings import setting
 from heedful.errors import InputError, TextError
 from heedful.metrics.nats import Nats
 from heedful.models.encoder import Encoder
@@ -191,7 +192,7 @@ class FilledMask(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class FillOptions:
-    top: int = 5  # candidates for each mask
+    top: int = setting(5, "How many candidates for each mask.", 1)
 
 
 def fill_texts(filler: Filler, texts: Sequence[str], options: FillOptions) -> Iterator[FilledMask]:

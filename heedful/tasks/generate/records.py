@@ -1,12 +1,12 @@
 """Generated texts, and likelihoods of texts, as plain records."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from heedful.data.text.documents import read_text
 from heedful.data.text.solved import holds_solved, read_solved
-from heedful.decode.settings import SamplingOptions
+from heedful.decode.settings import SamplingOptions, setting
 from heedful.run.task import Ask, Scored
 from heedful.tasks.generate.options import TextScoring
 from heedful.tasks.generate.search import refuse_unused_penalty
@@ -16,14 +16,14 @@ from heedful.tasks.shared.terminal import expand_escapes
 
 @dataclass(frozen=True, kw_only=True)
 class GenerateOptions:
-    tokens: int = 200
-    samples: int = 1
-    batch: int = 32
-    stop: tuple[str, ...] = ()
-    beam: int | None = None
-    best_of: int = 1
-    length_penalty: float = 1.0
-    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+    tokens: int = setting(200, "The most new tokens.", 1)
+    samples: int = setting(1, "How many texts for each prompt.", 1)
+    batch: int = setting(32, "How many texts are made at a time.", 1)
+    stop: tuple[str, ...] = setting((), "Texts that end what is written, before them.")
+    beam: int | None = setting(None, "The width of a beam search, in place of drawing tokens.", 1)
+    best_of: int = setting(1, "Draw so many for each text, and keep the most likely.", 1)
+    length_penalty: float = setting(1.0, "Scores of texts that are compared are divided by length to this power.")
+    sampling: SamplingOptions = setting(SamplingOptions, "How tokens are drawn.")
 
     def __post_init__(self) -> None:
         """Raises InputError for a length penalty where no texts are compared."""
@@ -70,7 +70,7 @@ class ScoredText(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions:
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = setting((), "Texts that may follow, which are compared.")
 
 
 def weigh_texts(model: LanguageModel, texts: Sequence[str], options: ScoreOptions) -> Iterator[ScoredText]:

@@ -22,6 +22,7 @@ from heedful.data.images.captions import Captioned, pictures_in, read_test_capti
 from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, each_of, is_image, where_of
 from heedful.data.parts import scored_by_name
 from heedful.data.tokenizer import Ids, Tokenizer
+from heedful.decode.settings import setting
 from heedful.errors import InputError, MissingError, TextError
 from heedful.models.clip import CLIP
 from heedful.run.folder import Saved
@@ -306,15 +307,15 @@ class MatchedText(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class MatchOptions:
-    texts: tuple[str, ...] = ()  # the candidates
-    templates: tuple[str, ...] = (TEMPLATE,)
+    texts: tuple[str, ...] = setting((), "What a picture may show.")
+    templates: tuple[str, ...] = setting((TEMPLATE,), 'How a text is said: "a picture of {}"; of several, the mean.')
 
 
 @dataclass(frozen=True, kw_only=True)
 class PictureSearchOptions:
-    images: str = ""  # a folder or a zip file of pictures
-    templates: tuple[str, ...] = (TEMPLATE,)
-    top: int = 10
+    images: str = setting("", "A folder or a zip file of pictures.")
+    templates: tuple[str, ...] = setting((TEMPLATE,), 'How a text is said: "a picture of {}"; of several, the mean.')
+    top: int = setting(10, "How many pictures.", 1)
 
 
 def match_pictures(matcher: Matcher, files: Sequence[str], options: MatchOptions) -> Iterator[MatchedPicture]:

@@ -7,7 +7,7 @@ that begins it. B pictures of N channels, k given pixels, n samples of each.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict, Unpack
 
@@ -24,7 +24,7 @@ from heedful.data.images.labelled import read_test_images
 from heedful.data.images.palette import Palette
 from heedful.data.parts import scored_by_name
 from heedful.decode.search import sample
-from heedful.decode.settings import Sampling, SamplingOptions
+from heedful.decode.settings import Sampling, SamplingOptions, setting
 from heedful.errors import InputError, NonFiniteError
 from heedful.look.sheet import data_url
 from heedful.models.lm import LM
@@ -148,9 +148,9 @@ class PaintedPicture(TypedDict):
 class PaintOptions:
     """`keep` is the share of a picture's rows that are kept."""
 
-    keep: float = 0.5
-    samples: int = 1
-    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+    keep: float = setting(0.5, "The share of a picture's rows that stay.", 0, 1)
+    samples: int = setting(1, "How many pictures of each.", 1)
+    sampling: SamplingOptions = setting(SamplingOptions, "How tokens are drawn.")
 
 
 def paint_pictures(painter: Painter, files: Sequence[str], options: PaintOptions) -> Iterator[PaintedPicture]:

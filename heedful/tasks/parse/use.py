@@ -16,6 +16,7 @@ from heedful.decode.brackets import Bracketed, Grammar
 from heedful.decode.contract import with_attention
 from heedful.decode.rows import in_halves
 from heedful.decode.search import beam as beam_search
+from heedful.decode.settings import setting
 from heedful.errors import MissingError, TextError
 from heedful.metrics.brackets import SHORT, bracket_scores
 from heedful.models import TranslationModel
@@ -144,7 +145,7 @@ class ParsedText(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class ParseOptions:
-    beam: int | None = None  # None: the model's own
+    beam: int | None = setting(None, "Width of the beam, where it is not as the model has it.", 1)
 
 
 def parse_texts(parser: Parser, texts: Sequence[str], options: ParseOptions) -> Iterator[ParsedText]:

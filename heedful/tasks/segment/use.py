@@ -17,6 +17,7 @@ from heedful.core.arguments import checks_arguments
 from heedful.data.images.files import Images, Preparation, each_of, to_image
 from heedful.data.images.masks import IGNORE, Classes, MaskedPart, doubt, read_test_masks
 from heedful.data.parts import scored_by_name
+from heedful.decode.settings import setting
 from heedful.errors import InputError
 from heedful.look.sheet import data_url
 from heedful.metrics.names import in_words
@@ -170,7 +171,7 @@ class SegmentedPicture(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentOptions:
-    mask: bool = False  # whether the record includes it
+    mask: bool = setting(False, "Whether the answer has the mask, a kind for each pixel.")
 
 
 def segment_pictures(segmenter: Segmenter, files: Sequence[str], options: SegmentOptions) -> Iterator[SegmentedPicture]:

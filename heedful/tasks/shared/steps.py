@@ -6,7 +6,7 @@ T steps, V tokens in the vocabulary.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypedDict
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.draws import sampling_filters
 from heedful.decode.rules import Forbid
-from heedful.decode.settings import Sampling, SamplingOptions
+from heedful.decode.settings import Sampling, SamplingOptions, setting
 from heedful.errors import InputError
 from heedful.tasks.shared.pieces import labelled_pieces
 
@@ -54,11 +54,11 @@ class StepsOptions:
     """`chosen` tokens come first, whatever the model would choose; greedy decoding continues them. The answer has the
     steps from number `first` on, at most `most` of them, with the `top` likeliest tokens of each."""
 
-    chosen: tuple[int, ...] = ()
-    first: int = 0
-    most: int = 32
-    top: int = 10
-    sampling: SamplingOptions = field(default_factory=SamplingOptions)
+    chosen: tuple[int, ...] = setting((), "Tokens that come first, whatever the model would choose.", 0)
+    first: int = setting(0, "The number of the first step that is told.", 0)
+    most: int = setting(32, "The most steps that are told.", 1)
+    top: int = setting(10, "How many of the likeliest tokens of each step.", 1)
+    sampling: SamplingOptions = setting(SamplingOptions, "How tokens are drawn.")
 
     def check(self, tokenizer: Tokenizer) -> None:
         """Raises InputError."""

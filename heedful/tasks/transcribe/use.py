@@ -23,7 +23,7 @@ from heedful.data.sound.windows import Window, windows_of
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.contract import with_attention
 from heedful.decode.rules import ForbidAt
-from heedful.decode.settings import Decoding, DecodingOptions
+from heedful.decode.settings import Decoding, DecodingOptions, setting
 from heedful.errors import InputError
 from heedful.metrics.speech import error_rates
 from heedful.models import CTC, SpeechToText
@@ -208,7 +208,7 @@ class TranscribedFile(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class TranscribeOptions:
-    language: str | None = None  # that is spoken; None: as the model tells
+    language: str | None = setting(None, "The language that is spoken, of a model with several.")
 
 
 def transcribed_record(file: str, transcript: Transcript) -> TranscribedFile:

@@ -15,6 +15,7 @@ from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.directions import ARROW
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.tokenizer import Tokenizer
+from heedful.decode.settings import setting
 from heedful.errors import InputError
 
 
@@ -100,17 +101,17 @@ class DirectionOptions:
     """The languages and the kind of translation that are asked for, as by `--to`, `--from-language` and `--tag`; "" is
     the model's default."""
 
-    to: str = ""
-    from_language: str = ""
-    tag: str = ""
+    to: str = setting("", "The language to translate to, of several.")
+    from_language: str = setting("", "The language of the texts, of several.")
+    tag: str = setting("", "The kind of translation, of those learnt: formal.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DirectionByEitherName(DirectionOptions):
     """The same, with second names for the languages."""
 
-    source: str = ""  # another name for `from_language`
-    target: str = ""  # another name for `to`
+    source: str = setting("", "Another name for from_language.")
+    target: str = setting("", "Another name for to.")
 
     def asked(self) -> tuple[str, str, str]:
         """The two languages, and the tag. Raises InputError where a language is given by both names."""

@@ -1,10 +1,10 @@
 """Translations as records, which a terminal prints, a server sends and Python returns."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from heedful.decode.settings import DecodingOptions
+from heedful.decode.settings import DecodingOptions, setting
 from heedful.run.folder import Saved
 from heedful.run.task import Ask
 from heedful.tasks.translate import pipeline
@@ -63,15 +63,17 @@ class TranslateOptions(DirectionByEitherName):
     below `flag` are flagged. With `align`, they say which words belong together. `glossary` has a term and its
     translation in each entry; required words, words to avoid and terms are those of `tasks.translate.wishes`."""
 
-    decoding: DecodingOptions = field(default_factory=DecodingOptions)
-    prefix: str | None = None
-    first: int = 0
-    require: tuple[str, ...] = ()
-    avoid: tuple[str, ...] = ()
-    glossary: tuple[tuple[str, ...], ...] = ()
-    confidence: bool = True
-    flag: float | None = None
-    align: bool = False
+    decoding: DecodingOptions = setting(DecodingOptions, "How to search, where it is not as the model has it.")
+    prefix: str | None = setting(None, "How each translation must begin.")
+    first: int = setting(0, "The number of the first text, on which what is sampled depends.", 0)
+    require: tuple[str, ...] = setting((), 'Words that each translation must have, or one of several: "Hund|Hunde".')
+    avoid: tuple[str, ...] = setting((), "Words that no translation may have.")
+    glossary: tuple[tuple[str, ...], ...] = setting(
+        (), "Terms, each with its translations, one of which must be there."
+    )
+    confidence: bool = setting(True, "Whether to say how sure the translations and their words are.")
+    flag: float | None = setting(None, "Translations whose confidence is below this are flagged.", 0, 1)
+    align: bool = setting(False, "Whether to tell which words belong together.")
 
     def __post_init__(self) -> None:
         """Raises InputError."""

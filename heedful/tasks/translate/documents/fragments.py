@@ -1,7 +1,7 @@
 """Texts with line breaks and tags, as programs send them: what translators' tools and web pages ask a server for."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NotRequired, TypedDict
 
@@ -10,7 +10,7 @@ from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Document, Passage, plain
 from heedful.data.documents.plain import lines_of
 from heedful.data.text.glossary import Glossary, entries_in, glossary_of
-from heedful.decode.settings import DecodingOptions
+from heedful.decode.settings import DecodingOptions, setting
 from heedful.errors import InputError
 from heedful.run.task import Ask
 from heedful.tasks.translate.documents.passages import translate_passages
@@ -38,15 +38,15 @@ class FragmentOptions(DirectionByEitherName):
     names part texts, those of `inline` names do not. `n` translations of each. `glossary` has a term, a TAB and its
     translation in each line: a text, since one is sent with every request of a tool."""
 
-    markup: Literal["text", "xml", "html"] = "text"
-    lines: bool = True
-    sentences: bool = True
-    ignored: tuple[str, ...] = ()
-    breaking: tuple[str, ...] = ()
-    inline: tuple[str, ...] = ()
-    n: int = 1
-    glossary: str = ""
-    decoding: DecodingOptions = field(default_factory=DecodingOptions)
+    markup: Literal["text", "xml", "html"] = setting("text", "What of a text is markup, which stays.")
+    lines: bool = setting(True, "Whether a line is translated apart from the next; in HTML it is not.")
+    sentences: bool = setting(True, "Whether a sentence is translated apart from the next.")
+    ignored: tuple[str, ...] = setting((), "Elements of which all that is inside stays as it is.")
+    breaking: tuple[str, ...] = setting((), "Tags that part texts.")
+    inline: tuple[str, ...] = setting((), "Tags that do not part texts.")
+    n: int = setting(1, "Translations of each text.", 1)
+    glossary: str = setting("", "A term, a TAB and its translation on each line.")
+    decoding: DecodingOptions = setting(DecodingOptions, "How to search, where it is not as the model has it.")
 
 
 def translate_fragments(translator: Translator, texts: Sequence[str], options: FragmentOptions) -> Iterator[Fragment]:

@@ -2,12 +2,12 @@
 time."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypedDict
 
 from heedful.data.documents.passages import passage_of
-from heedful.decode.settings import DecodingOptions
+from heedful.decode.settings import DecodingOptions, setting
 from heedful.run.task import Ask
 from heedful.tasks.translate.confidence import refuse_no_probability
 from heedful.tasks.translate.documents.passages import translate_passages
@@ -29,10 +29,12 @@ class TranslatedPassage(TypedDict):
 class PassageOptions(DirectionByEitherName):
     """As in `TranslateOptions`: passages with a sentence that is less sure than `flag` are flagged."""
 
-    glossary: tuple[tuple[str, ...], ...] = ()
-    avoid: tuple[str, ...] = ()
-    flag: float | None = None
-    decoding: DecodingOptions = field(default_factory=DecodingOptions)
+    glossary: tuple[tuple[str, ...], ...] = setting(
+        (), "Terms, each with its translations, one of which must be there."
+    )
+    avoid: tuple[str, ...] = setting((), "Words that no translation may have.")
+    flag: float | None = setting(None, "Passages with a sentence below this confidence are marked.", 0, 1)
+    decoding: DecodingOptions = setting(DecodingOptions, "How to search, where it is not as the model has it.")
 
     def __post_init__(self) -> None:
         """Raises InputError."""

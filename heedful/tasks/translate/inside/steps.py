@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NotRequired
 
+from heedful.decode.settings import setting
 from heedful.decode.trace import Traced
 from heedful.errors import InputError
 from heedful.run.task import Ask
@@ -30,8 +31,8 @@ class TranslationSteps(StepsOptions, DirectionOptions):
     """The steps are those of one `sentence` of a text. With a `beam` the tree of such a search is told as well, for
     that many of the best beginnings."""
 
-    sentence: int = 1
-    beam: int | None = None
+    sentence: int = setting(1, "The sentence of a text of several.", 1)
+    beam: int | None = setting(None, "The width of a search whose tree is told, too.", 1)
 
 
 def steps_translating(

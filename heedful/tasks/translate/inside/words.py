@@ -8,12 +8,12 @@ texts are left out, so that the shares may sum up to less than 1.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, NotRequired, TypedDict
 
 from torch import Tensor
 
-from heedful.decode.settings import DecodingOptions
+from heedful.decode.settings import DecodingOptions, setting
 from heedful.errors import InputError
 from heedful.run.task import Ask
 from heedful.tasks.translate.assemble import assembled, warnings_of
@@ -92,11 +92,13 @@ class AlignOptions(DirectionOptions):
     """`target` is a translation to go through in place of the model's own; `word` the number, from 0, of one that
     others are wanted for, and `top` how many. `glossary` as in `TranslateOptions`."""
 
-    target: str | None = None
-    word: int | None = None
-    top: int = 6
-    glossary: tuple[tuple[str, ...], ...] = ()
-    decoding: DecodingOptions = field(default_factory=DecodingOptions)
+    target: str | None = setting(None, "A translation to go through in place of the model's own.")
+    word: int | None = setting(None, "The number, from 0, of a word that others are wanted for.", 0)
+    top: int = setting(6, "How many others.", 1)
+    glossary: tuple[tuple[str, ...], ...] = setting(
+        (), "Terms, each with its translations, one of which must be there."
+    )
+    decoding: DecodingOptions = setting(DecodingOptions, "How to search, where it is not as the model has it.")
 
 
 def align_texts(translator: Translator, texts: Sequence[str], options: AlignOptions) -> Iterator[Aligned]:

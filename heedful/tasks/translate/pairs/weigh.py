@@ -12,6 +12,7 @@ from heedful.core.kernels import batch_scale
 from heedful.data.batches import of_like_length, pad
 from heedful.data.tokenizer import Ids
 from heedful.decode.rows import refuse_nan
+from heedful.decode.settings import setting
 from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
 from heedful.tasks.shared.lengths import cut_warning, most_positions, refuse_longer, shorten
@@ -38,7 +39,7 @@ class ScoredPair(TypedDict):
 class PairOptions(DirectionOptions):
     """`targets` has one for each text, its translation; without any, each text is a source, a TAB and a target."""
 
-    targets: tuple[str, ...] = ()
+    targets: tuple[str, ...] = setting((), "A translation for each text; without any, a text has it behind a TAB.")
 
 
 def weigh_texts(translator: BaseTranslator, texts: Sequence[str], options: PairOptions) -> Iterator[ScoredPair]:
