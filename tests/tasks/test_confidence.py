@@ -31,8 +31,8 @@ from heedful.tasks.translate.confidence import (
 )
 from heedful.tasks.translate.documents.passages import translate_passages
 from heedful.tasks.translate.inside.words import AlignOptions, align
-from heedful.tasks.translate.options import TranslationScoring
-from heedful.tasks.translate.records import TranslateOptions, translate_texts
+from heedful.tasks.translate.options import TranslateOptions, TranslationScoring
+from heedful.tasks.translate.records import translate_texts
 from heedful.tasks.translate.scoring import score_translator
 from heedful.tasks.translate.use import Translator
 from heedful.verbs.use import ask

@@ -19,9 +19,9 @@ from heedful.run.train import train
 from heedful.tasks import TASKS
 from heedful.tasks.recipes import build
 from heedful.tasks.translate.languages import tag_token
-from heedful.tasks.translate.options import TranslationScoring
+from heedful.tasks.translate.options import TranslateOptions, TranslationScoring
 from heedful.tasks.translate.pairs.weigh import weigh
-from heedful.tasks.translate.records import TranslateOptions, translate_texts, translator_facts
+from heedful.tasks.translate.records import translate_texts, translator_facts
 from heedful.tasks.translate.train import TranslateJob
 from heedful.tasks.translate.training.synthetic import with_tag
 from heedful.tasks.translate.use import Translator

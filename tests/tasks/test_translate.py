@@ -18,7 +18,8 @@ from heedful.models.presets import DecoderOnlySize, TransformerSize, translator_
 from heedful.tasks.shared.sections import PackedTrain
 from heedful.tasks.translate import searching as translate
 from heedful.tasks.translate.inside.words import AlignOptions, align
-from heedful.tasks.translate.records import TranslateOptions, translate_texts
+from heedful.tasks.translate.options import TranslateOptions
+from heedful.tasks.translate.records import translate_texts
 from heedful.tasks.translate.segment import segments_of
 from heedful.tasks.translate.spec import TranslatorSpec
 from heedful.tasks.translate.train import TranslateJob

@@ -16,11 +16,11 @@ from heedful.errors import InputError, TextError
 from heedful.models.presets import TRANSLATORS, translator_config
 from heedful.tasks.shared.options import StudentOptions
 from heedful.tasks.translate import searching
-from heedful.tasks.translate.options import TeachingOptions
+from heedful.tasks.translate.options import TeachingOptions, TranslateOptions
 from heedful.tasks.translate.pairs import weigh as module
 from heedful.tasks.translate.pairs.rerank import Judge, chosen_by
 from heedful.tasks.translate.pairs.weigh import PairOptions, log_probabilities, weigh, weigh_texts
-from heedful.tasks.translate.records import TranslateOptions, translate_texts
+from heedful.tasks.translate.records import translate_texts
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.training.distil import planned_distillation, write_pairs
 from heedful.tasks.translate.use import Translator

@@ -13,7 +13,8 @@ from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.tasks.translate import placed, searching
 from heedful.tasks.translate.cli import WordOptions
-from heedful.tasks.translate.records import TranslateOptions, translate_texts
+from heedful.tasks.translate.options import TranslateOptions
+from heedful.tasks.translate.records import translate_texts
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import WantedForms, Wishes, wishes_of
 from made import DECODER, RECURRENT, TRANSFORMER, random_translator

@@ -11,6 +11,7 @@ import typer
 
 from heedful.decode.settings import DecodingOptions, SamplingOptions
 from heedful.errors import InputError
+from heedful.tasks.generate.options import GenerateOptions
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
 from heedful.tasks.shared.options import (
     Device,
@@ -21,6 +22,7 @@ from heedful.tasks.shared.options import (
     TextEngine,
     To,
     by_groups,
+    option_of,
 )
 from heedful.tasks.shared.terminal import Command, printable, tell
 
@@ -52,13 +54,11 @@ def sampling_of(search: DecodingOptions, *, compares: bool) -> SamplingOptions:
 class TextOptions:
     """The number of texts, their length, and how they are shown."""
 
-    tokens: Annotated[int, typer.Option(min=1, help="The most new tokens.")] = 200
-    samples: Annotated[int, typer.Option(min=1, help="How many texts for each prompt.")] = 1
-    best_of: Annotated[
-        int, typer.Option(min=1, max=1024, help="Draw so many for each text, and keep the most likely.")
-    ] = 1
-    stop: Annotated[list[str] | None, typer.Option(help="End before this text; may be given again.")] = None
-    batch: Annotated[int, typer.Option(min=1, help="How many texts are made at a time.")] = 32
+    tokens: Annotated[int, option_of("tokens", GenerateOptions)] = 200
+    samples: Annotated[int, option_of("samples", GenerateOptions)] = 1
+    best_of: Annotated[int, option_of("best_of", GenerateOptions)] = 1
+    stop: Annotated[list[str] | None, option_of("stop", GenerateOptions)] = None
+    batch: Annotated[int, option_of("batch", GenerateOptions)] = 32
     stream: Annotated[
         bool | None,
         typer.Option("--stream/--no-stream", help="Show one text as it is made; at a terminal, by default."),
@@ -107,7 +107,7 @@ def generate(
 
     Example: heed generate runs/text "Once upon a time" --tokens 100
     """
-    from heedful.tasks.generate.records import GenerateOptions, continue_texts
+    from heedful.tasks.generate.records import continue_texts
 
     texts = prompts or [""]
     one = len(texts) == text.samples == 1

@@ -6,33 +6,11 @@ from typing import Any, TypedDict
 
 from heedful.data.text.documents import read_text
 from heedful.data.text.solved import holds_solved, read_solved
-from heedful.decode.settings import SamplingOptions, setting
+from heedful.decode.settings import setting
 from heedful.run.task import Ask, Scored
-from heedful.tasks.generate.options import TextScoring
-from heedful.tasks.generate.search import refuse_unused_penalty
+from heedful.tasks.generate.options import GenerateOptions, TextScoring
 from heedful.tasks.generate.use import LanguageModel
 from heedful.tasks.shared.terminal import expand_escapes
-
-
-@dataclass(frozen=True, kw_only=True)
-class GenerateOptions:
-    tokens: int = setting(200, "The most new tokens.", 1)
-    samples: int = setting(1, "How many texts for each prompt.", 1)
-    batch: int = setting(32, "How many texts are made at a time.", 1)
-    stop: tuple[str, ...] = setting((), "Texts that end what is written, before them.")
-    beam: int | None = setting(None, "The width of a beam search, in place of drawing tokens.", 1)
-    best_of: int = setting(1, "Draw so many for each text, and keep the most likely.", 1)
-    length_penalty: float = setting(1.0, "Scores of texts that are compared are divided by length to this power.")
-    sampling: SamplingOptions = setting(SamplingOptions, "How tokens are drawn.")
-
-    def __post_init__(self) -> None:
-        """Raises InputError for a length penalty where no texts are compared."""
-        refuse_unused_penalty(self.length_penalty, compares=self.compares)
-
-    @property
-    def compares(self) -> bool:
-        """Whether several texts are compared, so that none is known before all are made."""
-        return self.beam is not None or self.best_of > 1
 
 
 def continue_texts(model: LanguageModel, prompts: Sequence[str], options: GenerateOptions) -> Iterator[dict[str, Any]]:

@@ -11,14 +11,15 @@ from typing import Annotated, Any
 
 import typer
 
-from heedful.decode.settings import SETTINGS
+from heedful.decode.settings import SETTINGS, Decoding
 from heedful.errors import InputError
 
 
-def option_of(name: str) -> Any:
-    """The option of a setting of searches, with its bounds and help."""
-    about = SETTINGS[name].metadata
-    return typer.Option(min=about["least"], max=about["most"], help=about["help"])
+def option_of(name: str, kind: type[Any] = Decoding, **more: Any) -> Any:
+    """The option of a command for a field that is made by `setting`, with its bounds and help; of a search, unless it
+    is that of another `kind`. `more`: what typer.Option takes besides."""
+    about = kind.__dataclass_fields__[name].metadata
+    return typer.Option(**{"min": about["least"], "max": about["most"], "help": about["help"]} | more)
 
 
 class Offered:

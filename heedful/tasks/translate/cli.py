@@ -28,9 +28,10 @@ from heedful.tasks.shared.options import (
     To,
     Weights,
     by_groups,
+    option_of,
 )
 from heedful.tasks.shared.terminal import Command, on_one_line, say
-from heedful.tasks.translate.options import Rerank, Tag, With
+from heedful.tasks.translate.options import Rerank, Tag, TranslateOptions, With
 from heedful.tasks.translate.pairs.cli import align
 from heedful.tasks.translate.training.cli import COMMANDS as SYNTHETIC
 
@@ -54,16 +55,9 @@ Search = Annotated[
 class WordOptions:
     """Words that the translations must have, or must not have."""
 
-    prefix: Annotated[str | None, typer.Option(help="How each translation must begin.")] = None
-    require: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WORD", help='What each must have in it, or one of several: "Hund|Hunde"; again for more.'
-        ),
-    ] = None
-    avoid: Annotated[
-        list[str] | None, typer.Option(metavar="WORD", help="What none may have in it; both may be given again.")
-    ] = None
+    prefix: Annotated[str | None, option_of("prefix", TranslateOptions)] = None
+    require: Annotated[list[str] | None, option_of("require", TranslateOptions, metavar="WORD")] = None
+    avoid: Annotated[list[str] | None, option_of("avoid", TranslateOptions, metavar="WORD")] = None
     glossary: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Terms and how they are translated: two columns, or TBX."),
@@ -89,10 +83,8 @@ class WordOptions:
 class TranslationOutputOptions:
     """What is printed for each translation."""
 
-    flag: Annotated[
-        float | None,
-        typer.Option(metavar="P", help="List translations whose confidence is below this, such as 0.4."),
-    ] = None
+    # What is no probability, NaN too, is refused below, in a line that says what to give.
+    flag: Annotated[float | None, option_of("flag", TranslateOptions, metavar="P", min=None, max=None)] = None
     aligned: Annotated[bool, typer.Option("--align", help="Tell which words belong together, as heed align does.")] = (
         False
     )
@@ -198,7 +190,7 @@ def write_texts(
 
     from heedful.tasks.translate.pairs.pharaoh import pharaoh
     from heedful.tasks.translate.pairs.rerank import Judge, chosen_by
-    from heedful.tasks.translate.records import TranslateOptions, translate_texts
+    from heedful.tasks.translate.records import translate_texts
     from heedful.tasks.translate.use import load_translator
 
     judges, n_best = [], settings["n_best"]

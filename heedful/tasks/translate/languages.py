@@ -15,7 +15,6 @@ from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.directions import ARROW
 from heedful.data.text.headers import SIDES, meaning
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.settings import setting
 from heedful.errors import InputError
 
 
@@ -94,32 +93,6 @@ class Languages:
     def _lacks(self, source: str, target: str) -> bool:
         """Whether the model cannot translate this direction."""
         return bool(self.learnt) and f"{source}{ARROW}{target}" not in self.learnt
-
-
-@dataclass(frozen=True, kw_only=True)
-class DirectionOptions:
-    """The languages and the kind of translation that are asked for, as by `--to`, `--from-language` and `--tag`; "" is
-    the model's default."""
-
-    to: str = setting("", "The language to translate to, of several.")
-    from_language: str = setting("", "The language of the texts, of several.")
-    tag: str = setting("", "The kind of translation, of those learnt: formal.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DirectionByEitherName(DirectionOptions):
-    """The same, with second names for the languages."""
-
-    source: str = setting("", "Another name for from_language.")
-    target: str = setting("", "Another name for to.")
-
-    def asked(self) -> tuple[str, str, str]:
-        """The two languages, and the tag. Raises InputError where a language is given by both names."""
-        for name, other in (("to", "target"), ("from_language", "source")):
-            if getattr(self, name) and getattr(self, other):
-                what = "two names of the same, each with a language"
-                raise InputError(what, where=f"{name}, {other}", fix="give one")
-        return self.from_language or self.source, self.to or self.target, self.tag
 
 
 def named(name: str, among: Sequence[str], option: str) -> str:

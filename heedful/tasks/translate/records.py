@@ -1,10 +1,8 @@
 """Translations as records, which a terminal prints, a server sends and Python returns."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from heedful.decode.settings import DecodingOptions, setting
 from heedful.run.folder import Saved
 from heedful.run.task import Ask
 from heedful.tasks.translate import pipeline
@@ -13,14 +11,14 @@ from heedful.tasks.translate.confidence import (
     Calibration,
     WordConfidence,
     doubtful,
-    refuse_no_probability,
     sentence_confidence,
     word_confidences,
 )
-from heedful.tasks.translate.languages import DirectionByEitherName, in_a_line
+from heedful.tasks.translate.languages import in_a_line
+from heedful.tasks.translate.options import TranslateOptions
 from heedful.tasks.translate.searching import Translation
 from heedful.tasks.translate.spec import TranslatorSpec
-from heedful.tasks.translate.wishes import UsedTerm, Wishes, wishes_of
+from heedful.tasks.translate.wishes import UsedTerm
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.mend import Choose
@@ -54,34 +52,6 @@ class Translated(TypedDict):
     terms: NotRequired[list[UsedTerm]]
     alignment: NotRequired[list[tuple[int, int]]]
     unlike: NotRequired[bool]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslateOptions(DirectionByEitherName):
-    """`decoding` has the keys of `Decoding` that differ from the model's own; `first` is the number of the first text,
-    which matters for sampling. With `confidence`, records say how sure the translations and their words are; those
-    below `flag` are flagged. With `align`, they say which words belong together. `glossary` has a term and its
-    translation in each entry; required words, words to avoid and terms are those of `tasks.translate.wishes`."""
-
-    decoding: DecodingOptions = setting(DecodingOptions, "How to search, where it is not as the model has it.")
-    prefix: str | None = setting(None, "How each translation must begin.")
-    first: int = setting(0, "The number of the first text, on which what is sampled depends.", 0)
-    require: tuple[str, ...] = setting((), 'Words that each translation must have, or one of several: "Hund|Hunde".')
-    avoid: tuple[str, ...] = setting((), "Words that no translation may have.")
-    glossary: tuple[tuple[str, ...], ...] = setting(
-        (), "Terms, each with its translations, one of which must be there."
-    )
-    confidence: bool = setting(True, "Whether to say how sure the translations and their words are.")
-    flag: float | None = setting(None, "Translations whose confidence is below this are flagged.", 0, 1)
-    align: bool = setting(False, "Whether to tell which words belong together.")
-
-    def __post_init__(self) -> None:
-        """Raises InputError."""
-        refuse_no_probability(self.flag)
-
-    def wishes(self, languages: tuple[str, str]) -> Wishes:
-        """Raises InputError."""
-        return wishes_of(self.require, self.avoid, self.glossary or None, languages)
 
 
 def translate_texts(

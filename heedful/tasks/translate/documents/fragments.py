@@ -14,7 +14,7 @@ from heedful.decode.settings import DecodingOptions, setting
 from heedful.errors import InputError
 from heedful.run.task import Ask
 from heedful.tasks.translate.documents.passages import translate_passages
-from heedful.tasks.translate.languages import DirectionByEitherName
+from heedful.tasks.translate.options import DirectionByEitherName
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import NO_WISHES, Wishes
 

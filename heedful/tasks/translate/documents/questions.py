@@ -11,7 +11,7 @@ from heedful.decode.settings import DecodingOptions, setting
 from heedful.run.task import Ask
 from heedful.tasks.translate.confidence import refuse_no_probability
 from heedful.tasks.translate.documents.passages import translate_passages
-from heedful.tasks.translate.languages import DirectionByEitherName
+from heedful.tasks.translate.options import DirectionByEitherName
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import wishes_of
 

@@ -11,7 +11,7 @@ from heedful.run.task import Ask
 from heedful.tasks.shared.pieces import labelled_pieces
 from heedful.tasks.shared.steps import Stepped, StepsOptions, steps_of
 from heedful.tasks.translate.inside.look import watched
-from heedful.tasks.translate.languages import DirectionOptions
+from heedful.tasks.translate.options import DirectionOptions
 from heedful.tasks.translate.searching import Searched, search_batch
 from heedful.tasks.translate.segment import sentence_of
 from heedful.tasks.translate.use import Translator

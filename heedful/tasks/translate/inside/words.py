@@ -26,7 +26,7 @@ from heedful.tasks.translate.confidence import (
     words_of,
 )
 from heedful.tasks.translate.inside.look import watched
-from heedful.tasks.translate.languages import DirectionOptions
+from heedful.tasks.translate.options import DirectionOptions
 from heedful.tasks.translate.pairs.attended import crossing
 from heedful.tasks.translate.pipeline import Question, translate_segments
 from heedful.tasks.translate.searching import Asking, Translation

@@ -16,8 +16,8 @@ from heedful.decode.settings import setting
 from heedful.errors import InputError, TextError
 from heedful.run.task import Ask
 from heedful.tasks.shared.lengths import cut_warning, most_positions, refuse_longer, shorten
-from heedful.tasks.translate.languages import DirectionOptions
 from heedful.tasks.translate.model import BaseTranslator
+from heedful.tasks.translate.options import DirectionOptions
 
 TOKENS = 2048  # in a batch on either side, padding included
 LOGITS = 1 << 24  # that exist at a time
