@@ -5,9 +5,9 @@ heed eval runs/questions --data questions
 heed train recipes/made_questions.py --set images.blank=true --out runs/blank   # the same model, which sees nothing
 
 Who answers each question with its most frequent answer is right 0.434 of the 500 times. The recipe was not run to its
-end. 11,000 steps of one that was to have 18,000 took 91 minutes of one core (AMD EPYC, AVX2, no bf16; the last of them shared), and were right
-0.710 of the 200 validation times, and still learning: that model told colours and kinds, and often not yet which belong
-to the same shape. With patches of 16 x 16 pixels, 4,783 steps came to 0.560 of the 500.
+end. 11,000 steps of one that was to have 18,000 took 91 minutes of one core (AMD EPYC, AVX2, no bf16; shared at last),
+and were right 0.710 of the 200 validation times, and still learning: that model told colours and kinds, and often not
+yet which belong to the same shape. With patches of 16 x 16 pixels, 4,783 steps came to 0.560 of the 500.
 """
 
 import heedful
