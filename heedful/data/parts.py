@@ -5,12 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from heedful.core.seeds import hashed
 from heedful.data.lines import unreadable
-from heedful.data.stored import Prepared
 from heedful.errors import InputError, MissingError, counted
+
+if TYPE_CHECKING:
+    from heedful.data.stored import Prepared  # with numpy
 
 E = TypeVar("E")  # the examples of a part: a list, or an object with pictures
 Row = TypeVar("Row")
@@ -37,7 +39,7 @@ class Parts(Generic[E]):
     apart: tuple[Path, ...] | None = field(default=None, kw_only=True)
     taken: tuple[str, ...] = field(default=(), kw_only=True)
     # All training examples, of which `train` then has but a sample.
-    prepared: Prepared[Any] | None = field(default=None, kw_only=True)
+    prepared: "Prepared[Any] | None" = field(default=None, kw_only=True)
 
     def scored(self) -> Mapping[str, E]:
         """Returns the tests, or the validation data if there are none."""
