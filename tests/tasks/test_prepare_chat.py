@@ -21,7 +21,7 @@ from heedful.models import make_model
 from heedful.run import begin
 from heedful.run.events import Note
 from heedful.run.prepared import WorkPart, is_prepared
-from heedful.run.recipe import Recipe, override
+from heedful.run.recipe import override
 from heedful.store import files
 from heedful.tasks import TASKS
 from heedful.tasks.chat import prepared as preparing
@@ -83,7 +83,7 @@ def written(name: str, folder: Path) -> Path:
 LAYOUTS = ["talks.jsonl", "talks.jsonl.gz", "talks.json", "talks.tsv", "parts"]
 
 
-def recipe_for(path: object, *settings: str) -> Recipe:
+def recipe_for(path: object, *settings: str) -> Any:
     plan = {"steps": 12, "save_every": 4, "eval_every": 6, "tokens": 200}
     base = {"task": "chat", "data": {"path": str(path), "vocab_size": 300}, "train": plan}
     return override(build(base | {"preset": "llama-nano", "model": SMALL}, where="test"), settings)
@@ -101,10 +101,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_it_is_what_is_read_into_memory(layout: str, tmp_path: Path) -> None:
     path = written(layout, tmp_path)
-    job, other = (
-        ChatJob(recipe_for(each))
-        for each in (prepared(path, tmp_path / "data"), path)  # type: ignore[arg-type]
-    )
+    job, other = (ChatJob(recipe_for(each)) for each in (prepared(path, tmp_path / "data"), path))
     assert isinstance(job.texts, StoredAnswers)
     assert [*job.texts] == other.texts
     assert job.corpus.valid == other.corpus.valid
@@ -124,7 +121,7 @@ def test_it_is_what_is_read_into_memory(layout: str, tmp_path: Path) -> None:
 def test_a_training_goes_the_same_way_again(tmp_path: Path) -> None:
     recipe = recipe_for(prepared(written("talks.jsonl", tmp_path), tmp_path / "data"))
     finished(train(recipe, tmp_path / "run"))
-    wanted = ChatJob(recipe_for(tmp_path / "talks.jsonl"))  # type: ignore[arg-type]
+    wanted = ChatJob(recipe_for(tmp_path / "talks.jsonl"))
     facts = json.loads((tmp_path / "run" / "data.json").read_text())
     assert facts["conversations"] == {"train": len(wanted.texts), "valid": len(wanted.corpus.valid)}
     assert facts["tokens"] == wanted.own_facts()["tokens"]
@@ -155,7 +152,7 @@ def test_parts_and_others_make_the_same_folder(tmp_path: Path, monkeypatch: pyte
             pickle.loads(pickle.dumps(work))(number)
             yield number
 
-    task = preparing.preparation(recipe_for(path))  # type: ignore[arg-type]
+    task = preparing.preparation(recipe_for(path))
     assert not task.into(tmp_path / "others", each=each)
     assert contents(tmp_path / "others") == alone
 
@@ -184,7 +181,7 @@ def test_whatever_stops_it_the_same_command_ends_it(
 
 def test_an_epoch_of_several_turns_has_each_conversation_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "TEXT_TURN", 400)
-    job = ChatJob(recipe_for(prepared(written("talks.jsonl", tmp_path), tmp_path / "data")))  # type: ignore[arg-type]
+    job = ChatJob(recipe_for(prepared(written("talks.jsonl", tmp_path), tmp_path / "data")))
     assert isinstance(job.texts, StoredAnswers)
     assert job.turns > 2
     turns = [job.texts.turn(1, turn) for turn in range(2 * job.turns)]
@@ -201,7 +198,7 @@ def test_what_fits_no_prepared_conversations_is_refused(tmp_path: Path) -> None:
         "model.context_length=50": "prepared for a context of 40 tokens, not 50",
     }.items():
         with pytest.raises(InputError, match=what):
-            ChatJob(recipe_for(folder, setting))  # type: ignore[arg-type]
+            ChatJob(recipe_for(folder, setting))
     with pytest.raises(InputError, match="it holds prepared conversations, and text is needed"):
         open_texts(folder)
     (tmp_path / "one.jsonl").write_text(json.dumps(rows()[0]))

@@ -1,5 +1,6 @@
 """Text for language models: documents, and their split into training, validation and test data."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from heedful.data.lines import json_items, json_lines, read_lines, sanitise
@@ -87,35 +88,33 @@ def marked_up(path: Path) -> Notes:
     return (f"{path}: learnt as it stands, with all that separates or marks its words; {words}",)
 
 
-def told_of_documents(where: object, count: int, *, tenth: bool) -> str:
-    """A note on so many of the last documents that are held out."""
-    what, verb = (TENTH, "is") if tenth else (f"the last {counted(count, 'document')}", are(count))
-    return f"{where}: {what} {verb} held out for validation"
+def documents_kept(sizes: Sequence[int], most: int | None, where: object) -> tuple[int, str]:
+    """How many of the first of many documents are learnt, by their characters, and a note on what is held out."""
+    kept = first = len(sizes) - len(sizes) // SHARE
+    size = sum(sizes[kept:])
+    while most is not None and size > most and kept < len(sizes) - 1:
+        size -= sizes[kept]
+        kept += 1
+    count = len(sizes) - kept
+    what, verb = (TENTH, "is") if kept == first else (f"the last {counted(count, 'document')}", are(count))
+    return kept, f"{where}: {what} {verb} held out for validation"
 
 
-def told_of_text(where: object, size: int, *, tenth: bool) -> str:
-    """A note on so many of the last characters that are held out."""
-    what, verb = (TENTH, "is") if tenth else (f"the last {size:,} characters", "are")
-    return f"{where}: {what} {verb} held out for validation"
-
-
-def nothing_to_hold_out() -> InputError:
-    return InputError("too little text to hold any out", fix="give more text")
+def characters_held(size: int, most: int | None, where: object) -> tuple[int, str]:
+    """How many of the last characters of a text are held out, and a note on that. Raises InputError."""
+    tenth = max(1, size // SHARE)
+    held = tenth if most is None else min(tenth, most)
+    if held >= size:
+        raise InputError("too little text to hold any out", fix="give more text")
+    what, verb = (TENTH, "is") if held == tenth else (f"the last {held:,} characters", "are")
+    return held, f"{where}: {what} {verb} held out for validation"
 
 
 def _held_out(documents: list[str], most: int | None, path: Path) -> tuple[list[str], list[str], str]:
     """What is left, what is held out, and a note on it."""
     if len(documents) >= 2 * SHARE:
-        kept = first = len(documents) - len(documents) // SHARE
-        size = sum(map(len, documents[kept:]))
-        while most is not None and size > most and kept < len(documents) - 1:
-            size -= len(documents[kept])
-            kept += 1
-        return documents[:kept], documents[kept:], told_of_documents(path, len(documents) - kept, tenth=kept == first)
+        kept, note = documents_kept([*map(len, documents)], most, path)
+        return documents[:kept], documents[kept:], note
     whole = "\n".join(documents)
-    tenth = held = max(1, len(whole) // SHARE)
-    if most is not None:
-        held = min(tenth, most)
-    if held >= len(whole):
-        raise nothing_to_hold_out()
-    return [whole[:-held]], [whole[-held:]], told_of_text(path, held, tenth=held == tenth)
+    held, note = characters_held(len(whole), most, path)
+    return [whole[:-held]], [whole[-held:]], note

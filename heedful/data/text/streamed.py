@@ -17,13 +17,12 @@ from heedful.data.text.documents import (
     HELD_MOST,
     SHARE,
     Documents,
+    characters_held,
     document_files,
     documents_in,
+    documents_kept,
     marked_up,
-    nothing_to_hold_out,
     text_of,
-    told_of_documents,
-    told_of_text,
 )
 from heedful.errors import InputError, MissingError
 
@@ -81,23 +80,14 @@ class Running:
         if valid:
             outline = Outline(len(sizes), sum(sizes), joined=False)
         elif len(sizes) >= 2 * SHARE:
-            kept = first = len(sizes) - len(sizes) // SHARE
-            size = sum(sizes[kept:])
-            while size > HELD_MOST and kept < len(sizes) - 1:
-                size -= sizes[kept]
-                kept += 1
-            outline = Outline(kept, sum(sizes[:kept]), joined=False)
+            kept, note = documents_kept(sizes, HELD_MOST, self.name)
+            outline, notes = Outline(kept, sum(sizes[:kept]), joined=False), (note,)
             valid = ends.documents(len(sizes) - kept)
-            notes = (told_of_documents(self.name, len(sizes) - kept, tenth=kept == first),)
         else:
             whole = sum(sizes) + len(sizes) - 1
-            tenth = max(1, whole // SHARE)
-            held = min(tenth, HELD_MOST)
-            if held >= whole:
-                raise nothing_to_hold_out()
-            outline = Outline(1, whole - held, joined=True)
+            held, note = characters_held(whole, HELD_MOST, self.name)
+            outline, notes = Outline(1, whole - held, joined=True), (note,)
             valid = [ends.text(held)]
-            notes = (told_of_text(self.name, held, tenth=held == tenth),)
         if self.learnt == (Path(self.name),):
             notes = (*marked_up(self.learnt[0]), *notes)
         return outline, Documents([], valid, stems(tests), self.name, self.files, notes)

@@ -49,7 +49,7 @@ from heedful.store import files
 from heedful.tasks.chat.layout import learnt_end, nothing_fits, told_of_long
 from heedful.tasks.chat.recipe import ChatRecipe
 from heedful.tasks.chat.template import chosen_template, controls_in, special_names
-from heedful.tasks.shared.preparing.filling import BasePreparation, Shown, facts_of, written
+from heedful.tasks.shared.preparing.filling import BasePreparation, Shown, facts_of, tokenizers_in, written
 from heedful.tasks.shared.preparing.opened import as_text_lines, checked, prepared_of
 from heedful.tasks.shared.preparing.shards import (
     LEARNT_FROM,
@@ -58,7 +58,6 @@ from heedful.tasks.shared.preparing.shards import (
     ShardedFilling,
     ShardFiles,
     ids_of,
-    tokenizer_in,
 )
 
 KIND = "conversations"
@@ -204,7 +203,7 @@ class ChatFilling(ShardedFilling):
         return -(-int(self.facts["conversations"]) // SHARD)
 
     def last(self) -> Mapping[str, Any]:
-        tokenizer, tests, name = tokenizer_in(self.out), self.facts["tests"], self.preparation.name
+        tokenizer, tests, name = tokenizers_in(self.out)[0], self.facts["tests"], self.preparation.name
         begins, counts, learnt = self.joined({"ids": TEXT_IDS, "learnt": TEXT_LEARNT})
         if not len(begins):
             raise nothing_fits(name, self.preparation.context)

@@ -10,10 +10,11 @@ from typing import Any
 
 from heedful.data.large import PACKS
 from heedful.data.lines import packed_size
-from heedful.errors import InputError, counted
-from heedful.run.prepared import LOCK, MANIFEST, WORK, WorkPart
+from heedful.data.tokenizer import Tokenizer
+from heedful.errors import InputError, MissingError, StorageError, counted
+from heedful.run.prepared import AGAIN, LOCK, MANIFEST, WORK, WorkPart
 from heedful.run.task import Each
-from heedful.run.tokenizers import need_no_other
+from heedful.run.tokenizers import need_no_other, read_tokenizers
 from heedful.store import files
 from heedful.store.lock import held_alone, one_after_another, with_others
 
@@ -154,6 +155,21 @@ class Filling(ABC):
         left = [path for path in files.children(self.out) if path.name.startswith(files.TEMPORARY)]
         for path in sorted(left, key=lambda path: path.name == LOCK):
             files.remove_tree(path)
+
+
+def need_seen(out: Path) -> None:
+    """Raises MissingError where what is prepared in a folder is not there: on another machine."""
+    if not (out / WORK).is_dir():
+        fix = "all machines must have the same file system, under the same path"
+        raise MissingError("what is prepared there is not seen here", where=str(out), fix=fix)
+
+
+def tokenizers_in(folder: Path) -> tuple[Tokenizer, Tokenizer]:
+    """Those of what is prepared. Raises StorageError."""
+    tokenizers = read_tokenizers(folder)
+    if tokenizers is None:
+        raise StorageError("the tokenizer is not there", where=str(folder), fix=AGAIN)
+    return tokenizers
 
 
 def written(folder: Path, contents: Iterable[tuple[str, bytes]]) -> dict[str, Any]:

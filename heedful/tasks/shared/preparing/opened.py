@@ -26,8 +26,8 @@ from heedful.run.prepared import (
     read_manifest,
     shard_files,
 )
-from heedful.run.tokenizers import read_tokenizers
 from heedful.store import files
+from heedful.tasks.shared.preparing.filling import tokenizers_in
 
 PAIRS, TEXT = "pairs", "text"  # what a folder is of; none is said of pairs
 
@@ -94,10 +94,7 @@ def checked(folder: Path, kind: str) -> tuple[dict[str, Any], tuple[Tokenizer, T
     for name, facts in manifest["files"].items():
         if files.size_and_sha256(folder / name) != (facts["size"], facts["sha256"]):
             raise StorageError("damaged, or changed since it was prepared", where=str(folder / name), fix=AGAIN)
-    tokenizers = read_tokenizers(folder)
-    if tokenizers is None:
-        raise StorageError("the tokenizer is not there", where=str(folder), fix=AGAIN)
-    return manifest, tokenizers
+    return manifest, tokenizers_in(folder)
 
 
 def prepared_of(

@@ -19,14 +19,13 @@ from heedful.data.lines import is_composed
 from heedful.data.stored import MOST_TOKENS, as_bytes, kind_of_ids
 from heedful.data.text.corpus import alike, held_key
 from heedful.data.text.layouts import Learnt
-from heedful.data.tokenizer import Ids, Tokenizer
-from heedful.errors import MissingError, StorageError
+from heedful.data.tokenizer import Ids
+from heedful.errors import StorageError
 from heedful.run.learnt import fingerprints_of
 from heedful.run.prepared import AGAIN, WORK, shard_files
-from heedful.run.tokenizers import read_tokenizers
 from heedful.store import files
 from heedful.store.lock import one_after_another
-from heedful.tasks.shared.preparing.filling import written
+from heedful.tasks.shared.preparing.filling import need_seen, tokenizers_in, written
 
 AT_ONCE = 1 << 16  # rows between two records of how far reading is
 ENCODED = 8192  # pairs that are encoded together
@@ -48,14 +47,8 @@ class Partitions:
 
     def alone(self, piece: str) -> AbstractContextManager[None]:
         """Waits until no other process is at this piece of the work."""
-        self.need_seen()
+        need_seen(self.out)
         return one_after_another(self.work / f"{piece}.lock")
-
-    def need_seen(self) -> None:
-        """Raises MissingError where the folder is not there: on another machine."""
-        if not self.work.is_dir():
-            fix = "all machines must have the same file system, under the same path"
-            raise MissingError("what is prepared there is not seen here", where=str(self.out), fix=fix)
 
     def read(self, learnt: Sequence[Learnt], reader: int, shown: Callable[[int], object] = lambda size: None) -> None:
         """Spreads the rows of a reader's files over the partitions. `shown` is told the bytes that are there. Raises
@@ -158,14 +151,11 @@ class Encoder:
 
     def __init__(self, partitions: Partitions) -> None:
         self.partitions = partitions
-        partitions.need_seen()
+        need_seen(partitions.out)
         path = partitions.work / VOCABULARY
         facts = files.read_json(path, limit=path.stat().st_size)
         self.held, self.sources = {*facts["held"]}, [{*sources} for sources in facts["sources"]]
-        tokenizers = read_tokenizers(partitions.out)
-        if tokenizers is None:
-            raise StorageError("the tokenizer is not there", where=str(partitions.out), fix=AGAIN)
-        self.tokenizers: tuple[Tokenizer, Tokenizer] = tokenizers
+        self.tokenizers = tokenizers = tokenizers_in(partitions.out)
         self.kind = kind_of_ids(max(tokenizer.size for tokenizer in tokenizers))
         self.words = [dict[str, Ids](), dict[str, Ids]()]  # the ids of words on each side
         if tokenizers[0] is tokenizers[1]:

@@ -12,14 +12,13 @@ import numpy as np
 
 from heedful.data.stored import kind_of_ids
 from heedful.data.tokenizer import Tokenizer
-from heedful.errors import MissingError, StorageError
 from heedful.run.learnt import BYTES, MOST, together
-from heedful.run.prepared import AGAIN, WORK, WorkPart
+from heedful.run.prepared import WORK, WorkPart
 from heedful.run.task import Each
-from heedful.run.tokenizers import read_tokenizers, tokenizer_files
+from heedful.run.tokenizers import tokenizer_files
 from heedful.store import files
 from heedful.store.lock import one_after_another
-from heedful.tasks.shared.preparing.filling import READERS, Filling, Shown, no_news
+from heedful.tasks.shared.preparing.filling import READERS, Filling, Shown, need_seen, no_news, tokenizers_in
 
 LEARNT_FROM, SAMPLED = 1 << 24, 1 << 20  # characters of which the vocabulary is learnt, and that are kept as texts
 OUTLINE, VOCABULARY = "outline", "vocabulary"  # what is held out; and the tokenizer, which is there
@@ -51,10 +50,8 @@ class BaseShards(ABC, Generic[Example]):
     def encode(self, first: int, *, of: int, count: int, shown: Shown = no_news) -> None:
         """Encodes each shard `first`, `first` + `of` and so on, of `count`, unless that is done. Raises InputError,
         MissingError or StorageError."""
-        if not (self.out / WORK).is_dir():
-            fix = "all machines must have the same file system, under the same path"
-            raise MissingError("what is prepared there is not seen here", where=str(self.out), fix=fix)
-        encode = self.encoder(tokenizer_in(self.out))
+        need_seen(self.out)
+        encode = self.encoder(tokenizers_in(self.out)[0])
         for number, examples in enumerate(self.shards()):
             if number % of == first and not self.done(number).is_file():
                 with one_after_another(self.file(number, "lock")):
@@ -152,14 +149,6 @@ class ShardFiles:
     def close(self) -> None:
         files.write_bytes(self.shards.file(self.number, "begins"), np.array(self.begins, "<u8").tobytes())
         files.write_bytes(self.shards.file(self.number, "hashes"), self.hashes)
-
-
-def tokenizer_in(folder: Path) -> Tokenizer:
-    """The tokenizer of what is prepared. Raises StorageError."""
-    tokenizers = read_tokenizers(folder)
-    if tokenizers is None:
-        raise StorageError("the tokenizer is not there", where=str(folder), fix=AGAIN)
-    return tokenizers[0]
 
 
 def ids_of(rows: Iterator[list[int]], tokenizer: Tokenizer) -> Iterator[np.ndarray]:

@@ -25,7 +25,7 @@ from heedful.run.prepared import FORMAT, SAMPLE, TEXT_BEGINS, TEXT_IDS, VALID
 from heedful.run.recipe import DistilledRecipe
 from heedful.run.tokenizers import read_tokenizers, tokenizer_files
 from heedful.store import files
-from heedful.tasks.shared.preparing.filling import BasePreparation, Shown, facts_of, written
+from heedful.tasks.shared.preparing.filling import BasePreparation, Shown, facts_of, tokenizers_in, written
 from heedful.tasks.shared.preparing.opened import TEXT, as_text_lines, read_texts
 from heedful.tasks.shared.preparing.shards import (
     LEARNT_FROM,
@@ -34,7 +34,6 @@ from heedful.tasks.shared.preparing.shards import (
     ShardedFilling,
     ShardFiles,
     ids_of,
-    tokenizer_in,
 )
 from heedful.tasks.shared.sections import TextRecipe
 
@@ -164,7 +163,7 @@ class TextFilling(ShardedFilling):
         return count
 
     def last(self) -> Mapping[str, Any]:
-        tokenizer, tests = tokenizer_in(self.out), self.facts["tests"]
+        tokenizer, tests = tokenizers_in(self.out)[0], self.facts["tests"]
         begins, counts, learnt = self.joined({"ids": TEXT_IDS})
         files.append_bytes(self.out / TEXT_IDS, *(row.tobytes() for row in ids_of(iter([[tokenizer.bos]]), tokenizer)))
         held = {name: read_texts(self.out / file) for name, file in {"valid": VALID, **tests}.items()}
