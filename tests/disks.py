@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -210,3 +211,38 @@ def power_cuts(
         trial.remains(left, names_survive=names_survive)
         use(Faulty())
         yield at, left, done
+
+
+def same_folder_whatever_stops(
+    make: Callable[[Path], object],
+    opens: Callable[[Path], object],
+    at: Path,
+    use: Use,
+    kind: str,
+    *,
+    for_good: bool = True,
+    every: int = 1,
+) -> int:
+    """Has `make` fill folders below `at`, each stopped at another file operation and then begun again. Fails unless
+    what calls itself ready `opens`, and all folders end alike. Returns how often it was stopped."""
+    counting = Faulty()
+    use(counting)
+    make(at / "whole")
+    whole, count = _contents(at / "whole"), 0
+    for operation in range(1, counting.count + 1, every):
+        out = at / f"{operation}"
+        use(Faulty(kind, operation, for_good=for_good))
+        with suppress(StorageError, Killed):
+            make(out)
+        use(Faulty())
+        if (out / "manifest.json").is_file():
+            opens(out)
+        make(out)
+        assert _contents(out) == whole, operation
+        shutil.rmtree(out)
+        count += 1
+    return count
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}

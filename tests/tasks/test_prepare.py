@@ -3,17 +3,15 @@ folder whatever ended the preparation before."""
 
 import json
 import random
-import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from disks import Faulty, Killed, power_cuts
+from disks import Faulty, Killed, power_cuts, same_folder_whatever_stops
 from heedful.data import stored
 from heedful.data.stored import StoredPairs
 from heedful.data.text.corpus import read_parallel
@@ -248,24 +246,16 @@ def few(pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_whatever_stops_it_the_same_command_ends_it(
     kind: str, for_good: bool, every: int, few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally: Any
 ) -> None:
-    pairs = few
-    whole = contents(prepared(pairs, tmp_path / "whole"))
-    counting = Faulty()
-    monkeypatch.setattr(files, "disk", counting)
-    prepared(pairs, tmp_path / "counted")
-    monkeypatch.setattr(files, "disk", Faulty())
-    assert contents(tmp_path / "counted") == whole
-    for at in range(1, counting.count + 1, every):
-        out = tmp_path / f"{at}"
-        monkeypatch.setattr(files, "disk", Faulty(kind, at, for_good=for_good))
-        with suppress(StorageError, Killed):
-            prepared(pairs, out)
-        monkeypatch.setattr(files, "disk", Faulty())
-        if (out / "manifest.json").is_file():
-            open_pairs(out)
-        assert contents(prepared(pairs, out)) == whole, at
-        shutil.rmtree(out)
-    tally("R1 preparing data", counting.count // every)
+    count = same_folder_whatever_stops(
+        lambda out: prepared(few, out),
+        open_pairs,
+        tmp_path,
+        lambda disk: monkeypatch.setattr(files, "disk", disk),
+        kind,
+        for_good=for_good,
+        every=every,
+    )
+    tally("R1 preparing data", count)
 
 
 @pytest.mark.parametrize("names_survive", [True, False])

@@ -6,17 +6,16 @@ import json
 import pickle
 import random
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from disks import Faulty, Killed
+from disks import same_folder_whatever_stops
 from heedful.data import large, stored
 from heedful.data.stored import StoredAnswers
-from heedful.errors import InputError, StorageError
+from heedful.errors import InputError
 from heedful.models import make_model
 from heedful.run import begin
 from heedful.run.events import Note
@@ -165,18 +164,15 @@ def test_whatever_stops_it_the_same_command_ends_it(
     kind: str, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally: Any
 ) -> None:
     path = written("parts", tmp_path)
-    counting = Faulty()
-    monkeypatch.setattr(files, "disk", counting)
-    whole = contents(prepared(path, tmp_path / "whole"))
-    for at in range(1, counting.count + 1, every):
-        out = tmp_path / f"{at}"
-        monkeypatch.setattr(files, "disk", Faulty(kind, at))
-        with suppress(StorageError, Killed):
-            prepared(path, out)
-        monkeypatch.setattr(files, "disk", Faulty())
-        prepared(path, out)
-        assert contents(out) == whole, at
-        tally("R1 preparing data", 1)
+    count = same_folder_whatever_stops(
+        lambda out: prepared(path, out),
+        lambda out: preparing.prepared_conversations(str(out), None),
+        tmp_path,
+        lambda disk: monkeypatch.setattr(files, "disk", disk),
+        kind,
+        every=every,
+    )
+    tally("R1 preparing data", count)
 
 
 def test_an_epoch_of_several_turns_has_each_conversation_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,13 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from disks import Faulty, Killed
+from disks import same_folder_whatever_stops
 from heedful.data import large, lines, stored
 from heedful.data.text import documents, streamed
 from heedful.data.text.documents import Documents, read_documents
@@ -220,21 +219,16 @@ def test_whatever_stops_it_the_same_command_ends_it(
     kind: str, for_good: bool, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally: Any
 ) -> None:
     path = written("parts", tmp_path)
-    whole = contents(prepared(path, tmp_path / "whole"))
-    counting = Faulty()
-    monkeypatch.setattr(files, "disk", counting)
-    prepared(path, tmp_path / "counted")
-    monkeypatch.setattr(files, "disk", Faulty())
-    assert contents(tmp_path / "counted") == whole
-    for at in range(1, counting.count + 1, every):
-        out = tmp_path / f"{at}"
-        monkeypatch.setattr(files, "disk", Faulty(kind, at, for_good=for_good))
-        with suppress(StorageError, Killed):
-            prepared(path, out)
-        monkeypatch.setattr(files, "disk", Faulty())
-        prepared(path, out)
-        assert contents(out) == whole, at
-        tally("R1 preparing data", 1)
+    count = same_folder_whatever_stops(
+        lambda out: prepared(path, out),
+        open_texts,
+        tmp_path,
+        lambda disk: monkeypatch.setattr(files, "disk", disk),
+        kind,
+        for_good=for_good,
+        every=every,
+    )
+    tally("R1 preparing data", count)
 
 
 def test_an_epoch_of_several_turns_has_each_token_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
