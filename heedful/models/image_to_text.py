@@ -1,7 +1,8 @@
 """A picture to text: a Vision Transformer, and a decoder stack that looks at its tokens (Li et al. 2023, TrOCR, figure
 1). What is asked about the picture is the beginning of the text.
 
-B pictures of N channels and H x W pixels, T target tokens, V vocabulary, C decoder width.
+B pictures of N channels and H x W pixels, S tokens of each with D features, T target tokens, V vocabulary, C decoder
+width.
 """
 
 from dataclasses import dataclass, replace
@@ -42,19 +43,21 @@ class ImageToText(nn.Module):
 
     def forward(self, pixels: Float[Tensor, "B N H W"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
         """The logits of the token that follows each target token. Padding may stand behind a target."""
-        return self.head(self.hidden(pixels, target))
+        return self.head(self.hidden(self.encode(pixels), target))
 
-    def hidden(self, pixels: Float[Tensor, "B N H W"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
+    def encode(self, pixels: Float[Tensor, "B N H W"]) -> Float[Tensor, "B S D"]:
+        """The memory that the decoder looks at."""
+        return self.encoder.hidden(pixels)
+
+    def hidden(self, memory: Float[Tensor, "B S D"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
         """The hidden states that `head` turns into logits."""
         positions = positions_of(target, None)
-        memory = Memory(self.encoder.hidden(pixels), EVERYONE)
-        context = Context(mask=Mask(causal=True), memory=memory, positions=positions)
+        context = Context(mask=Mask(causal=True), memory=Memory(memory, EVERYONE), positions=positions)
         return self.decoder(self.target(target, positions), context)
 
     def start(self, pixels: Float[Tensor, "B N H W"], size: int | None = None) -> Seq2SeqState:
         """Encodes once, and projects the memory once for every block; `size` as in Seq2Seq."""
-        memory = Memory(self.encoder.hidden(pixels), EVERYONE)
-        return Seq2SeqState(self.decoder.start(memory, size), EVERYONE, 0)
+        return Seq2SeqState(self.decoder.start(Memory(self.encode(pixels), EVERYONE), size), EVERYONE, 0)
 
     def step(self, tokens: Int[Tensor, "B"], state: Seq2SeqState) -> tuple[Float[Tensor, "B V"], Seq2SeqState]:
         """The logits of what follows `tokens`, the newest of each row."""

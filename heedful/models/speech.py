@@ -108,18 +108,21 @@ class SpeechToText(nn.Module):
 
     def forward(self, sound: Float[Tensor, "B M F"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T V"]:
         """The logits of the token that follows each target token. Padding may stand behind a target."""
-        return self.head(self.hidden(sound, target))
+        return self.head(self.hidden(self.encode(sound), target))
 
-    def hidden(self, sound: Float[Tensor, "B M F"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
+    def encode(self, sound: Float[Tensor, "B M F"]) -> Float[Tensor, "B S C"]:
+        """The memory that the decoder looks at."""
+        return self.encoder(sound)
+
+    def hidden(self, memory: Float[Tensor, "B S C"], target: Int[Tensor, "B T"]) -> Float[Tensor, "B T C"]:
         """The hidden states that `head` turns into logits."""
         positions = positions_of(target, None)
-        memory = Memory(self.encoder(sound), EVERYONE)
-        context = Context(mask=Mask(causal=True), memory=memory, positions=positions)
+        context = Context(mask=Mask(causal=True), memory=Memory(memory, EVERYONE), positions=positions)
         return self.decoder(self.target(target, positions), context)
 
     def start(self, sound: Float[Tensor, "B M F"], size: int | None = None) -> Seq2SeqState:
         """Encodes once, and projects the memory once for every block; `size` as in Seq2Seq."""
-        return Seq2SeqState(self.decoder.start(Memory(self.encoder(sound), EVERYONE), size), EVERYONE, 0)
+        return Seq2SeqState(self.decoder.start(Memory(self.encode(sound), EVERYONE), size), EVERYONE, 0)
 
     def step(self, tokens: Int[Tensor, "B"], state: Seq2SeqState) -> tuple[Float[Tensor, "B V"], Seq2SeqState]:
         """The logits of what follows `tokens`, the newest of each row."""

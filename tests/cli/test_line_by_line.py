@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +19,7 @@ from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.line_by_line import answer_lines, byte_groups, one_each, text_groups
 from heedful.tasks.shared.terminal import printable
 from heedful.tasks.translate.segment import segments_of
+from heedful.tasks.translate.spec import NoiseSpec
 from made import with_about
 
 LONG = "ba de" + " gi ko ba de" * 12  # more tokens than any text that the models have learnt from, or can read
@@ -139,7 +141,7 @@ def test_control_characters_are_shown_and_kept(run_of, tmp_path, capsys):
 
 
 def test_a_blank_line_is_translated_by_an_empty_one(run_of, tmp_path, capsys):
-    with standard_input("ba\n \t\u00a0\n\nde\n".encode()):
+    with standard_input("ba de\n \t\u00a0\n\nde gi\n".encode()):
         assert heed("translate", run_of("transformer"), "--longest", 3, "--prefix", "BA") == 0
     said = capsys.readouterr()
     assert [bool(line) for line in said.out.split("\n")] == [True, False, False, True, False]
@@ -158,7 +160,7 @@ def test_a_source_longer_than_all_that_were_learnt_is_told(run_of, tmp_path, cap
         parts = segments_of(model, LONG)
         assert all(len(ids) <= known["longest"] for ids in model.encode([part.text for part in parts])[0])
         told = f"a sentence longer than all that the model was trained on is translated in {len(parts)} parts"
-    with standard_input(f"ba\n{LONG}\n".encode()):
+    with standard_input(f"ba de\n{LONG}\n".encode()):
         assert heed("translate", run_of(name), "--longest", 3, "--json") == 0
     said = capsys.readouterr()
     assert f"warning: <stdin>:2: {told}" in said.err
@@ -168,18 +170,46 @@ def test_a_source_longer_than_all_that_were_learnt_is_told(run_of, tmp_path, cap
     assert heed("summarise", run_of(name), LONG, "--longest", 3) == 0
     assert f"warning: {told}" in capsys.readouterr().err
     with pytest.warns(UserWarning, match=f"^text 2: {told}"):
-        model.translate(["ba", LONG], longest=3)
+        model.translate(["ba de", LONG], longest=3)
     with pytest.warns(UserWarning, match=f"^{told}"):
         model.translate(LONG, longest=3)
     assert heed("info", run_of(name), "--json") == 0
     assert f"at most {known['longest']:,} tokens" in json.loads(capsys.readouterr().out)["trained on"]
 
 
-def test_the_longest_of_those_that_were_learnt_from_is_known(run_of):
+@pytest.mark.filterwarnings("ignore:.*the translation is empty")
+@pytest.mark.parametrize("name", ["transformer", "rnn", "decoder"])
+def test_a_source_shorter_than_all_that_were_learnt_is_told(run_of, tmp_path, capsys, name):
+    run, fine = run_of(name), "ba de gi"
+    model = heedful.load(run)
+    known, (few, _) = model.spec.source_tokens.shortest, model.encode(["ba", fine])[0]
+    assert len(few) < known
+    told = f"1 token, and the shortest source that it was trained on has {known}"
+    with standard_input(f"ba\n\n{fine}\n7.\n".encode()):
+        assert heed("translate", run, "--longest", 3, "--json") == 0
+    said = capsys.readouterr()
+    assert f"warning: <stdin>:1: {told}" in said.err
+    records = [*map(json.loads, said.out.splitlines())]
+    assert [told in one.get("warning", "") for one in records] == [True, False, False, False]
+    assert [one.get("unlike", False) for one in records] == [True, False, False, False]
+    assert "shortest" not in "".join(said.err.splitlines()[1:])
+    with pytest.warns(UserWarning, match=f"^{told}"):
+        model.translate("ba", longest=3)
+    (tmp_path / "a.md").write_text(f"# ba\n\n{fine}\n")
+    assert heed("translate", run, "--file", tmp_path / "a.md", "--out", tmp_path / "b.md", "--longest", 3) == 0
+    assert capsys.readouterr().err.count(told) == 1
+    spans = replace(model.spec, noise=NoiseSpec(objective="spans", longest=9))
+    assert (model.spec.shortest_learnt, spans.shortest_learnt) == (known, 0), "whose sources are cut anywhere"
+    assert heed("info", run, "--json") == 0
+    assert f"none of fewer than {known}" in json.loads(capsys.readouterr().out)["trained on"]
+
+
+def test_the_longest_and_the_shortest_of_those_that_were_learnt_from_are_known(run_of):
     model, pairs = heedful.load(run_of("transformer")), CASES["transformer"].corpus.train
     lengths = sorted(map(len, model.source.encode(pairs.source)))
-    assert model.about["source_tokens"]["longest"] == lengths[-1]
-    assert lengths[-2] <= model.about["source_tokens"]["centile_99"] <= lengths[-1]
+    known = model.about["source_tokens"]
+    assert (known["shortest"], known["longest"]) == (lengths[0], lengths[-1])
+    assert lengths[-2] <= known["centile_99"] <= lengths[-1]
 
 
 def test_a_run_that_does_not_know_what_it_learnt_from_is_read_as_before(run_of):
@@ -283,12 +313,12 @@ def test_answers_come_while_the_pipe_stays_open_and_leave_quietly(run_of):
     assert child.stdin is not None
     assert child.stdout is not None
     assert child.stderr is not None
-    for line in (b"ba\n", b"de gi\n"):
+    for line in (b"ba de\n", b"de gi\n"):
         child.stdin.write(line)
         child.stdin.flush()
         assert child.stdout.readline().strip()
     child.stdout.close()
-    child.stdin.write(b"ko\n" * 9)
+    child.stdin.write(b"ko ba\n" * 9)
     child.stdin.close()
     assert child.wait(60) == 141
     assert child.stderr.read() == b""

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
 import torch
@@ -13,12 +14,14 @@ from commands import heed
 from heedful.data.images.captions import Captioned
 from heedful.data.images.files import to_image
 from heedful.errors import InputError, TooMuchError
+from heedful.models import ImageToText
 from heedful.run.recipe import override
 from heedful.tasks.classify_images.look import look_at_picture
 from heedful.tasks.describe.look import look_at_text
 from heedful.tasks.describe.train import DescribeJob
 from heedful.tasks.describe.use import described, text_loss, text_scores
 from heedful.tasks.recipes import build
+from heedful.tasks.shared.pictures import PictureBatch
 from heedful.tasks.shared.writing import written
 from heedful.verbs.exchange import export_model
 from heedful.verbs.train import train
@@ -80,6 +83,35 @@ def test_a_question_is_read_and_not_learnt(run_of):
     alone = written(model.model, pixels[:1], begins[:1], model.tokenizer, model.decoding, longest=20)
     both = written(model.model, pixels, begins, model.tokenizer, model.decoding, longest=[20, 20])
     assert both[0] == alone[0]
+
+
+def test_a_picture_is_encoded_once_for_all_its_texts(monkeypatch):
+    """The texts of a picture follow each other in every epoch; loss and gradients are those of a picture a text."""
+    case, part = CASES["describe"], captioned()
+    texts = [[*own, "a", "no"] for own in part.train.captions]
+    several = replace(part.train, captions=texts, questions=[])
+    job = DescribeJob(recipe_of(case, case.model, {}), replace(part, train=several))
+    model = ImageToText(job.config)
+    task = job.task(model)
+    for epoch in range(2):
+        batches = task.batches(epoch, None)
+        assert sorted(row for batch in batches for row in batch.pictures) == [*range(len(job.texts))]
+        pictures = [job.texts[row][0] for batch in batches for row in batch.pictures]
+        assert len([*groupby(pictures)]) == len(part.train.captions) < len(pictures)
+    encoded, encode = [], model.encode
+    monkeypatch.setattr(model, "encode", lambda pixels: encoded.append(len(pixels)) or encode(pixels))
+
+    def found(batch: PictureBatch) -> list[torch.Tensor]:
+        model.zero_grad()
+        loss = task.loss(model, batch)
+        loss.total.backward()
+        return [loss.total.detach(), *(part.grad for part in model.parameters())]
+
+    batch = batches[0]
+    together, alone = found(batch), [found(batch._replace(pictures=[row])) for row in batch.pictures]
+    assert encoded == [len({job.texts[row][0] for row in batch.pictures}), *[1] * len(batch.pictures)]
+    assert encoded[0] < len(batch.pictures)
+    torch.testing.assert_close(together, [sum(each) for each in zip(*alone, strict=True)], rtol=1e-5, atol=1e-5)
 
 
 def test_answers_to_one_question_belong_together():

@@ -129,7 +129,7 @@ def _questions(part: str, count: int) -> Captioned:
         pixels.append(scene.pixels)
         asked.append([questions.question(scene, part, number)])
         if part == "train":
-            asked[-1].append(questions.everything(scene))
+            asked[-1] += [questions.everything(scene), questions.what_is_at(scene, part, number)]
     texts, answers = ([[pair[side] for pair in pairs] for pairs in asked] for side in (0, 1))
     return Captioned(_pixels(pixels), answers, texts)
 

@@ -4,7 +4,9 @@ what there is, which is for training alone."""
 import random
 from collections import Counter
 
-from heedful.data.made.shapes import COLOURS, KINDS, Scene
+from heedful.data.made.shapes import COLOURS, KINDS, Scene, Shape
+
+PLACES = 8  # along an edge
 
 
 def question(scene: Scene, part: str, number: int) -> tuple[str, str]:
@@ -28,6 +30,28 @@ def everything(scene: Scene) -> tuple[str, str]:
     """Returns what asks for all shapes of a scene, and the answer: by their left edges, from left to right. It teaches
     a model to see, and is not for tests: it may be a matter of a pixel which of two shapes comes first."""
     return "what is there?", ", ".join(map(str, sorted(scene.shapes, key=lambda shape: shape.box[0])))
+
+
+def what_is_at(scene: Scene, part: str, number: int) -> tuple[str, str]:
+    """Returns what asks for the shape at one of the 8 x 8 places of a scene, named as those of a chessboard from the
+    upper left, and the answer. It teaches a model that a shape's kind and colour belong together; half of the places
+    are in a shape."""
+    draw, edge = random.Random(f"place {part} {number}"), len(scene.mask) / PLACES
+    places = [
+        (column, row, _shape_at(scene, (column + 0.5) * edge, (row + 0.5) * edge))
+        for row in range(PLACES)
+        for column in range(PLACES)
+    ]
+    taken = [place for place in places if place[2] is not None]
+    column, row, shape = draw.choice(taken if taken and draw.random() < 0.5 else places)
+    return f"what is at {chr(ord('a') + column)}{row + 1}?", "nothing" if shape is None else f"a {shape}"
+
+
+def _shape_at(scene: Scene, x: float, y: float) -> Shape | None:
+    if not scene.mask[int(y), int(x)]:
+        return None
+    boxes = ((shape, shape.box) for shape in scene.shapes)
+    return next(shape for shape, (left, upper, right, lower) in boxes if left <= x < right and upper <= y < lower)
 
 
 def _how_many(scene: Scene, draw: random.Random) -> tuple[str, str]:

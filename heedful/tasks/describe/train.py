@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from heedful.core.config import to_json
+from heedful.core.seeds import shuffled
 from heedful.data.images.augment import AUGMENTS, seen
 from heedful.data.images.captions import Captioned, CaptionedImages, read_captioned
 from heedful.data.tokenizer import Ids, Tokenizer, train_tokenizer
@@ -22,7 +23,7 @@ from heedful.run.tokenizers import read_tokenizers
 from heedful.tasks.describe.recipe import DescribeRecipe
 from heedful.tasks.describe.use import Described, Describer, DescribeSpec, described, text_loss, text_scores
 from heedful.tasks.shared.picture_job import PictureJob, augment_of
-from heedful.tasks.shared.pictures import PictureBatch, picture_batches
+from heedful.tasks.shared.pictures import PictureBatch, in_batches
 from heedful.training.loss import Loss
 
 SHOWN = 8  # pictures in a sample
@@ -30,23 +31,30 @@ ROOM = 2  # times the tokens of the longest training text, at which a search end
 
 
 class DescribeTask:
-    """Batches of texts, each with its picture, which is augmented anew in every epoch."""
+    """Batches of texts, each with its picture, which is augmented anew in every epoch. The texts of a picture follow
+    each other, so that it is encoded once for all that are in a batch."""
 
     def __init__(self, job: "DescribeJob") -> None:
         self.job, self.plan = job, job.recipe
         self.augment = augment_of(self.plan.images, AUGMENTS)
+        rows: dict[int, list[int]] = {}
+        for row, (picture, _, _) in enumerate(job.texts):
+            rows.setdefault(picture, []).append(row)
+        self.rows_of_each = [*rows.values()]  # the numbers of each picture's texts
 
     def batches(self, epoch: int, model: object) -> list[PictureBatch]:
         tokens = [len(begin) + len(text) for _, begin, text in self.job.texts]
-        size, seed = self.plan.images.batch, self.plan.train.seed
-        return picture_batches(len(tokens), size, seed=seed, epoch=epoch, tokens=tokens)
+        pictures = shuffled(len(self.rows_of_each), self.plan.train.seed, epoch)
+        order = [row for picture in pictures for row in self.rows_of_each[picture]]
+        return in_batches(order, self.plan.images.batch, epoch=epoch, tokens=tokens)
 
     def loss(self, model: ImageToText, batch: PictureBatch) -> Loss:
         job, spec = self.job, self.job.answers
         pictures, begins, texts = zip(*(job.texts[i] for i in batch.pictures), strict=True)
-        images, seed = job.corpus.train.images, self.plan.train.seed
-        pixels = seen(images, pictures, spec.preparation, self.augment, seed, batch.epoch)
-        return text_loss(model, spec.shown(pixels), begins, texts, job.tokenizer, longest=batch.longest)
+        images, seed, different = job.corpus.train.images, self.plan.train.seed, [*dict.fromkeys(pictures)]
+        pixels = spec.shown(seen(images, different, spec.preparation, self.augment, seed, batch.epoch))
+        own, longest = [different.index(picture) for picture in pictures], batch.longest
+        return text_loss(model, pixels, begins, texts, job.tokenizer, pictures=own, longest=longest)
 
 
 class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):

@@ -187,11 +187,14 @@ def text_loss(
     texts: Sequence[Ids],
     tokenizer: Tokenizer,
     *,
+    pictures: Sequence[int] | None = None,
     longest: int | None = None,
 ) -> Loss:
-    """The cross-entropy of each text and its end, behind the question that it begins with. `longest`: as in
-    `predicted`."""
-    hidden, following = predicted(model, pixels, questions, texts, tokenizer, longest=longest)
+    """The cross-entropy of each text and its end, behind the question that it begins with. `pictures`: the row of
+    `pixels` that each text is about, where it is not its own. `longest`: as in `predicted`."""
+    memory = model.encode(pixels.to(model.head.weight))
+    memory = memory if pictures is None else memory[[*pictures]]
+    hidden, following = predicted(model, memory, questions, texts, tokenizer, longest=longest)
     return Loss(head_cross_entropy(model.head, hidden, following), len(following))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from heedful.data.lines import quoted
 from heedful.data.tokenizer import Ids
-from heedful.errors import InputError, TextError
+from heedful.errors import InputError, TextError, counted
 from heedful.models.seq2seq import Seq2SeqConfig
 
 
@@ -21,12 +21,13 @@ def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[
     return kept, [len(ids) - len(own) for ids, own in zip(sentences, kept, strict=True)]
 
 
-def length_warning(tokens: int, longest: int | None) -> str:
-    """The warning about a source that is longer than all training sources; "" where it is not, or where the `longest`
-    of these is not known."""
-    if longest is None or tokens <= longest:
-        return ""
-    return f"{tokens:,} tokens, and the longest source that it was trained on has {longest:,}: its answer may be wrong"
+def length_warning(tokens: int, shortest: int, longest: int | None) -> str:
+    """The warning about a source that is longer or shorter than all training sources; "" where it is neither. `longest`
+    is None, and `shortest` 0, where it is not known."""
+    told = f"{counted(tokens, 'token')}, and the {{}} source that it was trained on has {{:,}}: its answer may {{}}"
+    if longest is not None and tokens > longest:
+        return told.format("longest", longest, "be wrong")
+    return told.format("shortest", shortest, "say more than the text") if 0 < tokens < shortest else ""
 
 
 def cut_warning(read: int, tokens: int) -> str:

@@ -35,8 +35,14 @@ def picture_batches(
     count: int, size: int, *, seed: int, epoch: int, tokens: Sequence[int] | None = None
 ) -> list[PictureBatch]:
     """The batches of an epoch, in the epoch's random order; `tokens` are those of the text about each."""
-    order = shuffled(count, seed, epoch)
-    groups = [order[i : i + size] for i in range(0, count, size)]
+    return in_batches(shuffled(count, seed, epoch), size, epoch=epoch, tokens=tokens)
+
+
+def in_batches(
+    order: Sequence[int], size: int, *, epoch: int, tokens: Sequence[int] | None = None
+) -> list[PictureBatch]:
+    """The batches of an epoch in this order."""
+    groups = [[*order[i : i + size]] for i in range(0, len(order), size)]
     return [PictureBatch(epoch, group, None if tokens is None else max(tokens[i] for i in group)) for group in groups]
 
 

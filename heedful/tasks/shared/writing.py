@@ -1,6 +1,7 @@
 """Shared by models that write a text about something that is no text: sound, a picture.
 
-B inputs, T tokens, N of them that are predicted, R running rows, V vocabulary, C model width.
+B inputs, S places of each with D features, T tokens, N of them that are predicted, R running rows, V vocabulary,
+C model width.
 """
 
 from collections.abc import Sequence
@@ -81,7 +82,7 @@ def written(
 
 def predicted(
     model: Writer,
-    inputs: Float[Tensor, "B ..."],
+    memory: Float[Tensor, "B S D"],
     begins: Sequence[Ids],
     texts: Sequence[Ids],
     tokenizer: Tokenizer,
@@ -89,8 +90,8 @@ def predicted(
     longest: int | None = None,
 ) -> tuple[Float[Tensor, "N C"], Int[Tensor, "N"]]:
     """The hidden states from which the tokens of each text and its end are predicted, and these tokens, but not those
-    that a text begins with. `longest`: the tokens of the longest text, with its beginning, where that is none of
-    these."""
+    that a text begins with. `memory`: what the model makes of that which each text is about. `longest`: the tokens of
+    the longest text, with its beginning, where that is none of these."""
     device, length = model.head.weight.device, None if longest is None else longest + 1
     rows, filler = [[*begin, *ids] for begin, ids in zip(begins, texts, strict=True)], tokenizer.pad
     read, _ = (part.to(device) for part in pad(rows, before=[tokenizer.bos], after=(), filler=filler, length=length))
@@ -98,4 +99,4 @@ def predicted(
     counted = real > 0
     for row, begin in enumerate(begins):
         counted[row, : len(begin)] = False
-    return model.hidden(inputs.to(model.head.weight), read)[counted], following[counted]
+    return model.hidden(memory, read)[counted], following[counted]

@@ -38,5 +38,6 @@ def speech_loss(
         logs, ends = logits.float().log_softmax(-1).transpose(0, 1), model.encoder.ends(logits, lengths)
         total = F.ctc_loss(logs, tokens, ends, counts, model.config.blank, "sum", zero_infinity=True)
         return Loss(total, int((counts + 1).sum()))
-    hidden, following = predicted(model, sound, [[*begin]] * len(targets), targets, tokenizer, longest=longest)
+    memory = model.encode(sound)
+    hidden, following = predicted(model, memory, [[*begin]] * len(targets), targets, tokenizer, longest=longest)
     return Loss(head_cross_entropy(model.head, hidden, following), len(following))

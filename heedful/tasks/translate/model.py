@@ -206,9 +206,11 @@ class BaseTranslator(Opened):
         return None if self.others else self.spec.calibration
 
     def is_unlike(self, ids: Ids, text: str) -> bool:
-        """Whether a source of these tokens is unlike all that the model was trained on."""
+        """Whether a source of these tokens is unlike all that the model was trained on: shorter than each source, or of
+        rarer pieces."""
         pieces = None if self.calibration is None else self.calibration.pieces
-        return pieces is not None and bool(ids) and pieces.nats(ids, text) > pieces.usual
+        rare = pieces is not None and pieces.nats(ids, text) > pieces.usual
+        return bool(ids) and (rare or len(ids) < self.spec.shortest_learnt)
 
     @checks_arguments
     def decoding(self, **settings: Unpack[DecodingOptions]) -> Decoding:

@@ -127,5 +127,7 @@ def translator_facts(saved: Saved) -> dict[str, Any]:
         default = f", {spec.tagged} unless asked" if spec.tagged else ""
         facts["tags"] = f"{', '.join(spec.tags)}{default}"
     if known := spec.source_tokens:
-        facts["trained on"] = f"sources of at most {known.longest:,} tokens, 99 % of at most {known.centile_99:,}"
+        fewest = f", none of fewer than {known.shortest:,}" if known.shortest > 1 else ""
+        most = f"sources of at most {known.longest:,} tokens, 99 % of at most {known.centile_99:,}"
+        facts["trained on"] = f"{most}{fewest}"
     return facts

@@ -174,7 +174,7 @@ def search_texts(
     made = []
     for text, own, best, cut, said, asked in zip(texts, ids, found, beyond, read, wanted, strict=True):
         beyond_learnt = cut_warning(len(own), len(own) + cut) or length_warning(
-            len(own), translator.spec.longest_learnt
+            len(own), translator.spec.shortest_learnt, translator.spec.longest_learnt
         )
         warnings = [*filter(None, [beyond_learnt]), *(one.warning for one in asked if not one.met(said[0]))]
         listed = list(zip(said, (hypothesis.score for hypothesis in best), strict=True))

@@ -21,10 +21,11 @@ TASK, NAME = "task.json", "translate"  # the file, and what it calls the task
 
 @dataclass(frozen=True, kw_only=True)
 class TokenLengths:
-    """Numbers of tokens of the training sources: of the longest, and the 99th centile."""
+    """Numbers of tokens of the training sources: of the longest, the 99th centile, and of the shortest (0: unknown)."""
 
     longest: int
     centile_99: int
+    shortest: int = 0
 
     @classmethod
     def of(cls, sources: Sequence[int], begun: Path | None) -> "TokenLengths | None":
@@ -33,7 +34,7 @@ class TokenLengths:
         if spec is not None and spec.source_tokens is None:
             return None
         lengths = sorted(sources)
-        return cls(longest=lengths[-1], centile_99=lengths[-(-99 * len(lengths) // 100) - 1])
+        return cls(longest=lengths[-1], centile_99=lengths[-(-99 * len(lengths) // 100) - 1], shortest=lengths[0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +138,12 @@ class TranslatorSpec:
     def longest_learnt(self) -> int | None:
         """How many tokens the longest training source had; None where that is not known."""
         return None if self.source_tokens is None else self.source_tokens.longest
+
+    @property
+    def shortest_learnt(self) -> int:
+        """How many tokens the shortest training source had; 0 where that is not known, and for a model that fills gaps,
+        whose sources are passages of text that were cut anywhere."""
+        return 0 if self.source_tokens is None or self.noise is not None else self.source_tokens.shortest
 
     @property
     def longest_search(self) -> int | None:
