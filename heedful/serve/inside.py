@@ -10,12 +10,12 @@ from pydantic import BaseModel, Field, create_model
 from heedful.core.config import from_json
 from heedful.run.task import Looked, NamedWeights
 from heedful.serve.bodies import MULTIPART, media_type
+from heedful.serve.encoded import in_json
 from heedful.serve.hosted import Hosted, Models, reads_of
 from heedful.serve.own import (
     Name,
     Sent,
     given_json,
-    in_json,
     kept_files,
     model_for,
     openapi_body,

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import json
 import logging
-import math
 import re
 import tempfile
 import types
@@ -25,6 +24,7 @@ from heedful.decode.settings import SETTINGS
 from heedful.errors import HeedError, StorageError
 from heedful.run.task import Ask
 from heedful.serve.bodies import MULTIPART, FormFile, form_of, json_of, media_type, strict_json
+from heedful.serve.encoded import in_json, plain
 from heedful.serve.hosted import Hosted, Models, StreamedPiece, Writing
 from heedful.serve.meters import Meters
 from heedful.serve.public import Direct, EventStream, inlined
@@ -306,43 +306,6 @@ async def _answers(model: Hosted, found: Sequence[Sequence[Any]], *, several: bo
     """A record for each input, or a list of them where there may be `several`."""
     answers = found if several else [record for own in found for record in own]
     return await in_json({"model": model.name, "answers": answers}, large=large)
-
-
-async def in_json(value: Any, *, large: bool = True) -> Response:
-    """A response with the value; numbers that are not finite become null. What is large is encoded in another thread,
-    so that others are answered meanwhile."""
-    if not large:
-        return JSONResponse(plain(value))
-    return Response(b"".join(await asyncio.to_thread(lambda: [*_encoded(value)])), media_type="application/json")
-
-
-def _encoded(value: Any) -> Iterator[bytes]:
-    """The value as JSON, in parts: while one is encoded, all threads wait."""
-    if isinstance(value, Mapping):
-        for number, (key, each) in enumerate(value.items()):
-            yield b"%s%s:" % (b"," if number else b"{", _in_one_part(str(key)))
-            yield from _encoded(each)
-        yield b"}" if value else b"{}"
-    elif isinstance(value, list | tuple) and any(isinstance(each, list | tuple | Mapping) for each in value):
-        for number, each in enumerate(value):
-            yield b"," if number else b"["
-            yield from _encoded(each)
-        yield b"]"
-    else:
-        yield _in_one_part(value)
-
-
-def _in_one_part(value: Any) -> bytes:
-    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-
-
-def plain(value: Any) -> Any:
-    """The value for JSON: numbers that are not finite become null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
-    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 async def _stream(

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from heedful.errors import MissingError
-from heedful.serve.own import plain
+from heedful.serve.encoded import plain
 from heedful.serve.refusals import Refused
 from heedful.verbs.runs import list_runs, read_one
 

@@ -19,8 +19,8 @@ import heedful
 from commands import heed, standard_input
 from heedful.data.text.conversations import read_conversations
 from heedful.store import files
+from heedful.tasks.chat.options import ChatOptions
 from heedful.tasks.chat.talk import GONE, HELP, Talk
-from heedful.tasks.chat.use import ChatOptions
 
 GREEDY = ["--temperature", "0", "--tokens", "4"]
 LISTED = '[{"role": "system", "content": "ko"}, {"role": "user", "content": "ba <EOQ>"}]'

@@ -176,6 +176,8 @@ def test_the_dearest_requests_leave_room(
                 async with asked_beside(client, path, body) as asked:
                     for _ in range(100 if full else 3):
                         await small(client)
+                    if full:  # to its end: an answer, or a limit
+                        await asyncio.wait([asked])
                     status = asked.result().status_code if asked.done() else 0
                 await comes_to_rest(process)
                 found[kind] = status, memory(process, "VmHWM")

@@ -12,8 +12,9 @@ from heedful.models import make_model
 from heedful.run.events import Finished
 from heedful.run.recipe import override
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, answer_batch
+from heedful.tasks.answer.options import AnswerOptions
 from heedful.tasks.answer.train import AnswerJob, AnswerTask
-from heedful.tasks.answer.use import AnswerOptions, answer_questions, normalised, word_f1
+from heedful.tasks.answer.use import answer_questions, normalised, word_f1
 from heedful.tasks.recipes import build
 from heedful.verbs.check import check
 from heedful.verbs.train import train

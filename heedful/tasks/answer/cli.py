@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.tasks.answer.options import AnswerOptions
 from heedful.tasks.shared.line_by_line import answer_lines, in_two, one_each
-from heedful.tasks.shared.options import Device, Json, Run, Weights
+from heedful.tasks.shared.options import Device, Json, Run, Weights, option_of
 from heedful.tasks.shared.terminal import Command, printable
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ def answer(
         list[str] | None, typer.Argument(help="Questions; without any, lines of standard input.")
     ] = None,
     context: Annotated[
-        str | None, typer.Option(help="The text that tells the answer, or a file that holds it.")
+        str | None, option_of("context", AnswerOptions, help="The text that tells the answer, or a file that holds it.")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many answers to each.")] = 1,
+    top: Annotated[int, option_of("top", AnswerOptions)] = 1,
     device: Device = "auto",
     weights: Weights = "float32",
     as_json: Json = False,
@@ -35,7 +36,7 @@ def answer(
     import os
 
     from heedful.data.lines import read_lines
-    from heedful.tasks.answer.use import Answerer, AnswerOptions, answer_questions
+    from heedful.tasks.answer.use import Answerer, answer_questions
     from heedful.tasks.shared.served import load_in_bits
 
     model = load_in_bits(Answerer.load, run, device, weights)

@@ -4,7 +4,6 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict
 
 import torch
@@ -17,11 +16,11 @@ from heedful.data.lines import composed, sanitise
 from heedful.data.parts import read_tests
 from heedful.data.text.questions import KINDS, Question, read_answered
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.settings import setting
 from heedful.errors import TextError
 from heedful.models.token_classifier import TokenClassifier
 from heedful.run.task import Ask, Scored
 from heedful.tasks.answer.layout import AnswerLayout, AnswerSpec, Window, answer_batch, span_loss
+from heedful.tasks.answer.options import AnswerOptions
 from heedful.tasks.shared.asked import refuse_no_answers, refuse_nothing
 from heedful.tasks.shared.lengths import warn
 from heedful.tasks.shared.one_or_many import one_or_many, refuse_other_count
@@ -155,16 +154,6 @@ class AnsweredQuestion(TypedDict):
     question: str
     answers: list[dict[str, Any]]  # of `Answer`
     warning: NotRequired[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnswerOptions:
-    """`contexts` are the texts that the questions are answered from, one for each; `context` is used for a question
-    without."""
-
-    context: str = setting("", "The text that tells the answer to each question that has none of its own.")
-    contexts: tuple[str, ...] = setting((), "A text that tells the answer, for each question.")
-    top: int = setting(1, "How many answers to each question.", 1)
 
 
 def answer_questions(

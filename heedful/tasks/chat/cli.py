@@ -10,8 +10,9 @@ import typer
 
 from heedful.decode.settings import SamplingOptions
 from heedful.errors import TextError
+from heedful.tasks.chat.options import ChatOptions
 from heedful.tasks.shared.line_by_line import Record, answer_groups, answer_lines, one_each, text_groups
-from heedful.tasks.shared.options import Device, Json, Offered, Run, TextEngine, Texts, by_groups
+from heedful.tasks.shared.options import Device, Json, Offered, Run, TextEngine, Texts, by_groups, option_of
 from heedful.tasks.shared.terminal import Command, LineCount, say
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # control characters that 
 def chat(
     run: Run,
     turns: Texts = None,
-    system: Annotated[str, typer.Option(help="What the system says first.")] = "",
-    tokens: Annotated[int, typer.Option(min=1, help="The most new tokens of an answer.")] = 200,
-    stop: Annotated[list[str] | None, typer.Option(help="End an answer before this text; may be given again.")] = None,
+    system: Annotated[str, option_of("system", ChatOptions)] = "",
+    tokens: Annotated[int, option_of("tokens", ChatOptions)] = 200,
+    stop: Annotated[list[str] | None, option_of("stop", ChatOptions)] = None,
     weights: Annotated[str, typer.Option(help="float32, int8 or int4: fewer bits are faster.")] = "float32",
     engine: TextEngine = "own",
     render: Annotated[bool, typer.Option("--render", help="Show the prompt of each line in place of a reply.")] = False,
@@ -46,7 +47,7 @@ def chat(
         return
     from heedful.run.device import chosen_device
     from heedful.tasks.chat.talk import QUIT, Talk
-    from heedful.tasks.chat.use import ChatModel, ChatOptions
+    from heedful.tasks.chat.use import ChatModel
     from heedful.tasks.generate.llama import with_engine
 
     loaded = ChatModel.load(run, device=chosen_device(device, weights=weights, engine=engine), weights=weights)

@@ -9,7 +9,8 @@ from heedful.decode.settings import SamplingOptions
 from heedful.errors import HeedError, InputError, counted
 from heedful.store import files
 from heedful.store.lock import one_after_another
-from heedful.tasks.chat.use import ChatModel, ChatOptions, ChatRecord, Reply, answer_turns, listed_in
+from heedful.tasks.chat.options import ChatOptions
+from heedful.tasks.chat.use import ChatModel, ChatRecord, Reply, answer_turns, listed_in
 
 HELP = """/reset         forget what was said; the system's text stays
 /system TEXT   what the system says first; without a text, show it

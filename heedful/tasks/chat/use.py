@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NotRequired, TypedDict, Unpack
@@ -17,7 +17,7 @@ from heedful.data.text.chat_template import ChatTemplate
 from heedful.data.text.chat_tokens import ChatTokens
 from heedful.data.text.conversations import Conversation, Message, messages_of, read_asked
 from heedful.data.tokenizer import Ids, Tokenizer
-from heedful.decode.settings import Sampling, SamplingOptions, setting
+from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, TextError, counted
 from heedful.metrics.nats import perplexity
 from heedful.metrics.texts import score_bleu
@@ -25,7 +25,7 @@ from heedful.models.lm import LM
 from heedful.run.device import Device
 from heedful.run.task import Ask, Scored
 from heedful.tasks.chat.layout import fitted_prompt, learnable
-from heedful.tasks.chat.options import ChatScoring
+from heedful.tasks.chat.options import ChatOptions, ChatScoring
 from heedful.tasks.chat.template import template_of
 from heedful.tasks.generate.losses import next_token_loss
 from heedful.tasks.generate.use import LanguageModel
@@ -326,16 +326,6 @@ def listed_in(line: str) -> Sequence[Spoken] | None:
         return messages_of(found)
     except InputError as error:
         raise TextError(error.what, fix=error.fix) from None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChatOptions:
-    """`system` is the system's message for conversations that have none."""
-
-    tokens: int = setting(200, "The most new tokens of an answer.", 1)
-    system: str = setting("", "What the system says first, in conversations without its message.")
-    stop: tuple[str, ...] = setting((), "Texts that end an answer, before them.")
-    sampling: SamplingOptions = setting(SamplingOptions, "How tokens are drawn.")
 
 
 def with_system(messages: Sequence[Spoken], system: str) -> Sequence[Spoken]:

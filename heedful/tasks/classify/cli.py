@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.tasks.classify.options import ClassifyOptions
 from heedful.tasks.shared.line_by_line import answer_lines, answers_to_pictures, in_two, one_each
-from heedful.tasks.shared.options import Device, Json, Run, Weights
+from heedful.tasks.shared.options import Device, Json, Run, Weights, option_of
 from heedful.tasks.shared.terminal import Command, printable, refuse_unused, tell
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ def classify(
         list[str] | None,
         typer.Argument(help="Texts, or files of pictures or sounds; none: lines of standard input."),
     ] = None,
-    pair: Annotated[str | None, typer.Option(help="A second text, or a question, for each.")] = None,
-    choice: Annotated[list[str] | None, typer.Option(help="An answer to choose; give it twice or more.")] = None,
+    pair: Annotated[str | None, option_of("pair", ClassifyOptions)] = None,
+    choice: Annotated[list[str] | None, option_of("choices", ClassifyOptions)] = None,
     device: Device = "auto",
     weights: Weights = "float32",
     as_json: Json = False,
@@ -35,7 +36,7 @@ def classify(
     """
     from heedful.run.device import chosen_device
     from heedful.run.folder import task_name
-    from heedful.tasks.classify.use import ClassifyOptions, TextClassifier, classify_texts
+    from heedful.tasks.classify.use import TextClassifier, classify_texts
     from heedful.tasks.classify_images.use import ImageClassifier, classify_files
     from heedful.tasks.classify_sounds.use import SoundClassifier
     from heedful.tasks.shared.served import load_in_bits

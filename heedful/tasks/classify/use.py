@@ -1,7 +1,7 @@
 """Classifies texts with a trained model."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, NotRequired, TypedDict
 
@@ -14,13 +14,13 @@ from heedful.data.batches import of_like_length
 from heedful.data.parts import read_tests
 from heedful.data.text.labelled import TABLES, Example, read_examples
 from heedful.data.tokenizer import Tokenizer
-from heedful.decode.settings import setting
 from heedful.errors import InputError, TextError
 from heedful.metrics.labels import accuracy, f1, pearson, spearman
 from heedful.models.classifier import Classifier
 from heedful.run.folder import Saved
 from heedful.run.task import Ask, Scored
 from heedful.tasks.classify.layout import ClassifyLayout, ClassifySpec, Encoded, classify_batch, label_loss
+from heedful.tasks.classify.options import ClassifyOptions
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.lengths import cut_warning, warn
 from heedful.tasks.shared.one_or_many import one_or_many, refuse_other_count
@@ -160,15 +160,6 @@ class Classified(TypedDict):
     pair: NotRequired[str]
     labels: list[dict[str, Any]]
     warning: NotRequired[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClassifyOptions:
-    """`pairs` are second texts, or questions, one for each text; `pair` is used where a text has none."""
-
-    pair: str = setting("", "A second text, or a question, for each text that has none of its own.")
-    pairs: tuple[str, ...] = setting((), "A second text, or a question, for each text.")
-    choices: tuple[str, ...] = setting((), "Answers to choose among.")
 
 
 def classify_texts(classifier: TextClassifier, texts: Sequence[str], options: ClassifyOptions) -> Iterator[Classified]:

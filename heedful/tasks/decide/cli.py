@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heedful.tasks.decide.options import Asked
+from heedful.tasks.decide.options import ActOptions, Asked
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
 from heedful.tasks.shared.options import Device, Json, Run, Seed, Weights
 from heedful.tasks.shared.terminal import Command
@@ -32,7 +32,7 @@ def act(
 
     Example: heed act runs/decide key-to-door --asked 1
     """
-    from heedful.tasks.decide.use import ActOptions, Decider
+    from heedful.tasks.decide.use import Decider
     from heedful.tasks.decide.use import act as decisions
     from heedful.tasks.shared.served import load_in_bits
 

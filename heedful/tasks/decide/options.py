@@ -1,16 +1,23 @@
-"""Options of commands for models that decide."""
+"""What is asked of models that decide, and the options of commands for them."""
 
 from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
 
-from heedful.tasks.shared.options import DataOptions, LayerOptions
+from heedful.decode.settings import setting
+from heedful.tasks.shared.options import DataOptions, LayerOptions, option_of
 
-Asked = Annotated[
-    float | None,
-    typer.Option(help="The return of the whole episode that is asked for.", show_default="the best that was learnt"),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class ActOptions:
+    """`asked` is the return of the whole episode that is asked for; `seed` that of an episode that is played."""
+
+    asked: float | None = setting(None, "The return of the whole episode that is asked for.")
+    seed: int = setting(0, "Seed of an episode that is played.", 0)
+
+
+Asked = Annotated[float | None, option_of("asked", ActOptions, show_default="the best that was learnt")]
 
 
 @dataclass(frozen=True, kw_only=True)

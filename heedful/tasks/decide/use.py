@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypedDict
 
 import torch
@@ -15,12 +14,12 @@ from heedful.data.batches import of_like_length
 from heedful.data.episodes.environments import Begun, environment, is_environment, play
 from heedful.data.episodes.episode import Episode, parsed
 from heedful.data.lines import json_line
-from heedful.decode.settings import setting
 from heedful.errors import InputError, TextError
 from heedful.models.decision import TOKENS, DecisionTransformer
 from heedful.run.folder import Saved
 from heedful.run.task import Ask
 from heedful.tasks.decide.layout import DecideBatch, DecideSpec, predict, step_losses, windows
+from heedful.tasks.decide.options import ActOptions
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.served import TextlessModel, refuse_nan_answers, spec_of
@@ -171,14 +170,6 @@ class Decider(TextlessModel[DecisionTransformer]):
                 right += int((predicted.argmax(-1) == batch.actions)[batch.valid].sum())
         scores = {"loss": total / count}
         return scores if self.model.config.continuous else scores | {"accuracy": right / count}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ActOptions:
-    """`asked` is the return of the whole episode that is asked for; `seed` that of an episode that is played."""
-
-    asked: float | None = setting(None, "The return of the whole episode that is asked for.")
-    seed: int = setting(0, "Seed of an episode that is played.", 0)
 
 
 def act(decider: Decider, texts: Sequence[str], options: ActOptions) -> Iterator[Decision]:

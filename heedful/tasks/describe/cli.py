@@ -2,11 +2,10 @@
 
 from typing import Annotated
 
-import typer
-
 from heedful.decode.settings import DecodingOptions
+from heedful.tasks.describe.options import DescribeOptions
 from heedful.tasks.shared.line_by_line import answers_to_pictures
-from heedful.tasks.shared.options import Device, Json, Offered, Pictures, Run, by_groups
+from heedful.tasks.shared.options import Device, Json, Offered, Pictures, Run, by_groups, option_of
 from heedful.tasks.shared.terminal import Command, printable, tell
 
 
@@ -14,7 +13,7 @@ from heedful.tasks.shared.terminal import Command, printable, tell
 def describe(
     run: Run,
     pictures: Pictures = None,
-    question: Annotated[str | None, typer.Option(help="What is asked about each picture.")] = None,
+    question: Annotated[str | None, option_of("question", DescribeOptions)] = None,
     device: Device = "auto",
     as_json: Json = False,
     *,
@@ -25,7 +24,7 @@ def describe(
     Example: heed describe runs/describe cat.png
     """
     from heedful.run.device import chosen_device
-    from heedful.tasks.describe.use import DescribeOptions, Describer, describe_pictures
+    from heedful.tasks.describe.use import Describer, describe_pictures
 
     describer = Describer.load(run, device=chosen_device(device))
     options = DescribeOptions(question=question, decode=decode)

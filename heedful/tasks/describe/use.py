@@ -18,12 +18,13 @@ from heedful.data.images.files import Images, Preparation, SomeImages, each_of
 from heedful.data.parts import scored_by_name
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.contract import with_attention
-from heedful.decode.settings import Decoding, DecodingOptions, setting
+from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import InputError
 from heedful.metrics.texts import References, character_errors, score_bleu
 from heedful.models import ImageToText
 from heedful.run.folder import Saved
 from heedful.run.task import Ask, Scored
+from heedful.tasks.describe.options import DescribeOptions
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions
@@ -204,12 +205,6 @@ class DescribedPicture(TypedDict):
     input: str
     question: NotRequired[str]
     text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class DescribeOptions:
-    question: str | None = setting(None, "What is asked about each picture.")
-    decode: DecodingOptions = setting(DecodingOptions, "How to search, where it is not as the model has it.")
 
 
 def describe_pictures(

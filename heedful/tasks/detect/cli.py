@@ -5,15 +5,16 @@ from typing import Annotated
 
 import typer
 
+from heedful.tasks.detect.options import DetectOptions
 from heedful.tasks.shared.line_by_line import answers_to_pictures
-from heedful.tasks.shared.options import Device, Json, Pictures, Run
+from heedful.tasks.shared.options import Device, Json, Pictures, Run, option_of
 from heedful.tasks.shared.terminal import Command, OutputFiles, printable, tell, write_png
 
 
 def detect(
     run: Run,
     pictures: Pictures = None,
-    threshold: Annotated[float, typer.Option(min=0.0, max=1.0, help="The least probability of a box.")] = 0.5,
+    threshold: Annotated[float, option_of("threshold", DetectOptions)] = 0.5,
     out: Annotated[Path | None, typer.Option(help="Draw them: a .png file, or a folder for several pictures.")] = None,
     device: Device = "auto",
     as_json: Json = False,

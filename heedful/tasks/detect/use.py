@@ -17,12 +17,12 @@ from heedful.data.images.boxes import BoxedPart, Things, read_test_boxes
 from heedful.data.images.files import Images, Preparation, each_of
 from heedful.data.images.views import View, whole
 from heedful.data.parts import scored_by_name
-from heedful.decode.settings import setting
 from heedful.errors import InputError
 from heedful.metrics.boxes import ScoredBox, average_precision
 from heedful.models.detr import DETR, Detections
 from heedful.run.folder import Saved
 from heedful.run.task import Ask, Scored
+from heedful.tasks.detect.options import DetectOptions
 from heedful.tasks.shared.asked import refuse_nothing, refuse_unknown_labels
 from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions
@@ -123,11 +123,6 @@ class DetectedThings(TypedDict):
 
     input: str
     boxes: list[dict[str, Any]]  # of `ScoredBox`, with rounded edges
-
-
-@dataclass(frozen=True, kw_only=True)
-class DetectOptions:
-    threshold: float = setting(0.5, "The least probability of a box.", 0, 1)
 
 
 def detect_things(detector: Detector, files: Sequence[str], options: DetectOptions) -> Iterator[DetectedThings]:

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from heedful.tasks.fill.options import FillOptions
 from heedful.tasks.shared.line_by_line import answer_lines
-from heedful.tasks.shared.options import Device, Json, Run, Texts, Weights
+from heedful.tasks.shared.options import Device, Json, Run, Texts, Weights, option_of
 from heedful.tasks.shared.terminal import Command, printable
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 def fill(
     run: Run,
     texts: Texts = None,
-    top: Annotated[int, typer.Option(min=1, help="How many candidates for each mask.")] = 5,
+    top: Annotated[int, option_of("top", FillOptions)] = 5,
     device: Device = "auto",
     weights: Weights = "float32",
     as_json: Json = False,
@@ -25,7 +24,7 @@ def fill(
 
     Example: heed fill runs/fill "The cat sat on the <mask>." --top 3
     """
-    from heedful.tasks.fill.use import Filler, FillOptions, fill_each
+    from heedful.tasks.fill.use import Filler, fill_each
     from heedful.tasks.shared.served import load_in_bits
 
     filler = load_in_bits(Filler.load, run, device, weights)

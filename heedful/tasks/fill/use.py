@@ -16,11 +16,11 @@ from heedful.data.blanks import MaskedRows, Masker, PairKind, PairSampler, packe
 from heedful.data.frame import Frame
 from heedful.data.text.documents import read_text
 from heedful.data.tokenizer import MASK, Tokenizer
-from heedful.decode.settings import setting
 from heedful.errors import InputError, TextError
 from heedful.metrics.nats import Nats
 from heedful.models.encoder import Encoder
 from heedful.run.task import Ask, Scored
+from heedful.tasks.fill.options import FillOptions
 from heedful.tasks.shared.asked import refuse_no_answers
 from heedful.tasks.shared.lengths import shorten
 from heedful.tasks.shared.one_or_many import listed, one_or_many
@@ -188,11 +188,6 @@ class FilledMask(TypedDict):
     text: str
     mask: int
     candidates: list[dict[str, Any]]  # of `Candidate`
-
-
-@dataclass(frozen=True, kw_only=True)
-class FillOptions:
-    top: int = setting(5, "How many candidates for each mask.", 1)
 
 
 def fill_texts(filler: Filler, texts: Sequence[str], options: FillOptions) -> Iterator[FilledMask]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.errors import InputError
+from heedful.tasks.match.options import TEMPLATE, MatchOptions, PictureSearchOptions
 from heedful.tasks.shared.line_by_line import answer_lines, answers_to_pictures, one_each
-from heedful.tasks.shared.options import Device, Json, Run
+from heedful.tasks.shared.options import Device, Json, Run, option_of
 from heedful.tasks.shared.terminal import Command, printable, say, tell
 
 if TYPE_CHECKING:
@@ -22,12 +23,10 @@ def match(
         list[str] | None,
         typer.Argument(help="Files of pictures; with --images, texts. Without any, lines of standard input."),
     ] = None,
-    text: Annotated[list[str] | None, typer.Option(help="What a picture may show; give it twice or more.")] = None,
-    images: Annotated[Path | None, typer.Option(help="Find the pictures in this folder that belong to a text.")] = None,
-    template: Annotated[
-        list[str] | None, typer.Option(help='Say each text as in "a picture of {}"; of several, the mean.')
-    ] = None,
-    top: Annotated[int, typer.Option(min=1, help="With --images, how many pictures.")] = 10,
+    text: Annotated[list[str] | None, option_of("texts", MatchOptions)] = None,
+    images: Annotated[Path | None, option_of("images", PictureSearchOptions)] = None,
+    template: Annotated[list[str] | None, option_of("templates", MatchOptions)] = None,
+    top: Annotated[int, option_of("top", PictureSearchOptions)] = 10,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -37,11 +36,8 @@ def match(
     """
     from heedful.run.device import chosen_device
     from heedful.tasks.match.use import (
-        TEMPLATE,
         Matcher,
-        MatchOptions,
         PictureSearch,
-        PictureSearchOptions,
         match_pictures,
     )
 

@@ -22,11 +22,11 @@ from heedful.data.images.captions import Captioned, pictures_in, read_test_capti
 from heedful.data.images.files import ImageFile, ImageFiles, Images, Preparation, each_of, is_image, where_of
 from heedful.data.parts import scored_by_name
 from heedful.data.tokenizer import Ids, Tokenizer
-from heedful.decode.settings import setting
 from heedful.errors import InputError, MissingError, TextError
 from heedful.models.clip import CLIP
 from heedful.run.folder import Saved
 from heedful.run.task import Ask, Scored
+from heedful.tasks.match.options import TEMPLATE, MatchOptions, PictureSearchOptions
 from heedful.tasks.shared.asked import refuse_no_answers, refuse_nothing
 from heedful.tasks.shared.lengths import cut_at, cut_warning, shorten, warn
 from heedful.tasks.shared.one_or_many import is_one, listed, one_or_many
@@ -37,7 +37,7 @@ from heedful.training.loss import contrastive
 READ = 128  # pictures, or texts, in a batch
 RANKED = 1024  # pictures, or texts, whose similarities to all others are in memory at a time
 RECALLS = (1, 5, 10)
-TEMPLATE = "{}"
+
 
 Picture = ImageFile | Path | str
 
@@ -303,19 +303,6 @@ class MatchedText(TypedDict):
     text: str
     images: list[dict[str, Any]]  # of `FoundPicture`
     warning: NotRequired[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class MatchOptions:
-    texts: tuple[str, ...] = setting((), "What a picture may show.")
-    templates: tuple[str, ...] = setting((TEMPLATE,), 'How a text is said: "a picture of {}"; of several, the mean.')
-
-
-@dataclass(frozen=True, kw_only=True)
-class PictureSearchOptions:
-    images: str = setting("", "A folder or a zip file of pictures.")
-    templates: tuple[str, ...] = setting((TEMPLATE,), 'How a text is said: "a picture of {}"; of several, the mean.')
-    top: int = setting(10, "How many pictures.", 1)
 
 
 def match_pictures(matcher: Matcher, files: Sequence[str], options: MatchOptions) -> Iterator[MatchedPicture]:

@@ -7,7 +7,8 @@ import typer
 
 from heedful.decode.settings import SamplingOptions
 from heedful.store import files
-from heedful.tasks.shared.options import Device, Json, Offered, Run, by_groups
+from heedful.tasks.paint.options import PaintOptions
+from heedful.tasks.shared.options import Device, Json, Offered, Run, by_groups, option_of
 from heedful.tasks.shared.terminal import Command, OutputFiles, keep_picture, tell, write_png
 
 
@@ -17,8 +18,8 @@ def paint(
     pictures: Annotated[
         list[str] | None, typer.Argument(help="Files of pictures to complete; without any, from nothing.")
     ] = None,
-    keep: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of a picture's rows that stay.")] = 0.5,
-    samples: Annotated[int | None, typer.Option(min=1, help="How many of each.", show_default="1; new, 16")] = None,
+    keep: Annotated[float, option_of("keep", PaintOptions)] = 0.5,
+    samples: Annotated[int | None, option_of("samples", PaintOptions, show_default="1; new, 16")] = None,
     batch: Annotated[int, typer.Option(min=1, help="How many pictures are made at a time.")] = 32,
     out: Annotated[
         Path, typer.Option(help="A .png file for all side by side, or a folder: NAME-1.png and so on of each picture.")

@@ -24,7 +24,7 @@ from heedful.data.images.labelled import read_test_images
 from heedful.data.images.palette import Palette
 from heedful.data.parts import scored_by_name
 from heedful.decode.search import sample
-from heedful.decode.settings import Sampling, SamplingOptions, setting
+from heedful.decode.settings import Sampling, SamplingOptions
 from heedful.errors import InputError, NonFiniteError
 from heedful.look.sheet import data_url
 from heedful.models.lm import LM
@@ -32,6 +32,7 @@ from heedful.run.folder import Saved
 from heedful.run.task import Ask, Scored
 from heedful.tasks.generate.likelihood import SCORED
 from heedful.tasks.generate.losses import next_token_loss
+from heedful.tasks.paint.options import PaintOptions
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.one_or_many import listed
 from heedful.tasks.shared.options import DataOptions
@@ -142,15 +143,6 @@ class PaintedPicture(TypedDict):
 
     input: str
     pictures: list[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PaintOptions:
-    """`keep` is the share of a picture's rows that are kept."""
-
-    keep: float = setting(0.5, "The share of a picture's rows that stay.", 0, 1)
-    samples: int = setting(1, "How many pictures of each.", 1)
-    sampling: SamplingOptions = setting(SamplingOptions, "How tokens are drawn.")
 
 
 def paint_pictures(painter: Painter, files: Sequence[str], options: PaintOptions) -> Iterator[PaintedPicture]:

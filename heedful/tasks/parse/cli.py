@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.tasks.parse.options import ParseOptions
 from heedful.tasks.shared.line_by_line import answer_lines, one_each
 from heedful.tasks.shared.options import Beam, Device, Json, Run
 from heedful.tasks.shared.terminal import Command
@@ -25,7 +26,7 @@ def parse(
     Example: heed parse runs/parse "The cat sleeps on the mat ."
     """
     from heedful.run.device import chosen_device
-    from heedful.tasks.parse.use import ParseOptions, Parser, parse_texts
+    from heedful.tasks.parse.use import Parser, parse_texts
 
     parser = Parser.load(run, device=chosen_device(device))
 

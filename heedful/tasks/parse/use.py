@@ -16,13 +16,12 @@ from heedful.decode.brackets import Bracketed, Grammar
 from heedful.decode.contract import with_attention
 from heedful.decode.rows import in_halves
 from heedful.decode.search import beam as beam_search
-from heedful.decode.settings import setting
 from heedful.errors import MissingError, TextError
 from heedful.metrics.brackets import SHORT, bracket_scores
 from heedful.models import TranslationModel
 from heedful.run.folder import Saved
 from heedful.run.task import Ask, Scored
-from heedful.tasks.parse.options import TreeScoring
+from heedful.tasks.parse.options import ParseOptions, TreeScoring
 from heedful.tasks.shared.asked import refuse_nothing
 from heedful.tasks.shared.lengths import most_positions
 from heedful.tasks.shared.one_or_many import one_or_many
@@ -141,11 +140,6 @@ class ParsedText(TypedDict):
 
     text: str
     tree: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParseOptions:
-    beam: int | None = setting(None, "Width of the beam, where it is not as the model has it.", 1)
 
 
 def parse_texts(parser: Parser, texts: Sequence[str], options: ParseOptions) -> Iterator[ParsedText]:

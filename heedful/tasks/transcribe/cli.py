@@ -8,8 +8,9 @@ import typer
 from heedful.errors import InputError
 from heedful.store import files as storage
 from heedful.tasks.shared.line_by_line import answers_to_pictures
-from heedful.tasks.shared.options import Device, Json, Run
+from heedful.tasks.shared.options import Device, Json, Run, option_of
 from heedful.tasks.shared.terminal import Command, printable, say, tell
+from heedful.tasks.transcribe.options import TranscribeOptions
 
 
 def transcribe(
@@ -17,9 +18,7 @@ def transcribe(
     sounds: Annotated[
         list[str] | None, typer.Argument(help="Files of sound; without any, lines of standard input.")
     ] = None,
-    language: Annotated[
-        str, typer.Option(metavar="LANGUAGE", help="The language that is spoken, of a model with several.")
-    ] = "",
+    language: Annotated[str, option_of("language", TranscribeOptions, metavar="LANGUAGE")] = "",
     times: Annotated[bool, typer.Option("--times", help="A line for each segment, with its times.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write subtitles: a .srt or .vtt file, for one sound.")] = None,
     device: Device = "auto",

@@ -23,7 +23,7 @@ from heedful.data.sound.windows import Window, windows_of
 from heedful.data.tokenizer import Ids, Tokenizer
 from heedful.decode.contract import with_attention
 from heedful.decode.rules import ForbidAt
-from heedful.decode.settings import Decoding, DecodingOptions, setting
+from heedful.decode.settings import Decoding, DecodingOptions
 from heedful.errors import InputError
 from heedful.metrics.speech import error_rates
 from heedful.models import CTC, SpeechToText
@@ -35,6 +35,7 @@ from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.served import TextModel, refuse_nan_answers, spec_of, text_facts
 from heedful.tasks.shared.writing import written
 from heedful.tasks.transcribe.losses import speech_loss
+from heedful.tasks.transcribe.options import TranscribeOptions
 
 READ = 8192  # positions that are heard together: a decoder keeps their keys in every layer
 FILES = 16  # that are measured together
@@ -204,11 +205,6 @@ class TranscribedFile(TypedDict, total=False):
     seconds: float
     language: str
     segments: list[dict[str, Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranscribeOptions:
-    language: str | None = setting(None, "The language that is spoken, of a model with several.")
 
 
 def transcribed_record(file: str, transcript: Transcript) -> TranscribedFile:

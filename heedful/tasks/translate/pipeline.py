@@ -7,6 +7,7 @@ of their segments (`assemble`).
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, Unpack
@@ -83,9 +84,11 @@ def translate_texts(
 def translate_segments(
     translator: BaseTranslator, questions: Sequence[Question], asking: Asking, choose: Choose | None = None
 ) -> list[Translation]:
-    """The translation of each segment. Equal ones are searched once, unless they are drawn at random."""
+    """The translation of each segment. Equal ones are searched once, unless they are drawn at random. Raises
+    TooMuchError where they make an answer of too many tokens."""
     found, groups = dict[Question, Translation](), dict[tuple[bool, tuple[str, ...]], list[Question]]()
-    for question in dict.fromkeys(questions):
+    times = Counter(questions)
+    for question in times:
         if question.prefix is None and not has_words(question.text):
             found[question] = _kept(question.text, asking)
         else:
@@ -100,6 +103,8 @@ def translate_segments(
             numbers=[one.number for one in group],
             choose=choose,
         )
+        again = ((times[one] - 1, own.tokens) for one, own in zip(group, made, strict=True))
+        translator.spend(sum(more * sum(map(len, tokens)) for more, tokens in again), 0)
         found |= zip(group, map(_on_one_line, made), strict=True)
     return [found[question] for question in questions]
 
