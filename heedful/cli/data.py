@@ -177,7 +177,7 @@ def told(checked: "Checked") -> list[str]:
         for name, code, words in sides
     ]
     train = checked.read.train
-    lines += filter(None, [tokenised([*zip(train.source, train.target, strict=True)])])
+    lines += filter(None, [tokenised(zip(train.source, train.target, strict=True))])
     for name, check in CHECKS.items():
         if not record[name]:
             continue

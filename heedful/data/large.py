@@ -1,19 +1,25 @@
-"""The lines of large files, which are not held in memory."""
+"""The lines of large files, and many texts, which are not held in memory."""
 
 import codecs
 import io
+import mmap
 import os
 import re
-from collections.abc import Iterator, Sequence
+import tempfile
+import weakref
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import overload
 
 from heedful.data.lines import LONGEST_LINE, OTHERS, READ_AT_ONCE, opened, packed_size
+from heedful.errors import StorageError
 
 LARGE = 1 << 25  # bytes of a large file
 PACKS = 4  # a packed file unpacks to about so many times its size
+BLOCK = 256  # texts that are read together
 
 
 class FileLines(Sequence[str]):
@@ -42,6 +48,71 @@ class FileLines(Sequence[str]):
         if isinstance(at, slice):
             return [*islice(self, at.start, at.stop, at.step)]
         return next(islice(self, at, None))
+
+
+class FileTexts(Sequence[str]):
+    """Texts in a file without a name, in the folder for temporary files. Those that are asked for are read, with some
+    that follow them. Raises StorageError where they cannot be written."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        with tempfile.TemporaryFile() as file:
+            self._file = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self._file)
+        self._ends = array("q", [0])
+        self._new: list[bytes] = []  # of the last block, which is not full
+        self._read: tuple[int, list[str]] = (-1, [])  # the number of a block, and its texts
+        self.extend(texts)
+
+    def append(self, text: str) -> None:
+        self._new.append(text.encode("utf-8", "surrogatepass"))
+        self._ends.append(self._ends[-1] + len(self._new[-1]))
+        if len(self._new) == BLOCK:
+            self._write(b"".join(self._new))
+            self._new = []
+
+    def extend(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.append(text)
+
+    def _write(self, data: bytes) -> None:
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(self._file, left) :]
+        except OSError as error:
+            fix = "free some space there, or let TMPDIR name another folder"
+            raise StorageError(error.strerror or str(error), where=tempfile.gettempdir(), fix=fix) from None
+
+    def joined(self) -> list[bytes | memoryview]:
+        """All texts, without anything between them, in UTF-8: some are mapped."""
+        last = b"".join(self._new)
+        if self._ends[-1] == len(last):
+            return [last]
+        return [memoryview(mmap.mmap(self._file, self._ends[-1] - len(last), access=mmap.ACCESS_READ)), last]
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        numbers = range(len(self))[at]
+        return self._text(numbers) if isinstance(numbers, int) else [*map(self._text, numbers)]
+
+    def _text(self, number: int) -> str:
+        block, place = divmod(number, BLOCK)
+        if (block + 1) * BLOCK > len(self):
+            return self._new[place].decode("utf-8", "surrogatepass")
+        known, texts = self._read
+        if known != block:
+            first, *ends = self._ends[block * BLOCK : (block + 1) * BLOCK + 1]
+            data = os.pread(self._file, ends[-1] - first, first)
+            places = zip([first, *ends], ends, strict=False)
+            texts = [data[one - first : end - first].decode("utf-8", "surrogatepass") for one, end in places]
+            self._read = block, texts
+        return texts[place]
 
 
 def large_lines(path: Path) -> FileLines | None:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from heedful.data.large import FileTexts
 from heedful.data.lines import tsv_row
 from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.directions import SIDES
@@ -134,17 +135,18 @@ def write_cleaned(checked: Checked, out: Path) -> Path:
     and the tag, if there are tags; each reference has a row. Raises InputError, MissingError or StorageError."""
     refuse_out(out, checked.read.files)
     pairs, names = checked.read.train, _names(checked.read)
-    kept = (i for i in range(len(pairs)) if i not in checked.left_out)
-    references = pairs.references
     told = [*([own[0] for own in SIDES] if pairs.directions else []), *([TAG] if pairs.tags else [])]
-    rows = [tsv_row(pairs.source[i], one, *_kind(pairs, i)) for i in kept for one in references[i]]
-    files.write_output(out, "\n".join([tsv_row(*names, *told), *rows, ""]).encode())
+    lines = FileTexts([f"{tsv_row(*names, *told)}\n"])
+    for i, (source, target) in enumerate(zip(pairs.source, pairs.target, strict=True)):
+        for reference in (target, *(pairs.others[i] if pairs.others else ())) if i not in checked.left_out else ():
+            lines.append(f"{tsv_row(source, reference, *_kind(pairs, i))}\n")
+    files.write_output(out, *lines.joined())
     gone = [(place, one, other, "empty") for place, one, other in pairs.empty]
     for i, faults in checked.left_out.items():
         gone.append((pairs.place_of(i), pairs.source[i], pairs.target[i], ", ".join(faults)))
-    lines = [tsv_row(one, other, pairs.line_of(place), why) for place, one, other, why in sorted(gone)]
+    without = [tsv_row(one, other, pairs.line_of(place), why) for place, one, other, why in sorted(gone)]
     header = tsv_row(*names, "where", "why")
-    files.write_output(beside(out), "\n".join([header, *lines, ""]).encode())
+    files.write_output(beside(out), "\n".join([header, *without, ""]).encode())
     return beside(out)
 
 

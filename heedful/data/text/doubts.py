@@ -1,6 +1,7 @@
 """What is wrong with pairs that can be trained on all the same, in a line each for who is about to do so."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
 from heedful.data.lines import composed
 from heedful.data.text.quality.texts import TOKENISED, is_cut
@@ -59,13 +60,14 @@ def cut(pairs: Sequence[tuple[str, str]]) -> str:
     return f"{_share(count, len(pairs))} have words in pieces ('@@ ' or '▁'): give the text before it was cut"
 
 
-def tokenised(pairs: Sequence[tuple[str, str]]) -> str:
+def tokenised(pairs: Iterable[tuple[str, str]]) -> str:
     """Where another program has cut punctuation off the words of most pairs."""
-    count = sum(bool(TOKENISED.search(one) or TOKENISED.search(other)) for one, other in pairs)
-    if 2 * count <= len(pairs):
+    found = Counter(bool(TOKENISED.search(one) or TOKENISED.search(other)) for one, other in pairs)
+    if found[True] <= found[False]:
         return ""
     what = "have blanks before their punctuation, or &apos;, as Moses' tokenizer leaves them"
-    return f"{_share(count, len(pairs))} {what}: give the text before it, or translate and score such text alone"
+    share = _share(found[True], found.total())
+    return f"{share} {what}: give the text before it, or translate and score such text alone"
 
 
 def known(pairs: Sequence[tuple[str, str]], tests: Collection[tuple[str, str]]) -> str:

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from heedful.data.large import LARGE, FileTexts
 from heedful.data.parts import kind_of
 from heedful.data.text.directions import Direction
 from heedful.data.text.encodings import read_encoded_lines
@@ -44,8 +45,8 @@ class Pairs:
     """Sentence i of `source` translates to sentence i of `target`. `others` are the further references of each pair, if
     any has some."""
 
-    source: list[str]
-    target: list[str]
+    source: Sequence[str]
+    target: Sequence[str]
     name: str
     others: tuple[tuple[str, ...], ...] = ()
     files: tuple[str, ...] = field(default=(), compare=False)  # the files of the pairs
@@ -149,21 +150,30 @@ class Pairs:
 
 def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
     """Makes pairs of numbered rows (a source and its references), stripped of outer white space. Rows with an empty
-    side go to `empty`. Raises InputError if none is left."""
-    kept, empty = list[tuple[int, tuple[str, ...]]](), list[tuple[Place, str, str]]()
+    side go to `empty`. Many texts are kept in files. Raises InputError if none is left."""
+    source: list[str] | FileTexts = []
+    target: list[str] | FileTexts = []
+    size = 0
+    others, lines, empty = dict[int, tuple[str, ...]](), array("i"), list[tuple[Place, str, str]]()
     for number, row in rows:
-        if row[0].strip() and row[1].strip():
-            kept.append((number, tuple(map(str.strip, row))))
-        else:
+        one, other, *more = map(str.strip, row)
+        if not (one and other):
             empty.append((Place(0, number), row[0], row[1]))
-    if not kept and not empty:
+            continue
+        if more:
+            others[len(lines)] = tuple(more)
+        source.append(one)
+        target.append(other)
+        lines.append(number)
+        size += len(one) + len(other)
+        if size > LARGE and isinstance(source, list):
+            source, target = FileTexts(source), FileTexts(target)
+    if not lines and not empty:
         raise InputError("a header and no pair", where=name, fix="give lines below it")
-    if not kept:
+    if not lines:
         raise InputError("every pair has an empty side", where=name, fix="give text on both sides")
-    others = tuple(row[2:] for _, row in kept)
-    file_numbers, lines = array("i", [0]) * len(kept), array("i", (number for number, _ in kept))
-    source, target = [row[0] for _, row in kept], [row[1] for _, row in kept]
-    return Pairs(source, target, name, others if any(others) else (), (name,), file_numbers, lines, empty)
+    references = tuple(others.get(i, ()) for i in range(len(lines))) if others else ()
+    return Pairs(source, target, name, references, (name,), array("i", [0]) * len(lines), lines, empty)
 
 
 def told_apart(pairs: Pairs) -> Iterator[str]:
@@ -175,7 +185,7 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
     """Joins the pairs of several parts."""
     if len(parts) == 1:
         return parts[0]
-    source, target = [text for part in parts for text in part.source], [text for part in parts for text in part.target]
+    source, target = (_all([getattr(part, side) for part in parts]) for side in ("source", "target"))
     others = tuple(own for part in parts for own in part.others or ((),) * len(part))
     files = {file: i for i, file in enumerate(dict.fromkeys(file for part in parts for file in part.files))}
     file_numbers, lines, ways, empty = array("i"), array("i"), array("h"), list[tuple[Place, str, str]]()
@@ -199,6 +209,12 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
         directions=parts[0].directions,
         tags=tags if any(tags) else (),
     )
+
+
+def _all(sides: Sequence[Sequence[str]]) -> Sequence[str]:
+    """The texts of all of these, one after the other; in a file where some are."""
+    texts = (text for side in sides for text in side)
+    return FileTexts(texts) if any(isinstance(side, FileTexts) for side in sides) else [*texts]
 
 
 def read_pairs(source_file: str | Path, target_file: str | Path, most: int | None = None) -> Pairs:

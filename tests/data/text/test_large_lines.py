@@ -1,14 +1,22 @@
-"""Lines of a large file are read anew from the disk: the same pairs, and the same errors, as of lines in memory."""
+"""Lines of a large file are read anew from the disk, and many pairs kept there: the same pairs, and the same errors, as
+in memory."""
 
+import errno
 import gzip
+import json
+import os
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from heedful.data import large, tables
+from heedful.data.text import pairs
 from heedful.data.text.reading import read_whole
-from heedful.errors import HeedError
+from heedful.errors import HeedError, StorageError
 
 FILES: dict[str, bytes] = {
     "plain.tsv": "a b\tA B\n\nc é\tC É\r\nd\u2028e\tD".encode(),
@@ -78,3 +86,55 @@ def test_a_large_file_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (len(found), found[1], found[:1], [*found]) == (2, "c\td", ["a\tb"], ["a\tb", "c\td"])
     monkeypatch.setattr(large, "LARGE", 9)
     assert large.large_lines(tmp_path / "pairs.tsv") is None
+
+
+@given(
+    texts=st.lists(st.text(st.characters(codec=None), max_size=4), max_size=12),
+    more=st.lists(st.text(max_size=3), max_size=5),
+    asked=st.slices(17),
+)
+def test_texts_in_a_file_are_those_in_memory(texts: list[str], more: list[str], asked: slice) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(large, "BLOCK", 3)
+        kept = large.FileTexts(texts)
+        assert [*kept] == texts
+        kept.extend(more)
+        known = texts + more
+        assert (len(kept), [*kept], kept[asked]) == (len(known), known, known[asked])
+        assert [kept[at] for at in reversed(range(len(known)))] == known[::-1]
+        assert b"".join(kept.joined()) == "".join(known).encode("utf-8", "surrogatepass")
+        with pytest.raises(IndexError):
+            kept[len(known)]
+
+
+def test_a_full_disk_for_texts_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(descriptor: int, data: memoryview) -> int:
+        if len(data) < 200:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return 100  # a part of it, as near the end of a disk
+
+    monkeypatch.setattr(os, "write", write)
+    with pytest.raises(StorageError, match="No space left on device") as caught:
+        large.FileTexts(["a"] * large.BLOCK)
+    assert "TMPDIR" in caught.value.fix
+
+
+def test_many_pairs_are_kept_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same rows, places, references and reports; and so are those of several data sets together."""
+    rows = [{"en": f"text {n}", "fr": [f"texte {n}", *["autre"] * (n % 3)]} for n in range(9)]
+    rows += [{"en": "", "fr": "rien"}, {"en": "the end", "fr": " fin "}]
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (tmp_path / "b.tsv").write_text("fr\ten\nun\tone\ndeux\ttwo\n")
+    for given_paths in (tmp_path / "a.jsonl", [tmp_path / "a.jsonl", tmp_path / "b.tsv"]):
+        known = read_whole(given_paths)
+        assert isinstance(known.train.source, list)
+        with monkeypatch.context() as patched:
+            patched.setattr(pairs, "LARGE", 40)
+            found = read_whole(given_paths)
+        for side in ("source", "target"):
+            assert isinstance(getattr(found.train, side), large.FileTexts)
+            assert [*getattr(found.train, side)] == getattr(known.train, side)
+        in_memory = {"source": known.train.source, "target": known.train.target}
+        assert replace(found, train=replace(found.train, **in_memory)) == known
+        assert [*found.train.lines] == [*known.train.lines]
+        assert found.train.empty == known.train.empty

@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands import heed
+from heedful.cli.data import told
+from heedful.data import large
+from heedful.data.text import pairs as pairs_in_files
 from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality import CHECKS
 from heedful.data.text.quality import report as quality_report
@@ -247,6 +250,41 @@ def test_what_is_kept_and_what_is_left_out_are_all(tmp_path_factory, pairs: list
         assert where.startswith(f"{folder}/p.tsv:")
         assert rows[int(where.rpartition(":")[2]) - 1] == (one, other)
         assert {*why.split(", ")} <= {name for name, check in CHECKS.items() if check.leaves}
+
+
+@pytest.mark.parametrize("kind", ["tsv", "two sides", "jsonl", "folder"])
+def test_what_is_kept_in_files_has_the_same_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
+    rows = [*GOOD, *WRONG.values(), *GOOD[:3], *(("Go.", f"Geh {chr(97 + i)}") for i in range(11))] * 2
+    rows = [(one, " ".join(other.split())) for one, other in rows]
+    lines = [f"{one}\t{other}\n" for one, other in rows]
+    given = [tmp_path / "p.tsv"]
+    if kind == "two sides":
+        given = [tmp_path / "p.en", tmp_path / "p.de"]
+        for side, path in enumerate(given):
+            path.write_text("".join(f"{row[side]}\n" for row in rows))
+    elif kind == "jsonl":
+        given = [tmp_path / "p.jsonl"]
+        given[0].write_text("".join(f"{json.dumps({'en': one, 'de': [other, 'Oh.']})}\n" for one, other in rows))
+    elif kind == "folder":
+        given = [tmp_path / "data"]
+        given[0].mkdir()
+        (given[0] / "train.tsv").write_text("".join(["en\tde\n", *lines]))
+        (given[0] / "test.tsv").write_text("".join(["en\tde\n", *lines[1:3]]))
+    else:
+        given[0].write_text("".join(lines))
+
+    def outcome(folder: Path) -> list[object]:
+        folder.mkdir()
+        checked = check_data(given, source="en", target="de")
+        beside = write_cleaned(checked, folder / "c.tsv")
+        files = [path.read_bytes() for path in (folder / "c.tsv", beside)]
+        return [checked.record, checked.left_out, told(checked), files]
+
+    known = outcome(tmp_path / "known")
+    assert sum(known[0][name] for name in ("duplicates", "many_targets")) > 20
+    monkeypatch.setattr(pairs_in_files, "LARGE", 200)
+    monkeypatch.setattr(large, "BLOCK", 3)
+    assert outcome(tmp_path / "found") == known
 
 
 def test_what_leaves_can_be_chosen(tmp_path: Path):

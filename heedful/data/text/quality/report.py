@@ -1,13 +1,16 @@
 """Every pair looked at: which faults it has, and how many have each."""
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from heedful.core.seeds import hashed
 from heedful.data.lines import is_composed
 from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality import CHECKS, languages, scripts, texts
@@ -77,9 +80,8 @@ def examine(
     report = Report(len(pairs), (words[0], words[1]), (told[0], told[1]))
     known = {texts.plain(text) for part in tests for side in (part.source, part.target) for text in side}
     near = Overlap(text for part in tests for side in (part.source, part.target) for text in side)
-    seen: set[tuple[int, str, str]] = set()
-    targets: dict[tuple[int, str], set[str]] = {}
     numbers = range(0, len(pairs), step)
+    alike = Alike()
     for i, (said, odd) in zip(along(numbers), _looked_at(pairs, kinds, numbers), strict=True):
         one, other = pairs.source[i], pairs.target[i]
         both = texts.plain(one), texts.plain(other)
@@ -87,19 +89,46 @@ def examine(
         way = pairs.ways[i] if len(pairs.ways) else 0
         for fault, note in faults_of(one, other, both, kinds[way], said, odd, known, near):
             report.add(i, fault, partial(_example, pairs, i, note))
-        if (way, *both) in seen:
-            report.add(i, "duplicates", partial(_example, pairs, i))
-        seen.add((way, *both))
-        targets.setdefault((way, both[0]), set()).add(both[1])
-    many = {text: len(own) for text, own in targets.items() if len(own) > MANY_TARGETS}
-    shown: set[tuple[int, str]] = set()
-    for i in numbers if many else ():
-        text = (pairs.ways[i] if len(pairs.ways) else 0), texts.plain(pairs.source[i])
-        if text in many:
-            note = f"{many[text]} targets"
-            report.add(i, "many_targets", None if text in shown else partial(_example, pairs, i, note))
-            shown.add(text)
+        alike.add(way, *both)
+    for at in alike.copies():
+        report.add(numbers[at], "duplicates", partial(_example, pairs, numbers[at]))
+    shown: set[int] = set()
+    for at, source_hash, count in alike.with_many_targets():
+        example = partial(_example, pairs, numbers[at], f"{count} targets")
+        report.add(numbers[at], "many_targets", None if source_hash in shown else example)
+        shown.add(source_hash)
     return report
+
+
+class Alike:
+    """Which of many pairs have the same texts, by hashes of 64 bits."""
+
+    def __init__(self) -> None:
+        self.sources, self.pairs = array("Q"), array("Q")
+
+    def add(self, way: int, source: str, target: str) -> None:
+        self.sources.append(int.from_bytes(hashed(f"{way}\n{source}"), "big"))
+        self.pairs.append(int.from_bytes(hashed(f"{way}\n{source}\n{target}"), "big"))
+
+    def copies(self) -> Iterable[int]:
+        """The places of the pairs that are there before."""
+        copies = np.ones(len(self.pairs), dtype=bool)
+        copies[self._different] = False
+        return np.flatnonzero(copies).tolist()
+
+    def with_many_targets(self) -> Iterator[tuple[int, int, int]]:
+        """The places of the pairs whose source has many different targets, with the hash of the source, and how many
+        they are."""
+        sources = np.asarray(self.sources)
+        each, counts = np.unique(sources[self._different], return_counts=True)
+        many = dict(zip(each[counts > MANY_TARGETS].tolist(), counts[counts > MANY_TARGETS].tolist(), strict=True))
+        for at in np.flatnonzero(np.isin(sources, [*many])).tolist() if many else ():
+            yield at, self.sources[at], many[self.sources[at]]
+
+    @cached_property
+    def _different(self) -> NDArray[np.int64]:
+        """The places of the first of equal pairs."""
+        return np.unique(np.asarray(self.pairs), return_index=True)[1]
 
 
 def faults_of(
@@ -225,12 +254,9 @@ class LengthRatios:
     """How long targets are for their sources in these pairs: the median of the ratio, and how far it usually is off."""
 
     def __init__(self, pairs: Pairs) -> None:
-        long = [
-            (len(one), len(other))
-            for one, other in zip(pairs.source, pairs.target, strict=True)
-            if min(len(one), len(other)) >= LEAST_LONG
-        ]
-        ratios = np.log([other / one for one, other in long] or [1.0])
+        lengths = ((len(one), len(other)) for one, other in zip(pairs.source, pairs.target, strict=True))
+        long = np.fromiter((other / one for one, other in lengths if min(one, other) >= LEAST_LONG), float)
+        ratios = np.log(long if len(long) else [1.0])
         self.middle = float(np.median(ratios))
         spread = 1.4826 * float(np.median(np.abs(ratios - self.middle)))  # a standard deviation, were they normal
         self.furthest = max(float(np.log(FURTHEST)), 5 * spread)
