@@ -11,13 +11,14 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from heedful.data.large import LARGE, FileTexts
+from heedful.data.large import FileTexts
 from heedful.data.parts import kind_of
 from heedful.data.text.directions import Direction
 from heedful.data.text.encodings import read_encoded_lines
 from heedful.data.text.formats import refuse_other_formats
 from heedful.errors import InputError
 
+HELD = 1 << 22  # characters of texts that are held in memory; of more, all are kept in files
 # What is counted instead of lines, by the kind of the file.
 NUMBERED = {
     **dict.fromkeys((".tmx", ".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff"), "unit"),
@@ -166,7 +167,7 @@ def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
         target.append(other)
         lines.append(number)
         size += len(one) + len(other)
-        if size > LARGE and isinstance(source, list):
+        if size > HELD and isinstance(source, list):
             source, target = FileTexts(source), FileTexts(target)
     if not lines and not empty:
         raise InputError("a header and no pair", where=name, fix="give lines below it")

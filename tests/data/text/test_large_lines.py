@@ -129,7 +129,7 @@ def test_many_pairs_are_kept_in_files(tmp_path: Path, monkeypatch: pytest.Monkey
         known = read_whole(given_paths)
         assert isinstance(known.train.source, list)
         with monkeypatch.context() as patched:
-            patched.setattr(pairs, "LARGE", 40)
+            patched.setattr(pairs, "HELD", 40)
             found = read_whole(given_paths)
         for side in ("source", "target"):
             assert isinstance(getattr(found.train, side), large.FileTexts)

@@ -282,7 +282,7 @@ def test_what_is_kept_in_files_has_the_same_report(tmp_path: Path, monkeypatch: 
 
     known = outcome(tmp_path / "known")
     assert sum(known[0][name] for name in ("duplicates", "many_targets")) > 20
-    monkeypatch.setattr(pairs_in_files, "LARGE", 200)
+    monkeypatch.setattr(pairs_in_files, "HELD", 200)
     monkeypatch.setattr(large, "BLOCK", 3)
     assert outcome(tmp_path / "found") == known
 
