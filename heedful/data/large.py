@@ -55,9 +55,8 @@ class FileTexts(Sequence[str]):
     that follow them. Raises StorageError where they cannot be written."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        with tempfile.TemporaryFile() as file:
-            self._file = os.dup(file.fileno())
-        weakref.finalize(self, os.close, self._file)
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it is closed with the texts
+        weakref.finalize(self, self._file.close)
         self._ends = array("q", [0])
         self._new: list[bytes] = []  # of the last block, which is not full
         self._read: tuple[int, list[str]] = (-1, [])  # the number of a block, and its texts
@@ -78,7 +77,7 @@ class FileTexts(Sequence[str]):
         left = memoryview(data)
         try:
             while left:
-                left = left[os.write(self._file, left) :]
+                left = left[self._file.write(left) :]
         except OSError as error:
             fix = "free some space there, or let TMPDIR name another folder"
             raise StorageError(error.strerror or str(error), where=tempfile.gettempdir(), fix=fix) from None
@@ -88,7 +87,7 @@ class FileTexts(Sequence[str]):
         last = b"".join(self._new)
         if self._ends[-1] == len(last):
             return [last]
-        return [memoryview(mmap.mmap(self._file, self._ends[-1] - len(last), access=mmap.ACCESS_READ)), last]
+        return [memoryview(mmap.mmap(self._file.fileno(), self._ends[-1] - len(last), access=mmap.ACCESS_READ)), last]
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -108,9 +107,9 @@ class FileTexts(Sequence[str]):
         known, texts = self._read
         if known != block:
             first, *ends = self._ends[block * BLOCK : (block + 1) * BLOCK + 1]
-            data = os.pread(self._file, ends[-1] - first, first)
-            places = zip([first, *ends], ends, strict=False)
-            texts = [data[one - first : end - first].decode("utf-8", "surrogatepass") for one, end in places]
+            data = os.pread(self._file.fileno(), ends[-1] - first, first)
+            spans = zip([first, *ends], ends, strict=False)
+            texts = [data[begin - first : end - first].decode("utf-8", "surrogatepass") for begin, end in spans]
             self._read = block, texts
         return texts[place]
 

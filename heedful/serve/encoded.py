@@ -50,26 +50,26 @@ def _groups(values: Any) -> Iterator[list[Any]]:
     """The values of a list in groups of at most PART values in all, or a single one."""
     group, count = list[Any](), 0
     for value in values:
-        own = _count(value)
-        if group and count + own > PART:
+        more = _count(value)
+        if group and count + more > PART:
             yield group
             group, count = [], 0
         group.append(value)
-        count += own
+        count += more
     yield group
 
 
 def _count(value: Any) -> int:
     """The values in a value, itself included; PART where it has more."""
-    found, left = 0, [value]
-    while left and found < PART:
-        found += 1
+    count, left = 0, [value]
+    while left and count < PART:
+        count += 1
         match left.pop():
             case Mapping() as each:
                 left += islice(each.values(), PART)
             case list() | tuple() as each:
                 left += islice(each, PART)
-    return found
+    return count
 
 
 def _in_one_part(value: Any) -> bytes:

@@ -62,11 +62,11 @@ def cut(pairs: Sequence[tuple[str, str]]) -> str:
 
 def tokenised(pairs: Iterable[tuple[str, str]]) -> str:
     """Where another program has cut punctuation off the words of most pairs."""
-    found = Counter(bool(TOKENISED.search(one) or TOKENISED.search(other)) for one, other in pairs)
-    if found[True] <= found[False]:
+    counts = Counter(any(map(TOKENISED.search, pair)) for pair in pairs)
+    if counts[True] <= counts[False]:
         return ""
     what = "have blanks before their punctuation, or &apos;, as Moses' tokenizer leaves them"
-    share = _share(found[True], found.total())
+    share = _share(counts[True], counts.total())
     return f"{share} {what}: give the text before it, or translate and score such text alone"
 
 

@@ -46,8 +46,8 @@ class Pairs:
     """Sentence i of `source` translates to sentence i of `target`. `others` are the further references of each pair, if
     any has some."""
 
-    source: Sequence[str]
-    target: Sequence[str]
+    source: list[str] | FileTexts
+    target: list[str] | FileTexts
     name: str
     others: tuple[tuple[str, ...], ...] = ()
     files: tuple[str, ...] = field(default=(), compare=False)  # the files of the pairs
@@ -157,16 +157,16 @@ def pairs_of(name: str, rows: Iterable[tuple[int, tuple[str, ...]]]) -> Pairs:
     size = 0
     others, lines, empty = dict[int, tuple[str, ...]](), array("i"), list[tuple[Place, str, str]]()
     for number, row in rows:
-        one, other, *more = map(str.strip, row)
-        if not (one and other):
+        left, right, *more = map(str.strip, row)
+        if not (left and right):
             empty.append((Place(0, number), row[0], row[1]))
             continue
         if more:
             others[len(lines)] = tuple(more)
-        source.append(one)
-        target.append(other)
+        source.append(left)
+        target.append(right)
         lines.append(number)
-        size += len(one) + len(other)
+        size += len(left) + len(right)
         if size > HELD and isinstance(source, list):
             source, target = FileTexts(source), FileTexts(target)
     if not lines and not empty:
@@ -212,7 +212,7 @@ def joined(parts: Sequence[Pairs], where: str | Path) -> Pairs:
     )
 
 
-def _all(sides: Sequence[Sequence[str]]) -> Sequence[str]:
+def _all(sides: Sequence[list[str] | FileTexts]) -> list[str] | FileTexts:
     """The texts of all of these, one after the other; in a file where some are."""
     texts = (text for side in sides for text in side)
     return FileTexts(texts) if any(isinstance(side, FileTexts) for side in sides) else [*texts]

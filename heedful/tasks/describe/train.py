@@ -53,8 +53,8 @@ class DescribeTask:
         pictures, begins, texts = zip(*(job.texts[i] for i in batch.pictures), strict=True)
         images, seed, different = job.corpus.train.images, self.plan.train.seed, [*dict.fromkeys(pictures)]
         pixels = spec.shown(seen(images, different, spec.preparation, self.augment, seed, batch.epoch))
-        own, longest = [different.index(picture) for picture in pictures], batch.longest
-        return text_loss(model, pixels, begins, texts, job.tokenizer, pictures=own, longest=longest)
+        shown = [different.index(picture) for picture in pictures]
+        return text_loss(model, pixels, begins, texts, job.tokenizer, pictures=shown, longest=batch.longest)
 
 
 class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):

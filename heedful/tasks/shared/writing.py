@@ -1,6 +1,6 @@
 """Shared by models that write a text about something that is no text: sound, a picture.
 
-B inputs, S places of each with D features, T tokens, N of them that are predicted, R running rows, V vocabulary,
+B inputs, S positions of each with D features, T tokens, N of them that are predicted, R running rows, V vocabulary,
 C model width.
 """
 

@@ -221,7 +221,7 @@ def write_texts(
     def answers(lines: list[str], first: int) -> Iterator[Sequence["Translated"]]:
         nonlocal unlike
         made = [*translate_texts(translator, lines, replace(options, first=first), choose)]
-        unlike += sum(one.get("unlike", False) and "warning" not in one for one in made)
+        unlike += sum(record.get("unlike", False) and "warning" not in record for record in made)
         return one_each(made)
 
     def show(found: "Translated") -> list[str]:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import mul
 from typing import NamedTuple, Unpack
 
 from heedful.data.documents.sentences import sentences_in
@@ -103,8 +104,9 @@ def translate_segments(
             numbers=[one.number for one in group],
             choose=choose,
         )
-        again = ((times[one] - 1, own.tokens) for one, own in zip(group, made, strict=True))
-        translator.spend(sum(more * sum(map(len, tokens)) for more, tokens in again), 0)
+        lengths = [sum(map(len, translation.tokens)) for translation in made]
+        copies = (times[question] - 1 for question in group)
+        translator.spend(sum(map(mul, copies, lengths)), 0)
         found |= zip(group, map(_on_one_line, made), strict=True)
     return [found[question] for question in questions]
 

@@ -1,10 +1,9 @@
 """Lines of a large file are read anew from the disk, and many pairs kept there: the same pairs, and the same errors, as
 in memory."""
 
-import errno
 import gzip
 import json
-import os
+import tempfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -108,14 +107,10 @@ def test_texts_in_a_file_are_those_in_memory(texts: list[str], more: list[str], 
 
 
 def test_a_full_disk_for_texts_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(descriptor: int, data: memoryview) -> int:
-        if len(data) < 200:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return 100  # a part of it, as near the end of a disk
-
-    monkeypatch.setattr(os, "write", write)
-    with pytest.raises(StorageError, match="No space left on device") as caught:
-        large.FileTexts(["a"] * large.BLOCK)
+    with open("/dev/full", "r+b", buffering=0) as full:
+        monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full)
+        with pytest.raises(StorageError, match="No space left on device") as caught:
+            large.FileTexts(["a"] * large.BLOCK)
     assert "TMPDIR" in caught.value.fix
 
 

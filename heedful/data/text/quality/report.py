@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.core.seeds import hashed
 from heedful.data.lines import is_composed
 from heedful.data.text.pairs import Pairs
 from heedful.data.text.quality import CHECKS, languages, scripts, texts
@@ -100,6 +100,10 @@ def examine(
     return report
 
 
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
 class Alike:
     """Which of many pairs have the same texts, by hashes of 64 bits."""
 
@@ -107,17 +111,17 @@ class Alike:
         self.sources, self.pairs = array("Q"), array("Q")
 
     def add(self, way: int, source: str, target: str) -> None:
-        self.sources.append(int.from_bytes(hashed(f"{way}\n{source}"), "big"))
-        self.pairs.append(int.from_bytes(hashed(f"{way}\n{source}\n{target}"), "big"))
+        self.sources.append(_hash(f"{way}\n{source}"))
+        self.pairs.append(_hash(f"{way}\n{source}\n{target}"))
 
     def copies(self) -> Iterable[int]:
-        """The places of the pairs that are there before."""
+        """The numbers of the pairs that are there before."""
         copies = np.ones(len(self.pairs), dtype=bool)
         copies[self._different] = False
         return np.flatnonzero(copies).tolist()
 
     def with_many_targets(self) -> Iterator[tuple[int, int, int]]:
-        """The places of the pairs whose source has many different targets, with the hash of the source, and how many
+        """The numbers of the pairs whose source has many different targets, with the hash of the source, and how many
         they are."""
         sources = np.asarray(self.sources)
         each, counts = np.unique(sources[self._different], return_counts=True)
@@ -127,7 +131,7 @@ class Alike:
 
     @cached_property
     def _different(self) -> NDArray[np.int64]:
-        """The places of the first of equal pairs."""
+        """The numbers of the first of equal pairs."""
         return np.unique(np.asarray(self.pairs), return_index=True)[1]
 
 
@@ -254,8 +258,8 @@ class LengthRatios:
     """How long targets are for their sources in these pairs: the median of the ratio, and how far it usually is off."""
 
     def __init__(self, pairs: Pairs) -> None:
-        lengths = ((len(one), len(other)) for one, other in zip(pairs.source, pairs.target, strict=True))
-        long = np.fromiter((other / one for one, other in lengths if min(one, other) >= LEAST_LONG), float)
+        lengths = zip(map(len, pairs.source), map(len, pairs.target), strict=True)
+        long = np.fromiter((right / left for left, right in lengths if min(left, right) >= LEAST_LONG), float)
         ratios = np.log(long if len(long) else [1.0])
         self.middle = float(np.median(ratios))
         spread = 1.4826 * float(np.median(np.abs(ratios - self.middle)))  # a standard deviation, were they normal
