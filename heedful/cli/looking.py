@@ -12,6 +12,7 @@ from heedful.cli.options import chosen_of, united
 from heedful.errors import InputError, counted
 from heedful.run.task import Embedder
 from heedful.store import files
+from heedful.store.refusals import refuse_read
 from heedful.tasks import TASKS
 from heedful.tasks.shared.line_by_line import answer_lines
 from heedful.tasks.shared.options import Device, Json, Run
@@ -47,6 +48,7 @@ def look(
             f"{out.suffix or 'no suffix'} is not a picture", where=str(out), fix="--out x.png, x.svg, x.html or x.json"
         )
     files.need_output(out)
+    refuse_read(out, [text])
     refuse_blind(run)
     chosen = chosen_of(row_of_run(run).inside.options(), options, LOOK_OPTIONS, str(run))
     looked = look_inside(run, text, kind, chosen, device=chosen_device(device))

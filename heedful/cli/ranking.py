@@ -8,6 +8,7 @@ import typer
 
 from heedful.errors import counted
 from heedful.store import files
+from heedful.store.refusals import refuse_read
 from heedful.tasks.shared.options import Device, Json, Run, Seed
 from heedful.tasks.shared.terminal import refuse_unused, say, user_name
 
@@ -47,6 +48,7 @@ def rank(
         refuse_unused("is of a page", {"--port": port != PORT}, fix="give --page")
     asked = prompts_in(prompts)
     files.need_output(out)
+    refuse_read(out, [prompts])
     who = who or user_name()
     model = open_model(run, device=chosen_device(device))
     settings = {"tokens": tokens, "sampling": {"temperature": temperature, "seed": seed}}

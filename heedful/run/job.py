@@ -1,6 +1,7 @@
 """What a training needs of a task: a job."""
 
 import math
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -246,7 +247,7 @@ class Job(ABC, Generic[R, C, M]):
         self, folder: Path, scores: Scores, best: Mapping[str, Any], minutes: float, *, by_loss: bool = False
     ) -> str:
         """README.md of `folder`. `by_loss`: the best model was chosen by its loss, as no score was above luck."""
-        told = self.tells(folder, scores, best)
+        told = self.card_text(folder, scores, best)
         if by_loss:
             what = "whose validation loss is the lowest, as no score there was better than luck"
             told = replace(told, kept=f"step {best['step']:,}, {what} (loss {best['valid_loss']:.4f})")
@@ -259,6 +260,12 @@ class Job(ABC, Generic[R, C, M]):
         how = f"{start}, by low-rank adapters of rank {rank} beside its matrices," if rank else start
         how = f"{how}, with the model in `{self.teacher.run}` as its teacher," if self.teacher else how
         return model_card(folder, told, start=how, minutes=minutes, notes=self.notes_on_data())
+
+    def card_text(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
+        """What the job tells, with the folder's name in its commands as a shell needs it."""
+        told, name = self.tells(folder, scores, best), str(folder)
+        quoted = shlex.quote(name)
+        return told if quoted == name else replace(told, use=[line.replace(name, quoted) for line in told.use])
 
     def notes_on_data(self) -> Sequence[str]:
         """The notes that the model card repeats."""

@@ -212,7 +212,8 @@ class _Run:
         ]
         if reached:
             what = f"{' and '.join(reached)} is reached"
-            yield Note(f"nothing is left to train: {what}; to train on, give more than that")
+            now = f"{what}, at step {self.state.step:,}"
+            yield Note(f"nothing is left to train: {now}; to train on, give more than that")
         elif self.ranks.first:
             keep_recipe(self.recipe, self.out)
 
@@ -301,14 +302,16 @@ class _Run:
             told += f"; {FALLING}" if falling else f"; {few}" if few else ""
         unfinished = falling or (short and not no_better)
         longer = [self._longer(run)] if unfinished and self.recipe.data.path else []
-        use = job.tells(self.out, finished.scores, best).use
+        use = job.card_text(self.out, finished.scores, best).use
         served = [f"heed serve {run} --open"] if self.answers else []
         return replace(finished, verdict=told, commands=(*longer, *([] if longer else instead), *use, *served))
 
     def _longer(self, run: str) -> str:
         """The command that continues this training with twice its budget."""
-        budget = asdict(self._budget()).items()
-        keys = [f"train.{key}={json.dumps(2 * value)}" for key, value in budget if value is not None]
+        budget = {key: value for key, value in asdict(self._budget()).items() if value is not None}
+        if "steps" in budget:  # it may have been lowered
+            budget["steps"] = max(budget["steps"], self.state.step)
+        keys = [f"train.{key}={json.dumps(2 * value)}" for key, value in budget.items()]
         return " --set ".join([f"heed train {self.recipe.task} --resume --out {run}", *keys])
 
     @property

@@ -1,6 +1,8 @@
 """Files that are not read or written, and why."""
 
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from heedful.errors import InputError, StorageError
@@ -25,3 +27,10 @@ def damaged(where: Path, what: str, *, fix: str = AGAIN) -> StorageError:
 
 def refused(where: Path, what: str, *, fix: str) -> InputError:
     return InputError(what, where=str(where), fix=fix)
+
+
+def refuse_read(out: Path, read: Iterable[str | Path]) -> None:
+    """Raises InputError where what is written to `out` would replace one of the files that are read; names of none are
+    passed over."""
+    if any(os.path.isfile(file) and os.path.samefile(file, out) for file in read if os.path.exists(out)):
+        raise InputError("is read, and would be written over", where=str(out), fix="name another --out")

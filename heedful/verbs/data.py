@@ -18,6 +18,7 @@ from heedful.errors import InputError
 from heedful.run.prepared import WorkPart, read_manifest
 from heedful.run.recipe import Recipe, override
 from heedful.store import files
+from heedful.store.refusals import refuse_read
 from heedful.tasks import TASKS
 from heedful.tasks.recipes import by_key, read_recipe
 from heedful.tasks.shared.preparing.filling import Shown, no_news
@@ -124,9 +125,7 @@ def refuse_out(out: Path, read: Iterable[Path] = ()) -> None:
         raise InputError("the cleaned data is a .tsv file", where=str(out), fix="--out clean.tsv")
     for place in (out, beside(out)):
         files.need_output(place)
-        if place.exists() and any(file.exists() and place.samefile(file) for file in read):
-            what = "is data that was read, and would be written over"
-            raise InputError(what, where=str(place), fix="name another --out")
+        refuse_read(place, read)
 
 
 def write_cleaned(checked: Checked, out: Path) -> Path:

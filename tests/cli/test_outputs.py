@@ -16,6 +16,7 @@ from commands import heed
 from heedful import cli
 from heedful.data.images.files import to_image
 from heedful.run.folder import need_empty
+from heedful.verbs import data as heedful_data
 from made import TRANSFORMER, made_corpus, random_translator
 from saved import save_run
 
@@ -214,3 +215,39 @@ def test_a_folder_of_one_s_own_stays_so(run_of: Callable[[str], Path], place: Pa
     need_empty(out)
     assert heed("export", run_of("gpt"), "--out", out) == 0
     assert stat.S_IMODE(out.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        (["eval", "{transformer}", "--data", "pairs.tsv"], "pairs.tsv"),
+        (["eval", "{transformer}", "--source", "a.txt", "--target", "b.txt"], "a.txt"),
+        (["eval", "{transformer}", "--source", "a.txt", "--target", "b.txt"], "b.txt"),
+        (["data", "check", "pairs.tsv"], "pairs.tsv"),
+        (["translate", "{transformer}", "--file", "a.txt"], "a.txt"),
+        (["detect", "{detect}", "0.png"], "0.png"),
+        (["paint", "{paint}", "0.png"], "0.png"),
+        (["look", "{detect}", "0.png"], "0.png"),
+        (["rank", "{chat}", "--prompts", "prompts.jsonl", "--who", "a"], "prompts.jsonl"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_read_is_not_written_over(
+    words: list[str],
+    out: str,
+    linked: bool,
+    run_of: Callable[[str], Path],
+    place: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("prompts.jsonl").write_text('{"prompt": "ba"}\n{"prompt": "ko"}\n')
+    named = f"link{Path(out).suffix}" if linked else out
+    if linked:
+        Path(named).symlink_to(out)
+    before = Path(out).read_bytes()
+    with pytest.MonkeyPatch.context() as patch:  # the data that are written over are read first
+        patch.setattr(heedful_data, "examine", lambda *given, **more: pytest.fail("the work has begun"))
+        assert heed(*words_of(words, run_of, place), "--out", named) == 2
+    assert f"{named}: is read, and would be written over" in capsys.readouterr().err
+    assert Path(out).read_bytes() == before

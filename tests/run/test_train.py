@@ -5,6 +5,7 @@ import json
 import math
 import random
 import re
+import shlex
 import shutil
 import string
 
@@ -174,6 +175,8 @@ def test_a_training_ends_with_what_it_is_good_for_and_what_comes_next(
     assert re.search(verdict, finished.verdict)
     assert finished.verdict in (out / "log.txt").read_text().splitlines()
     assert finished.commands[0].startswith(f"heed {command} ")
+    assert all(str(out) in shlex.split(line) for line in finished.commands if str(out) in line)
+    assert f"heed translate '{out}' " in (out / "README.md").read_text()
     if command == "train":
         assert finished.commands[0] == f"heed train translate --resume --out '{out}' --set train.steps=6"
     if command == "import":
@@ -335,7 +338,7 @@ def test_the_same_command_again_changes_nothing(finished, corpus):
     assert not [event for event in again if isinstance(event, Trained)]
     assert (out / "model.safetensors").read_bytes() == before
     told = [event.text for event in again if isinstance(event, Note)]
-    assert "nothing is left to train: train.steps=12 is reached; to train on, give more than that" in told
+    assert "nothing is left to train: train.steps=12 is reached, at step 12; to train on, give more than that" in told
 
 
 def test_a_run_without_what_was_measured_says_so_first(finished, corpus, tmp_path):

@@ -383,7 +383,7 @@ def test_what_cannot_be_written_is_refused_before_a_word_is_translated(own: Tran
             list(translate_documents(own, names, out, DecodingOptions()))
         return str(raised.value)
 
-    assert "the document itself" in refused([path], path)
+    assert "would be written over" in refused([path], path)
     assert "not the ending of" in refused([path], tmp_path / "a.md")
     assert "two documents of one name" in refused([path, tmp_path / "sub" / "a.txt"], tmp_path / "out")
     assert "expected a folder" in refused([path, tmp_path / "b.txt"], path)

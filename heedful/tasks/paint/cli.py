@@ -7,9 +7,10 @@ import typer
 
 from heedful.decode.settings import SamplingOptions
 from heedful.store import files
+from heedful.store.refusals import refuse_read
 from heedful.tasks.paint.options import PaintOptions
 from heedful.tasks.shared.options import Device, Json, Offered, Run, by_groups, option_of
-from heedful.tasks.shared.terminal import Command, OutputFiles, keep_picture, tell, write_png
+from heedful.tasks.shared.terminal import Command, OutputFiles, tell, write_png
 
 
 @by_groups
@@ -42,8 +43,7 @@ def paint(
     names = pictures or ["new"]
     if whole:
         files.need_output(out, makes_folder=True)
-        for name in pictures or ():
-            keep_picture(name, out)
+        refuse_read(out, pictures or ())
     ending = f"-{samples}.png"
     outputs = [out] * len(names) if whole else list(map(OutputFiles(names, out, folder=True, ending=ending), names))
     painter = Painter.load(run, device=chosen_device(device))

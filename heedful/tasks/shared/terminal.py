@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from heedful.errors import InputError, counted
 from heedful.store import files
+from heedful.store.refusals import refuse_read
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -126,19 +127,13 @@ class OutputFiles:
     def _take(self, file: str) -> Path:
         assert self.out is not None
         place = self.out / f"{Path(file).stem}.png" if self.folder else self.out
-        keep_picture(file, place)
+        refuse_read(place, [file])
         if self.folder and place in self.files.values():
             raise InputError("two pictures of one name", where=file, fix="do them one by one")
         longest = place.with_name(f"{place.stem}{self.ending}") if self.folder else place
         files.need_output(longest, makes_folder=self.folder)
         self.files[file] = place
         return place
-
-
-def keep_picture(file: str, place: Path) -> None:
-    """Raises InputError where the drawing would overwrite the picture itself."""
-    if os.path.exists(place) and os.path.exists(file) and os.path.samefile(file, place):
-        raise InputError("would be written over by what is drawn", where=file, fix="name another --out")
 
 
 def write_png(place: Path, image: "Image") -> None:

@@ -22,6 +22,7 @@ from heedful.run.learnt import has_held_out, learnt_from, warning
 from heedful.run.task import Scored
 from heedful.store import files
 from heedful.store.lock import run_lock
+from heedful.store.refusals import refuse_read
 from heedful.tasks.shared.terminal import on_one_line
 from heedful.tasks.translate.calibration import FEWEST, calibrated
 from heedful.tasks.translate.confidence import write_calibration
@@ -38,6 +39,9 @@ def score_translator(translator: Translator, options: TranslationScoring) -> Ite
     """The scores on a pair of files, or on the test sets of data as for training. Raises InputError or MissingError."""
     tests, valid, told_of_data = _parts(translator, options)
     written = _outputs(options.out, [*tests])
+    read = [file for part in (*tests.values(), valid) for file in part.files]
+    for path in written.values():
+        refuse_read(path, [*read, *filter(None, (options.data, options.source, options.target))])
     other = _other(translator, options)
     if other is not None and other.spec.languages is not None and translator.spec.languages is None:
         tests = {name: _in_direction(translator, part) for name, part in tests.items()}

@@ -10,6 +10,7 @@ from heedful.data.text.headers import meaning, other_languages
 from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.store import files
+from heedful.store.refusals import refuse_read
 from heedful.tasks.translate.confidence import refuse_no_probability
 from heedful.tasks.translate.documents.passages import translate_passages
 from heedful.tasks.translate.model import BaseTranslator
@@ -39,8 +40,7 @@ def outputs_for(names: Sequence[Path], out: Path) -> list[Path]:
     for name, place in zip(names, made, strict=True):
         if made.count(place) > 1:
             raise InputError("two documents of one name", where=str(place), fix="translate them one by one")
-        if os.path.exists(place) and name.exists() and place.samefile(name):
-            raise InputError("the document itself", where=str(place), fix="give another --out")
+        refuse_read(place, [name])
         if place.suffix.lower() != name.suffix.lower():
             raise InputError(f"not the ending of {name}", where=str(place), fix=f"--out {place.stem}{name.suffix}")
     if folder and os.path.isfile(out):
