@@ -67,7 +67,8 @@ def constrained_beam(
     if len(wishes) != len(source):
         what = f"wishes for {len(wishes)} of {len(source)} sentences"
         raise InputError(what, fix="give a list for each sentence")
-    if any(not wish.phrases or not all(wish.phrases) or eos in sum(wish.phrases, ()) for own in wishes for wish in own):
+    every = [wish.phrases for own in wishes for wish in own]
+    if not all(phrases and all(phrase and eos not in phrase for phrase in phrases) for phrases in every):
         raise InputError("a phrase to be said is empty, or has the end token in it", fix="leave it out")
     looked_at = len(source) * beam * max((len(own) * _tokens_in(own) for own in wishes), default=0)
     if options.get("at_once") is not None and looked_at > LOOKED_AT:

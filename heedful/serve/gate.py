@@ -24,6 +24,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heedful.serve.bodies import MULTIPART, media_type, read_form, strict_json
+from heedful.serve.limits import give_back_memory
 from heedful.serve.meters import Meters
 from heedful.serve.public import path_of
 from heedful.serve.refusals import DEEPL, Refused, as_refused, is_libretranslate, refusal
@@ -58,6 +59,7 @@ HEADERS = {
 }
 ENCODED = {key.encode(): value.encode() for key, value in HEADERS.items()}
 CLOSE = {"Connection": "close"}
+LARGE, REST = 1 << 20, 1.0  # bytes of a body, and the seconds after its answer, when its memory is given back
 log = logging.getLogger("heedful.serve")
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -86,6 +88,7 @@ class Gate:
     ) -> None:
         self.app, self.rules, self.meters, self.direct = app, rules, meters, direct or {}
         self._held = Counter[bool]()  # bytes of bodies: of those that may have files, and of the others
+        self._gives_back = False  # in a moment
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -217,6 +220,13 @@ class Gate:
             yield await received()
         finally:
             self._held[files] -= size
+            if size > LARGE and not self._gives_back:
+                self._gives_back = True
+                asyncio.get_running_loop().call_later(REST, self._give_back)
+
+    def _give_back(self) -> None:
+        self._gives_back = False
+        asyncio.get_running_loop().run_in_executor(None, give_back_memory)
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive, reply: "_Reply") -> None:
         """Passes the request on, and cancels it if the client disconnects."""

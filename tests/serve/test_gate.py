@@ -2,16 +2,20 @@
 
 import asyncio
 import logging
+import time
 
+import httpx
 import pytest
 from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 from starlette.types import Message
 
 from heedful.errors import InputError
+from heedful.serve import gate as heedful_gate
 from heedful.serve.app import behind_gate, rules_for
 from heedful.serve.gate import Gate, Rules
 from heedful.serve.meters import Meters
+from waiting import PATIENCE
 
 
 def behind(rules: Rules) -> TestClient:
@@ -66,6 +70,37 @@ def test_control_characters_of_an_address_do_not_reach_the_log(caplog: pytest.Lo
         assert behind(Rules()).get("/broken/%0d%0aERROR%20root%1b%5b31m%e2%80%ae").status_code == 500
     (told,) = [record.getMessage() for record in caplog.records if record.name == "heedful.serve"]
     assert told == r"GET '/broken/\r\nERROR root\x1b[31m\u202e' failed"
+
+
+def test_the_memory_of_large_bodies_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all that come at the same time."""
+    app, given_back = FastAPI(), list[float]()
+
+    @app.post("/length")
+    async def length(request: Request) -> int:
+        return len(await request.body())
+
+    monkeypatch.setattr(heedful_gate, "REST", 0.05)
+    monkeypatch.setattr(heedful_gate, "give_back_memory", lambda: given_back.append(time.monotonic()))
+
+    async def ask(client: httpx.AsyncClient, size: int) -> None:
+        assert (await client.post("/length", content=b"a" * size)).json() == size
+
+    async def all_of_them() -> None:
+        gate = Gate(app, Rules(text_bytes=1 << 22), Meters())
+        transport = httpx.ASGITransport(gate)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            await ask(client, 1 << 20)
+            await asyncio.sleep(0.2)
+            assert not given_back
+            for count in (1, 2):
+                await asyncio.gather(*(ask(client, (1 << 20) + 1) for _ in range(3)))
+                async with asyncio.timeout(PATIENCE):
+                    while len(given_back) < count:
+                        await asyncio.sleep(0.01)
+                assert len(given_back) == count
+
+    asyncio.run(all_of_them())
 
 
 def test_all_bodies_together_have_a_limit() -> None:

@@ -143,6 +143,8 @@ def search_texts(
     forced = None if prefix is None else translator.target.encode(prefix)
     extra = wanted or [()] * len(texts)
     wanted = [[*wishes.of(text), *more] if own else [] for text, own, more in zip(texts, ids, extra, strict=True)]
+    letters = sum(len(form) for each in wanted for wish in each for form in wish.forms)
+    translator.spend(letters, 0)  # each form becomes tokens, and is looked for
     found = hypotheses(translator, ids, decoding, forced, numbers=numbers, avoid=wishes.avoid)
     plain = [best for best, *_ in found]
     read = [translator.texts_of(best) for best in found]
