@@ -25,7 +25,7 @@ def long(text: str, letters: int = LETTERS) -> str:
 
 
 WORDS = ["".join(own) for own in product(SYLLABLES, repeat=3)][:256]
-MANY = ["".join(own) for own in product(SYLLABLES, repeat=4)][:100_000]
+FORMS = "|".join("".join(own) for own in product(SYLLABLES, repeat=4))[:19_000]
 TALK, SENTENCES = long(" ".join(SYLLABLES) + " "), long("Ba de gi. ")
 WIDE = {"beam": 64, "n_best": 64, "longest": LONGEST}
 ENDLESS = {"longest": LONGEST, "shortest": LONGEST}
@@ -100,9 +100,9 @@ KINDS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "words in many forms": translate(TALK[:300], require=["|".join(WORDS[i : i + 10]) for i in range(40)]),
     "words not to be used": translate(TALK[:2000], avoid=WORDS),
     "a large glossary": translate(" ".join(WORDS), glossary=[[word, f"{word}x"] for word in WORDS]),
-    "a term of many forms": translate("ba", glossary=[["ba", "|".join(MANY[:7000])]]),
-    "a term of very many forms": translate("ba", glossary=[["ba", "|".join(MANY)]]),
-    "one of very many words": translate("ba", require=["|".join(MANY)]),
+    "a term of many forms": translate("ba", glossary=[["ba", FORMS]]),
+    "terms of many forms": translate(" ".join(WORDS[:40]), glossary=[[word, FORMS] for word in WORDS[:40]]),
+    "words of many forms": translate("ba", require=[f"{FORMS}{n}" for n in range(40)]),
     "a glossary for many": translate([" ".join(WORDS)] * LISTED, glossary=[[word, f"{word}x"] for word in WORDS]),
     "alignments": asks("align", "transformer", [TALK[:2000]] * LISTED),
     "attention": ("/api/look", {"model": "transformer", "text": TALK[:2000]}),
