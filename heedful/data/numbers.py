@@ -19,6 +19,9 @@ GROUPED = re.compile(r"[1-9]\d{0,2}(?:[.,]\d{3})+")
 SPACES = re.compile(r"[\s'\u2019]")  # also separate thousands, in any language
 MARKS = ("37", "46", "82", "59", "64", "73", "28", "91")  # stand for numbers
 IN_WORDS = 10_000  # numbers up to this may be written in words
+LONGEST = 1000  # numbers below this are told from those that they are a part of
+HYPHENS = re.compile(r"[-\u2010\u2011]")
+UNSPACED = ("ja", "ko", "th")  # in which words for numbers do not stand alone
 MARK = re.compile(r"[.,]")
 ARABIC = str.maketrans("\u066b\u066c", ".,")  # what separates decimals and thousands there
 
@@ -109,13 +112,44 @@ def changed_numbers(source: str, translation: str, languages: tuple[str, str]) -
 
 
 def _in_words(number: Number, translation: str, language: str) -> bool:
+    """Whether a number is in a text in words, which are whole words and no part of a longer number: twenty-two is
+    not two."""
     from num2words import CONVERTER_CLASSES, num2words
 
-    code = re.split("[-_]", language.lower())[0]
+    code = _code(language)
     small = [int(value) for value in number.values if value == int(value) and value <= IN_WORDS]
     if code not in CONVERTER_CLASSES:
         return False
-    return any(num2words(value, lang=code).lower() in translation.lower() for value in small)
+    text = _plain(translation)
+    for value in small:
+        words = _plain(num2words(value, lang=code))
+        if words in text:
+            pattern = _numbers_in_words(code) if value < LONGEST else re.compile(_whole([words], code))
+            if any(match[0] == words for match in pattern.finditer(text)):
+                return True
+    return False
+
+
+def _code(language: str) -> str:
+    return re.split("[-_]", language.lower())[0]
+
+
+def _plain(text: str) -> str:
+    """The text in lower case, with blanks for hyphens."""
+    return " ".join(HYPHENS.sub(" ", text.lower()).split())
+
+
+def _whole(words: Sequence[str], code: str) -> str:
+    """A pattern for any of these as whole words, the longest first."""
+    either = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+    return either if code in UNSPACED else rf"(?<!\w)(?:{either})(?!\w)"
+
+
+@lru_cache(maxsize=64)
+def _numbers_in_words(code: str) -> re.Pattern[str]:
+    from num2words import num2words
+
+    return re.compile(_whole(list({_plain(num2words(value, lang=code)) for value in range(LONGEST)}), code))
 
 
 def forms_of_number(number: str, languages: tuple[str, str]) -> tuple[str, ...]:
