@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from heedful.data.documents.tags import Alignment
 from heedful.data.text.corpus import Corpus
 from heedful.decode.contract import Hypothesis
 from heedful.decode.settings import DecodingOptions
@@ -110,6 +111,29 @@ def test_a_term_in_capitals_may_be_said_in_capitals() -> None:
     assert set(one.forms) == {"Hund", "HUND"}
     (one,) = wishes.of("Dogs and a dog")
     assert (one.forms, one.times) == (("Hund",), 2)
+
+
+def test_signs_of_a_term_are_wanted_of_the_translation() -> None:
+    wishes = wishes_of((), (), {"C++": "C++", "C#": "C#", "@home": "@Hause", "U.S.": "U.S.A."}, ("en", "de"))
+    for source, good, bad in (
+        ("a C++ job", "eine C++-Stelle", "eine C#-Stelle"),
+        ("in C#", "in C#.", "in C."),
+        ("@home", "bin @Hause", "zu Hause"),
+        ("the U.S.", "die U.S.A. da", "die U.S. da"),
+    ):
+        (wanted,) = wishes.of(source)
+        assert source[slice(*wanted.spans[0])] == wanted.source
+        assert wanted.met(good)
+        assert not wanted.met(bad)
+    assert not wishes.of("vitamin C at home in the US")
+
+
+def test_a_form_that_is_put_into_a_text_has_its_signs_once() -> None:
+    alignment = Alignment([(0, 3)], [(0, 1), (1, 2), (2, 3)], [{0: 1.0}, {}, {}])
+    wanted = WantedForms(("C++", "D+"), 1, "C++", ((0, 3),))
+    assert placed._texts("c++", wanted, alignment) == ["C++", "D++"]
+    alignment = Alignment([(0, 5)], [(0, 1), (1, 5)], [{}, {0: 1.0}])
+    assert placed._texts("@home", WantedForms(("@Hause",), 1, "@home", ((0, 5),)), alignment) == ["@Hause"]
 
 
 def test_a_prefix_goes_before(model: Translator) -> None:

@@ -2,8 +2,9 @@
 
 A term is found by whole words. Two words match if they are equal except for capitals, or if they have the same stem, by
 Snowball's rules for the language (Porter 2001), and similar lengths; without such rules, or if the term is in CAPITALS
-(IT, US), only if they are equal. Longer terms take precedence over shorter ones, then exact spelling, and no word
-belongs to two terms.
+(IT, US), only if they are equal. Between two words a text may have a hyphen or blanks, or what the term has there; the
+signs at a term's ends (C++, .NET) must be in the text too. Longer terms take precedence over shorter ones, then exact
+spelling, and no character belongs to two terms.
 """
 
 import json
@@ -30,7 +31,8 @@ from heedful.errors import InputError, counted
 OR = "|"  # separates the forms of a target
 ENDING = 4  # letters that inflection may add or remove
 WORD = re.compile(rf"\w[\w{COMBINING}]*")
-BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # allowed between the words of a term
+BETWEEN = re.compile(r"[\s\-\u2010\u2011'\u2019]*")  # allowed between the words of any term
+SIGNS = str.maketrans("\u2010\u2011\u2019", "--'")  # written in either way
 STEMMERS = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english",
     "eo": "esperanto", "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish",
@@ -56,12 +58,21 @@ class FoundTerm(NamedTuple):
     end: int
 
 
+class _Parts(NamedTuple):
+    """A term with its words, the signs between them, without blanks, and the signs at its ends."""
+
+    term: Term
+    words: list[str]
+    between: list[str]
+    before: str
+    after: str
+
+
 @dataclass
 class _Stems:
-    """A node in a tree of stems: the terms that end here, with their words, and the nodes of the stems that may
-    follow."""
+    """A node in a tree of stems: the terms that end here, and the nodes of the stems that may follow."""
 
-    terms: list[tuple[list[str], Term]] = field(default_factory=list)
+    terms: list[_Parts] = field(default_factory=list)
     after: "dict[str, _Stems]" = field(default_factory=dict)
 
 
@@ -75,20 +86,26 @@ class Glossary:
 
     def find(self, text: str) -> list[FoundTerm]:
         """Returns the terms in a composed text, in order."""
-        words = [*_words(text)]
+        words, signs = [*_words(text)], _signs(text)
         keys = [self.stem(text[begin:end]) for begin, end in words]
         found, taken = list[FoundTerm](), set[int]()
         candidates = [each for place in range(len(keys)) for each in self._from(keys, place)]
         for span, terms in sorted(candidates, key=lambda each: -len(each[0])):
-            if taken.isdisjoint(span):
-                own = words[span.start : span.stop]
-                if same := [one for one in terms if self._same(text, own, one[0])]:
-                    _, term = min(same, key=lambda one: _unlike([text[begin:end] for begin, end in own], one[0]))
-                    taken.update(span)
-                    found.append(FoundTerm(term, own[0][0], own[-1][1]))
-        return sorted(found, key=lambda one: one.begin)
+            at = words[span.start : span.stop]
+            there = [text[begin:end] for begin, end in at]
+            gaps = [signs[before[1] : after[0]] for before, after in pairwise(at)]
+            free = list[tuple[_Parts, range]]()
+            for parts in terms:
+                characters = range(at[0][0] - len(parts.before), at[-1][1] + len(parts.after))
+                if taken.isdisjoint(characters) and self._same(parts, there, gaps, signs, at):
+                    free.append((parts, characters))
+            if free:
+                parts, characters = min(free, key=lambda each: _unlike(there, each[0]))
+                taken.update(characters)
+                found.append(FoundTerm(parts.term, characters.start, characters.stop))
+        return sorted(found, key=lambda each: each.begin)
 
-    def _from(self, keys: Sequence[str], place: int) -> Iterator[tuple[range, list[tuple[list[str], Term]]]]:
+    def _from(self, keys: Sequence[str], place: int) -> Iterator[tuple[range, list[_Parts]]]:
         """Yields the spans of words from a position on that may be terms, by their stems, and these terms."""
         node = self._by_stems
         for end in range(place, len(keys)):
@@ -100,14 +117,14 @@ class Glossary:
 
     @cached_property
     def _by_stems(self) -> "_Stems":
-        made = _Stems()
+        root = _Stems()
         for term in self.terms:
-            words = [term.source[begin:end] for begin, end in _words(term.source)]
-            node = made
-            for word in words:
+            parts = _parts(term)
+            node = root
+            for word in parts.words:
                 node = node.after.setdefault(self.stem(word), _Stems())
-            node.terms.append((words, term))
-        return made
+            node.terms.append(parts)
+        return root
 
     @cached_property
     def stem(self) -> Callable[[str], str]:
@@ -120,10 +137,15 @@ class Glossary:
         stem = snowballstemmer.stemmer(STEMMERS[code]).stemWord
         return lru_cache(1 << 16)(lambda word: stem(word.lower()))
 
-    def _same(self, text: str, words: Sequence[tuple[int, int]], own: Sequence[str]) -> bool:
-        if not all(BETWEEN.fullmatch(text[one[1] : other[0]]) for one, other in pairwise(words)):
+    def _same(
+        self, parts: _Parts, words: Sequence[str], gaps: Sequence[str], signs: str, at: Sequence[tuple[int, int]]
+    ) -> bool:
+        if not (signs.endswith(parts.before, 0, at[0][0]) and signs.startswith(parts.after, at[-1][1])):
             return False
-        return all(self._alike(text[begin:end], word) for (begin, end), word in zip(words, own, strict=True))
+        for gap, between in zip(gaps, parts.between, strict=True):
+            if not BETWEEN.fullmatch(gap) and _unspaced(gap) != between:
+                return False
+        return all(self._alike(word, other) for word, other in zip(words, parts.words, strict=True))
 
     def _alike(self, word: str, own: str) -> bool:
         if len(own) > 1 and own.isupper():
@@ -131,9 +153,27 @@ class Glossary:
         return self.stem(word) == self.stem(own) and abs(len(word) - len(own)) <= ENDING
 
 
-def _unlike(words: list[str], own: list[str]) -> tuple[bool, bool]:
-    """Sort key for how a text differs from a term: least if equal, less if only capitals differ."""
-    return [word.lower() for word in words] != [word.lower() for word in own], words != own
+def _parts(term: Term) -> _Parts:
+    at, signs = [*_words(term.source)], _signs(term.source)
+    words = [term.source[begin:end] for begin, end in at]
+    between = [_unspaced(signs[before[1] : after[0]]) for before, after in pairwise(at)]
+    return _Parts(term, words, between, signs[: at[0][0]] if at else "", signs[at[-1][1] :] if at else "")
+
+
+def _signs(text: str) -> str:
+    """The text with one way to write each blank, hyphen and apostrophe, of the same length."""
+    return re.sub(r"\s", " ", text).translate(SIGNS)
+
+
+def _unspaced(text: str) -> str:
+    return "".join(text.split())
+
+
+def _unlike(words: list[str], parts: _Parts) -> tuple[int, bool, bool]:
+    """Sort key for how a text differs from a term: least with most signs at the ends, then if equal, then if only
+    capitals differ."""
+    other = [word.lower() for word in words] != [word.lower() for word in parts.words]
+    return -len(parts.before + parts.after), other, words != parts.words
 
 
 def glossary_of(

@@ -4,6 +4,7 @@ A model that has hardly seen a term finds no place for it: a search that is held
 out the rest. But the model can tell which words of its translation without the term belong to the term's source.
 """
 
+import string
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from heedful.tasks.translate.pairs.links import aligned
 from heedful.tasks.translate.pairs.weigh import log_probabilities
 from heedful.tasks.translate.wishes import WantedForms
 
+SIGNS = string.punctuation
 ENOUGH = 0.3  # of what a word belongs to, that it is taken for the term's
 BESIDE = 0.5  # the same of a word beside such a one
 UNLIKELY = 10.0  # nats
@@ -108,8 +110,18 @@ def _texts(text: str, wanted: WantedForms, alignment: Alignment) -> list[str]:
     span = _span_of([sum(row.get(i, 0.0) for i in term) for row in alignment.shares], alignment.target)
     if span is None:
         return []
+    return [_instead(text, span, form) for form in _cased(wanted.forms, first=not text[: span[0]].strip())]
+
+
+def _instead(text: str, span: Span, form: str) -> str:
+    """The text with a form in place of a span, whose signs at its ends are not written twice."""
     begin, end = span
-    return [text[:begin] + form + text[end:] for form in _cased(wanted.forms, first=not text[:begin].strip())]
+    before, after = form[: len(form) - len(form.lstrip(SIGNS))], form[len(form.rstrip(SIGNS)) :]
+    if before and not text[begin:end].startswith(before) and text.endswith(before, 0, begin):
+        begin -= len(before)
+    if after and not text[begin:end].endswith(after) and text.startswith(after, end):
+        end += len(after)
+    return text[:begin] + form + text[end:]
 
 
 def _overlap(one: Span, other: Span) -> bool:
@@ -133,4 +145,4 @@ def _cased(forms: Sequence[str], *, first: bool) -> list[str]:
     without, the latter."""
     if first:
         return [form for form in forms if form[:1].isupper()] or [*forms]
-    return [form for form in forms if form[:1].lower() + form[1:] not in forms or form[:1].islower()]
+    return [form for form in forms if form[:1].lower() + form[1:] not in forms or form[:1] == form[:1].lower()]

@@ -37,6 +37,40 @@ def test_terms_in_a_text(terms: list[str], text: str, found: list[str]) -> None:
     assert sources(english(*terms), text) == found
 
 
+@pytest.mark.parametrize(
+    "term",
+    [
+        *("R&D", "Node.js", "TCP/IP", "and/or", "St. John", "U.S.", "AT&T", "version 2.0", "No. 5", "J. Smith"),
+        *("file (PDF)", "input, output", "24/7", "9/11", "C++", ".NET", "@home", "dogs\u2019", "pre-", "C++ & C#"),
+    ],
+)
+def test_signs_of_a_term_are_found_as_it_has_them(term: str) -> None:
+    for text in (f"It is {term} here", term, f"({term})", f"{term}, {term}"):
+        assert sources(english(term), text) == [term] * text.count(term)
+
+
+@pytest.mark.parametrize(
+    ("terms", "text", "found"),
+    [
+        (["R&D"], "our R & D, R/D", ["R & D"]),
+        (["R & D"], "our R&D", ["R&D"]),
+        (["input, output"], "input; output", []),
+        (["dogs'"], "the dogs\u2019 house", ["dogs\u2019"]),
+        *((["C++"], text, []) for text in ("vitamin C", "We have a C here", "C#", "C'est", "C ++")),
+        (["@home"], "I am home", []),
+        ([".NET"], "The NET is red", []),
+        (["C++", "C#", "C"], "C#, C++ and C", ["C#", "C++", "C"]),
+        (["C", "C++"], "c++", ["c++"]),
+        (["a/", "/b", "b"], "a/b", ["a/", "b"]),
+    ],
+)
+def test_signs_of_a_term_must_be_in_the_text(terms: list[str], text: str, found: list[str]) -> None:
+    glossary = english(*terms)
+    assert sources(glossary, text) == found
+    if "C#" in terms:
+        assert [each.term.source for each in glossary.find(text)] == found
+
+
 @pytest.mark.parametrize("terms", [["universities", "University", "university"], ["Polishes", "polish", "Polish"]])
 def test_of_terms_of_one_stem_the_one_that_is_written_so(terms: list[str]) -> None:
     glossary = english(*terms)
