@@ -58,6 +58,7 @@ MARKS = (  # longer marks first: the mark of UTF-32 begins like that of UTF-16
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
+MEND_LINE = "most of the other lines are UTF-8: mend this line, or take it out"
 LOOKED_AT = 1000  # bytes
 LONGEST_LINE = 1_000_000  # characters; a longer one is a broken file, not a document
 # Blocks of Unicode that have marks, except of Thai to Burmese and of Khmer, which have no spaces between words.
@@ -122,12 +123,27 @@ def read_lines(path: str | Path, *, longest: int | None = LONGEST_LINE) -> list[
             what = "not text, but perhaps a picture or a packed file"
             raise InputError(what, where=str(path), fix="give a file of text in UTF-8") from None
         line, byte = data.count(b"\n", 0, error.start) + 1, error.start - data.rfind(b"\n", 0, error.start)
+        fix = f"convert the file from its encoding, for example: iconv -f CP1252 -t UTF-8 {path.name}"
         raise InputError(
             f"byte {byte} of the line (0x{data[error.start]:02x}) is not UTF-8",
             where=f"{path}:{line}",
-            fix=f"convert the file from its encoding, for example: iconv -f CP1252 -t UTF-8 {path.name}",
+            fix=MEND_LINE if mostly_utf_8(data) else fix,
         ) from None
     return text_lines(text, path, longest=longest)
+
+
+def mostly_utf_8(data: bytes) -> bool:
+    """Whether more than half of the lines that are not ASCII are UTF-8: then the file is, and the others are faults."""
+    lines = [line for line in data.splitlines() if not line.isascii()]
+    return 2 * sum(map(_is_utf_8, lines)) > len(lines)
+
+
+def _is_utf_8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def text_lines(text: str, path: Path, *, longest: int | None = LONGEST_LINE) -> list[str]:

@@ -1,6 +1,7 @@
 """What a translation must have in it is there, and what it must not is not, whatever the model."""
 
 import inspect
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ from heedful.decode.settings import DecodingOptions
 from heedful.errors import InputError
 from heedful.tasks.translate import placed, searching
 from heedful.tasks.translate.cli import WordOptions
+from heedful.tasks.translate.documents.fragments import FragmentOptions, translate_fragments
+from heedful.tasks.translate.inside.words import AlignOptions, align
 from heedful.tasks.translate.options import TranslateOptions
 from heedful.tasks.translate.records import translate_texts
+from heedful.tasks.translate.segment import sentence_of
 from heedful.tasks.translate.use import Translator
 from heedful.tasks.translate.wishes import WantedForms, Wishes, wishes_of
 from made import DECODER, RECURRENT, TRANSFORMER, random_translator
@@ -44,6 +48,26 @@ def test_required_words_are_said_and_others_are_not(model: Translator) -> None:
         for said in model.translate(TEXTS, avoid=words, beam=beam):
             for word in words:  # U+FFFD, where this model says half a character, is no end of a word
                 assert not re.search(rf"(?<![\w\ufffd]){word}(?![\w\ufffd])", said, re.IGNORECASE)
+
+
+def test_half_characters_are_read_as_unknown_ones(model: Translator) -> None:
+    """As Python has them of open(errors="surrogateescape"), and of escapes in JSON. A whole pair is its character."""
+    given, clean = (
+        ["ba \ud800 de.", "ko \ud83d\ude00 \udce9", "\udce9"],
+        ["ba \ufffd de.", "ko \U0001f600 \ufffd", "\ufffd"],
+    )
+    assert model.translate(given) == model.translate(clean)
+    assert model.translate(given[:1], prefix=["KO. \ud800 LU"]) == model.translate(clean[:1], prefix=["KO. \ufffd LU"])
+    assert [one.source for one in model.search(given)] == clean
+    words = {"require": "BA|\ud800", "avoid": ["LU\udce9"], "glossary": {"de \ud800": "MA|\udce9"}}
+    known = {"require": "BA|\ufffd", "avoid": ["LU\ufffd"], "glossary": {"de \ufffd": "MA|\ufffd"}}
+    assert model.translate(given, **words) == model.translate(clean, **known)
+    (record,) = translate_texts(model, given[:1], TranslateOptions(confidence=True, glossary=(("ba", "LU\ud800"),)))
+    json.dumps(record, ensure_ascii=False).encode()
+    (fragment,) = translate_fragments(model, given[:1], FragmentOptions())
+    json.dumps(fragment, ensure_ascii=False).encode()
+    assert align(model, given[0], AlignOptions()) == align(model, clean[0], AlignOptions())
+    assert sentence_of(model, given[0], 1) == clean[0]
 
 
 def test_terms_are_said_where_the_source_has_them(model: Translator) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from heedful.data.lines import MEND_LINE, mostly_utf_8
 from heedful.errors import InputError
 
 BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -38,7 +39,8 @@ def decoded(data: bytes, where: str, *, says: re.Pattern[bytes] | None = None, r
         raise InputError(what, where=where, fix="save it as UTF-8, and write UTF-8 in its place") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, len(bom) + error.start) + 1
-        fix = "convert it first, for example: iconv -f CP1252 -t UTF-8"
+        by_line = codecs.lookup(name).name == "utf-8" and mostly_utf_8(data)
+        fix = MEND_LINE if by_line else "convert it first, for example: iconv -f CP1252 -t UTF-8"
         what = f"byte 0x{error.object[error.start]:02x} is not {name.upper()}"
         raise InputError(what, where=f"{where}:{line}", fix=fix) from None
     if "\0" in text:

@@ -3,12 +3,14 @@
 import re
 import textwrap
 from collections.abc import Sequence
+from itertools import pairwise
 
 from heedful.data.documents.passages import Passage, Placed, plain
 from heedful.data.documents.words import SPACELESS
 
 NARROWEST, WIDEST = 40, 120  # the width of a line that may have been wrapped
 ENDS = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019\u00bb)\]]*$")
+LETTER = re.compile(r"[^\W\d_]")
 # List markers; numbers count if one of them is 1.
 SIGN = re.compile(r"\s*(?:[-*+\u2022\u2023\u25aa\u25cf\u25e6\u00b7\u2013\u2014]|\(?[a-z]\))\s+(?=\S)")
 NUMBER = re.compile(r"\s*(?:\(?\d{1,3}\)|\d{1,3}\.)\s+(?=\S)")
@@ -48,8 +50,10 @@ def lines_of(text: str) -> list[str]:
 
 
 def was_wrapped(lines: Sequence[str]) -> bool:
-    """Whether all lines but the last have about the width of a page, and a sentence continues over the end of one."""
-    if len(lines) < 2 or not any(not ENDS.search(line) for line in lines[:-1]):
+    """Whether all lines but the last have about the width of a page, and a sentence continues over the end of one: the
+    next line begins in lower case, or in a script without capitals. Lines that all begin with capitals are texts of
+    their own, such as names and headlines."""
+    if not any(not ENDS.search(line) and _continues(after) for line, after in pairwise(lines)):
         return False
     lengths = [len(line) for line in lines[:-1]]
     return (
@@ -58,6 +62,16 @@ def was_wrapped(lines: Sequence[str]) -> bool:
         and min(lengths) >= 0.6 * max(lengths)
         and len(lines[-1]) <= WIDEST
     )
+
+
+def _continues(line: str) -> bool:
+    """Whether a line begins in lower case, or its first letter is of a script without capitals."""
+    begin = LETTER.search(line)
+    if begin is None:
+        return False
+    letter = begin[0]
+    without_capitals = not letter.isupper() and not letter.islower() and not letter.istitle()
+    return without_capitals or (letter.islower() and not any(map(str.isdigit, line[: begin.start()])))
 
 
 def wrapped_passage(lines: Sequence[str], number: int) -> list[str | Passage]:

@@ -22,7 +22,9 @@ TAG = re.compile(READING + r"|<[^<>\n]*>|\{\\[^{}\n]*\}|[\u266a\u266b]+")  # and
 TAG_SIGN = "\ud800"  # a surrogate, which is no character, and occurs in no text
 SIGN = re.compile(r"\s*(?:[-\u2013\u2014]+|(?:>|&gt;){2,})\s*(?=\S|$)")  # before a speaker's words
 NAME = r"[^\W\d_a-z](?:[^\W_a-z]|[ .'-]){0,30}:\s"  # a speaker's name in capitals
-SPEAKS = re.compile(rf"\s*(?:(?:{TAG.pattern})\s*)*(?:{SIGN.pattern}|{NAME})|\s*(?:<v[\s.]|[\u266a\u266b])")
+TAGS = rf"\s*(?:(?:{TAG.pattern})\s*)*"
+SIGNED = re.compile(rf"{TAGS}(?!\s*-\d){SIGN.pattern}")  # and no number below zero
+SPEAKS = re.compile(rf"{TAGS}(?:{SIGN.pattern}|{NAME})|\s*(?:<v[\s.]|[\u266a\u266b])")
 
 
 def subtitles_document(data: bytes, where: str, kind: Literal["srt", "vtt"]) -> Document:
@@ -50,9 +52,9 @@ def subtitles_document(data: bytes, where: str, kind: Literal["srt", "vtt"]) -> 
 
 def _cue(lines: Sequence[str], kind: Literal["srt", "vtt"], number: int) -> list[str | Passage]:
     """Makes one passage of the lines of a cue, or one for each speaker; dashes and the like before a speaker's words
-    are kept."""
+    are kept. Where two speak, only the second may have a dash."""
     speaks = [bool(SPEAKS.match(line)) for line in lines]
-    several = sum(speaks) > 1
+    several = sum(speaks) > 1 or any(map(SIGNED.match, lines[1:]))
     groups: list[list[str]] = []
     for line, begins in zip(lines, speaks, strict=True):
         if not groups or (begins and several):

@@ -1,12 +1,12 @@
 """Reads texts that are not in UTF-8, if just one encoding that is usual for their language decodes them into words. The
-result names that encoding."""
+result names that encoding. Where most lines are UTF-8, the others are faults."""
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from heedful.data.large import large_lines
-from heedful.data.lines import MARKS, read_beginning, read_bytes, read_lines, text_lines
+from heedful.data.lines import MARKS, mostly_utf_8, read_beginning, read_bytes, read_lines, text_lines
 from heedful.data.text.quality.languages import SURE, identifier
 from heedful.errors import InputError
 
@@ -51,6 +51,8 @@ def read_encoded_lines(path: Path) -> tuple[Sequence[str], str]:
         if not error.what.endswith("is not UTF-8"):
             raise
         data = read_bytes(path)
+        if mostly_utf_8(data):
+            raise
         found = likely_encodings(data)
         if len(found) != 1:
             what = f"{error.what}, and may be {' or '.join(found)}" if found else error.what

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from heedful.data.lines import COMBINING, composed, read_beginning, read_bytes
+from heedful.data.lines import COMBINING, composed, read_beginning, read_bytes, sanitise
 from heedful.data.parts import kind_of
 from heedful.data.text.columns import SOURCE, TARGET
 from heedful.data.text.formats import LOOKED_AT, first_element
@@ -183,9 +183,9 @@ def glossary_of(
     joined. Raises InputError for a term without a word, or without a translation."""
     forms: dict[str, dict[str, None]] = {}
     for source, target in terms:
-        texts = [target] if isinstance(target, str) else target
+        texts = [*map(sanitise, [target] if isinstance(target, str) else target)]
         each = [" ".join(composed(form).split()) for text in texts for form in text.split(OR) if form.strip()]
-        source = " ".join(composed(source).split())
+        source = " ".join(composed(sanitise(source)).split())
         if not source and not each:
             continue
         if not WORD.search(source) or not each:

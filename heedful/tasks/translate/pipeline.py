@@ -14,6 +14,7 @@ from operator import mul
 from typing import NamedTuple, Unpack
 
 from heedful.data.documents.sentences import sentences_in
+from heedful.data.lines import sanitise
 from heedful.decode.settings import DecodingOptions
 from heedful.tasks.translate.assemble import joined
 from heedful.tasks.translate.confidence import WordLikelihoods
@@ -48,7 +49,9 @@ def translate_texts(
     **settings: Unpack[DecodingOptions],
 ) -> list[Translation]:
     """The translation of each text, which begins with its `prefix`. `first` is the number of the first text, for
-    sampling. Raises InputError, and TextError for a text of more tokens than the model can read."""
+    sampling. Half characters (lone surrogates) are read as U+FFFD. Raises InputError, and TextError for a text of more
+    tokens than the model can read."""
+    texts, prefix = [*map(sanitise, texts)], None if prefix is None else [*map(sanitise, prefix)]
     asking = Asking(translator.decoding(**settings), wishes, confidence)
     if not by_sentences(translator):
         numbers = [first + number for number in range(len(texts))]

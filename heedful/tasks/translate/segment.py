@@ -14,6 +14,7 @@ from heedful.core.seeds import hashed
 from heedful.data.documents.plain import lines_of
 from heedful.data.documents.sentences import halves, middle_of, sentences_in, trimmed
 from heedful.data.documents.words import Span
+from heedful.data.lines import sanitise
 from heedful.data.protected import ESCAPES, without
 from heedful.errors import InputError, counted
 from heedful.tasks.translate.model import BaseTranslator
@@ -72,7 +73,7 @@ def segments_of(translator: BaseTranslator, text: str, *, lines: bool = True, se
 def sentence_of(translator: BaseTranslator, text: str, number: int) -> str:
     """The sentence of this number, from 1, of a text that is looked at: a translator reads one at a time. Raises
     InputError for a text without words, and for a sentence that is not there."""
-    segments = segments_of(translator, text)
+    segments = segments_of(translator, sanitise(text))
     if not text.strip():
         raise InputError("there is no text", fix="give a sentence")
     if not 1 <= number <= len(segments):

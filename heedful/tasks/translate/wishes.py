@@ -18,7 +18,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from heedful.data.documents.words import Span
-from heedful.data.lines import composed
+from heedful.data.lines import composed, sanitise
 from heedful.data.text.glossary import OR, Glossary, glossary_of, read_glossary
 from heedful.data.tokenizer import Tokenizer
 from heedful.decode.avoid import Avoid, avoiding, is_letter
@@ -121,8 +121,8 @@ def wishes_of(
         if not all(map(_is_entry, pairs)):
             raise InputError("an entry of the glossary is not a term and its translation", fix='[["dog", "Hund"]]')
         glossary = glossary_of(pairs, language=languages[0], where="glossary")
-    wanted, unwanted = ((own,) if isinstance(own, str) else tuple(own) for own in (require, avoid))
-    return Wishes(wanted, unwanted, glossary)
+    wanted, unwanted = ([own] if isinstance(own, str) else own for own in (require, avoid))
+    return Wishes(tuple(map(sanitise, wanted)), tuple(map(sanitise, unwanted)), glossary)
 
 
 def _is_entry(entry: object) -> bool:

@@ -123,6 +123,16 @@ def test_who_speaks_in_a_subtitle_says_all_lines_up_to_the_next(read: Read) -> N
     ).replace("LU", "ne")
 
 
+@pytest.mark.parametrize("first", ["My sister buys three apples.", "My sister buys", "- My sister buys"])
+@pytest.mark.parametrize("second", ["- The dog sees.", "<i>-The dog sees.</i>", "\u2013 The dog\nsees."])
+def test_a_dash_of_the_second_speaker_alone_parts_them_and_stays(read: Read, first: str, second: str) -> None:
+    text = f"1\n00:00:01,000 --> 00:00:02,000\n{first}\n{second}\n"
+    document = read("a.srt", text)
+    assert texts(document) == [first.removeprefix("- "), "The dog sees."]
+    cue = f"{first}\n{second}\n".upper().replace("<I>", "<i>").replace("</I>", "</i>")
+    assert shouted_text(document).endswith(f"00\n{cue}")
+
+
 def test_readings_of_ruby_in_a_subtitle_are_kept(read: Read) -> None:
     cue = "WEBVTT\n\n00:01.000 --> 00:02.000\n<ruby>ba<rt>x</rt>ko<rt>y</ruby> de\n"
     document = read("a.vtt", cue)
@@ -160,6 +170,7 @@ def test_lines_of_a_song_and_of_named_speakers_are_passages(read: Read) -> None:
         ("\u266a ba de\ngi \u266a", ["ba de gi"]),
         ("BA: de\nGI KO: lu ma\nne", ["BA: de", "GI KO: lu ma ne"]),
         ("BA: de\ngi ko", ["BA: de gi ko"]),
+        ("ba de\n-5 gi", ["ba de -5 gi"]),
     ):
         document = read("a.srt", cue.format(text))
         assert texts(document) == expected

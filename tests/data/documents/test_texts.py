@@ -194,6 +194,41 @@ def test_lines_that_were_broken_are_broken_again() -> None:
     assert made.count("\r\n") == made.count("\n") == 3
 
 
+APPLES = "My sister buys three red apples in this small shop"
+ALONE = [
+    APPLES,
+    "The dog sees a house and the cat drinks the white milk",
+    "My brother sells two old books to the teacher today",
+    "The teacher opens the door of the house this morning",
+]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ALONE,
+        [f"{line}{'' if number == 1 else '.'}" for number, line in enumerate(ALONE)],
+        [APPLES, "\u201eDer Hund sieht ein Haus, und die Katze trinkt Milch"],
+        [APPLES, "2 dogs see a house and the cat drinks the white milk"],
+        [f"{APPLES}.", "iPhones are in the house of the teacher this morning"],
+        ["Моя сестра покупает три красных яблока в магазине", "Собака видит большой дом"],
+    ],
+)
+def test_lines_that_begin_with_capitals_are_texts_of_their_own(lines: list[str]) -> None:
+    assert passages("txt", "\n".join(lines)) == lines
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["Der Lehrer öffnet heute Morgen die Tür von dem alten", "Haus, und meine Schwester kauft in diesem", "laden."],
+        ["我的姐姐今天在这家小店里买了三个红苹果那只狗看见了一座房子那只猫喝了一些白色的牛奶", "我的哥哥卖了两本旧书"],
+    ],
+)  # fmt: skip
+def test_lines_were_wrapped_where_one_begins_without_a_capital(lines: list[str]) -> None:
+    assert len(passages("txt", "\n".join(lines))) == 1
+
+
 @pytest.mark.parametrize("said", ["1. first", "# head", "- item", "a *b* `c` [d](e) <f>", "> q", "+ x"])
 def test_words_become_no_markup(said: str) -> None:
     made = whole(READ["md"]("Some text"))

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from heedful.data.documents.read import read_document
 from heedful.data.text.corpus import read_parallel
+from heedful.data.text.encodings import read_encoded_lines
+from heedful.data.text.glossary import read_glossary
 from heedful.errors import InputError
 
 RUSSIAN = "Мальчик идёт домой, читает книгу, поёт песню."
@@ -49,6 +52,39 @@ def test_two_sides_may_be_in_two(tmp_path: Path) -> None:
     corpus = read_parallel([tmp_path / "x.en", tmp_path / "x.de"])
     assert all(text.startswith(TEXTS["cp1252"]) for text in corpus.train.target)
     assert "target in cp1252, as it seems" in corpus.taken[0]
+
+
+SPOILT = [f"Die Tür ist jetzt offen für alle {i}.\n".encode() for i in range(40)] + ["Die Tüte.\n".encode("latin-1")]
+
+
+@pytest.mark.parametrize("kind", ["a table", "two sides", "a glossary", "lines", "a document"])
+def test_a_line_that_is_not_utf_8_among_those_that_are_is_named(tmp_path: Path, kind: str) -> None:
+    """Two files that were joined: the encoding of the one line would spoil all others."""
+    path, sides = tmp_path / "m.tsv", [tmp_path / "m.en", tmp_path / "m.de"]
+    if kind in ("a table", "a glossary"):
+        path.write_bytes(b"".join(b"The door %d.\t" % i + line for i, line in enumerate(SPOILT)))
+    elif kind == "two sides":
+        sides[0].write_text("The door.\n" * len(SPOILT))
+        sides[1].write_bytes(b"".join(SPOILT))
+    else:
+        path = tmp_path / "m.txt"
+        path.write_bytes(b"".join(SPOILT))
+    read = {
+        "a table": lambda: read_parallel(path),
+        "two sides": lambda: read_parallel(sides),
+        "a glossary": lambda: read_glossary(path),
+        "lines": lambda: read_encoded_lines(path),
+        "a document": lambda: read_document(path),
+    }
+    with pytest.raises(InputError, match=r"m\.(tsv|de|txt):41: byte .*0xfc.* is not UTF-8") as caught:
+        read[kind]()
+    assert "most of the other lines are UTF-8: mend this line" in caught.value.fix
+
+
+def test_a_line_that_is_utf_8_by_chance_is_not_most(tmp_path: Path) -> None:
+    path = tmp_path / "m.txt"
+    path.write_bytes(SPOILT[0] + f"{TEXTS['cp1252']}\n".encode("cp1252") * 30)
+    assert read_encoded_lines(path)[1] == "cp1252, as it seems"
 
 
 @pytest.mark.parametrize("name", ["mac_roman", "cp850"])

@@ -9,6 +9,7 @@ from heedful.data.documents.hypertext import hypertext_parts
 from heedful.data.documents.inline import Inline, passages_from
 from heedful.data.documents.passages import Document, Passage, plain
 from heedful.data.documents.plain import lines_of
+from heedful.data.lines import sanitise
 from heedful.data.text.glossary import Glossary, entries_in, glossary_of
 from heedful.decode.settings import DecodingOptions, setting
 from heedful.errors import InputError
@@ -53,7 +54,7 @@ def translate_fragments(translator: Translator, texts: Sequence[str], options: F
     """Raises InputError for a number of translations that is out of bounds, and a glossary that is none."""
     if not 1 <= options.n <= MOST:
         raise InputError(f"{options.n:,} translations of each", where="n", fix=f"ask for 1 to {MOST}")
-    translator = translator.directed(*options.asked())
+    translator, texts = translator.directed(*options.asked()), [*map(sanitise, texts)]
     documents = [Document(parts_of_fragment(text, options), lambda parts: "".join(parts).encode()) for text in texts]
     passages = [passage for document in documents for passage in document.passages]
     wishes = Wishes(glossary=_glossary(options.glossary, translator.languages[0])) if options.glossary else NO_WISHES

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.data.lines import sanitise
 from heedful.data.tokenizer import Ids
 from heedful.errors import InputError
 from heedful.look.record import record
@@ -25,7 +26,7 @@ def look_translating(translator: Translator, text: str, kind: str, options: Tran
     picture = draw_text(looked, kind, head=options.head, chosen=options.layer is not None)
     facts: dict[str, Any] = {"source": looked.origin, "text": looked.text, "layers": list(looked.weights)}
     words = f"{looked.origin}\n  -> {looked.text}{font_note(looked, kind)}"
-    count = len(segments_of(translator, text))
+    count = len(segments_of(translator, sanitise(text)))
     if options.target is None and count > 1:
         facts["sentences"] = count
         words += f"\nsentence {options.sentence} of {count}: --sentence N shows another"

@@ -13,6 +13,7 @@ from typing import NamedTuple, NotRequired, TypedDict
 
 from torch import Tensor
 
+from heedful.data.lines import sanitise
 from heedful.decode.settings import DecodingOptions, setting
 from heedful.errors import InputError
 from heedful.run.task import Ask
@@ -112,6 +113,7 @@ def align(translator: Translator, text: str, options: AlignOptions) -> Aligned:
     if translator.engine is not None:
         raise InputError("another library does not tell what was looked at", fix="leave out the engine")
     translator = translator.directed(options.from_language, options.to, options.tag)
+    text = sanitise(text)
     if not text.strip():
         raise InputError("there is no text to translate", fix="give one")
     if options.target is None:
