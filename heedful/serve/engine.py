@@ -176,7 +176,7 @@ class Engine:
         if verb == self.row.streams and not options.compares:
             found = await self._write_whole(inputs, options)
         else:
-            size = len(key) + reading_size(question_of(self.row, verb), inputs)
+            size = len(key) + await reading_size(question_of(self.row, verb), inputs)
             asked = QuestionJob(
                 verb=verb,
                 inputs=inputs,

@@ -1,6 +1,7 @@
 """What one request may cost: limits of a model, what its parts promise so that it can be held to them, and how large a
 request is."""
 
+import asyncio
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -11,10 +12,11 @@ from typing import Any, Protocol, runtime_checkable
 from torch import nn
 
 from heedful.data.images.files import ImageFile, image_header
+from heedful.data.sound.files import sound_seconds
 from heedful.decode.settings import Sampling
 from heedful.run.task import Ask
 
-SOUND_BYTES = 1000  # of a file of sound, which take as long to read as a letter, about
+LETTERS_A_SECOND = 32  # of sound: which take as long to read as it, about
 PIXELS = 512  # of a picture, which take about as long as a letter
 
 
@@ -97,13 +99,19 @@ def parts_in_order(model: nn.Module) -> Iterator[nn.Module]:
         yield from (block for listed in part.modules() if isinstance(listed, nn.ModuleList) for block in listed)
 
 
-def reading_size(question: Ask, inputs: Sequence[str]) -> int:
-    """About how long a model takes to read the inputs, in letters."""
+async def reading_size(question: Ask, inputs: Sequence[str]) -> int:
+    """About how long a model takes to read the inputs, in letters. Files are opened beside the loop."""
     if question.reads == "texts":
         return sum(map(len, inputs))
-    if question.reads == "sounds":
-        return sum(Path(name).stat().st_size for name in inputs) // SOUND_BYTES
-    headers = [image_header(ImageFile(Path(name))) for name in inputs if name]
+    return await asyncio.to_thread(_sounds_size if question.reads == "sounds" else _pictures_size, inputs)
+
+
+def _sounds_size(files: Sequence[str]) -> int:
+    return int(LETTERS_A_SECOND * sum(map(sound_seconds, files)))
+
+
+def _pictures_size(files: Sequence[str]) -> int:
+    headers = [image_header(ImageFile(Path(name))) for name in files if name]
     return sum(rows * columns for _, rows, columns in headers) // PIXELS
 
 

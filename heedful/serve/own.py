@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from heedful.core.config import unknown_key
 from heedful.data.images.files import ImageFile, image_header
+from heedful.data.sound.files import sound_seconds
 from heedful.decode.settings import SETTINGS
 from heedful.errors import HeedError, StorageError
 from heedful.run.task import Ask
@@ -43,7 +44,8 @@ LOOKED_AT_ONCE = 16 * MOST_LOOKED  # of all texts of a request
 LARGE = 2000  # letters of texts, and
 FEW = 16  # vectors, from which on an answer takes a while to be encoded
 LOOKING = ("align", "steps")  # verbs that compute it, or the chances of all words at each step
-MOST_PIXELS = 1 << 24
+MOST_PIXELS = 1 << 24  # of all pictures of a request
+MOST_SECONDS = 1800  # of all sounds of a request
 MOST_FILES = 16
 STRICT = ConfigDict(extra="forbid", strict=True)
 Text = Annotated[str, Field(max_length=MOST_LETTERS)]
@@ -415,10 +417,13 @@ def _keep(paths: Sequence[Path], sent: Sent, reads: str) -> None:
             files.write_bytes(path, content)
     except StorageError as error:
         raise _no_room(error, reads) from None
-    for path in paths if reads == "pictures" else ():
-        _, rows, columns = image_header(ImageFile(path))
-        if rows * columns > MOST_PIXELS:
-            raise Refused(413, f"{columns:,} x {rows:,} pixels, at most {MOST_PIXELS:,} are read", "make it smaller")
+    if reads == "pictures":
+        headers = [image_header(ImageFile(path)) for path in paths]
+        if (pixels := sum(rows * columns for _, rows, columns in headers)) > MOST_PIXELS:
+            of = f"{headers[0][2]:,} x {headers[0][1]:,}" if len(headers) == 1 else f"together {pixels:,}"
+            raise Refused(413, f"{of} pixels, at most {MOST_PIXELS:,} are read", "make it smaller, or send fewer")
+    if reads == "sounds" and (seconds := sum(map(sound_seconds, paths))) > MOST_SECONDS:
+        raise Refused(413, f"{seconds:,.0f} seconds of sound, at most {MOST_SECONDS:,} are read", "cut it in pieces")
 
 
 def _no_room(error: Exception, reads: str) -> Refused:

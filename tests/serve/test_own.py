@@ -188,6 +188,13 @@ def test_what_is_said_of_pictures_is_not_streamed(client: TestClient, picture: b
     assert client.post(f"/api/{verb}", files=files, data={"json": '{"model": "detect"}'}).status_code == 200
 
 
+def test_the_pictures_of_a_request_are_counted_together(client: TestClient) -> None:
+    large = large_picture(4000, 3000)
+    asked = client.post("/api/detect", files=[("file", (f"{i}.png", large)) for i in range(2)])
+    assert asked.status_code == 413
+    assert "together 24,000,000 pixels, at most 16,777,216" in asked.text
+
+
 def large_picture(width: int, height: int) -> bytes:
     """A few bytes that are many pixels."""
     made = io.BytesIO()

@@ -1,5 +1,6 @@
 """Speech over HTTP: by our own API, and by OpenAI's own client."""
 
+import asyncio
 import io
 import json
 from collections.abc import Callable
@@ -14,7 +15,12 @@ from fastapi.testclient import TestClient
 from cases import SOUNDS
 from heedful.data.sound.files import RATE
 from heedful.data.sound.subtitles import subtitles
+from heedful.run.task import Ask, NoOptions
 from heedful.serve.app import make_app
+from heedful.serve.bodies import FormFile
+from heedful.serve.limits import reading_size
+from heedful.serve.own import kept_files
+from heedful.serve.refusals import Refused
 from serving import hosted, opened, running
 from sounds import tones
 
@@ -94,3 +100,20 @@ def test_what_is_not_served_is_refused_in_a_line(app, fields: dict[str, str], st
             "/v1/audio/transcriptions", files={"other": ("a.flac", b"x")}, data={"model": "transcribe"}
         )
         assert "file: the file of sound is missing" in missing.json()["error"]["message"]
+
+
+def test_the_sounds_of_a_request_are_counted_together(tmp_path: Path) -> None:
+    """By their headers, of a small file too: none is read."""
+    soundfile.write(tmp_path / "a.flac", numpy.zeros(1000 * RATE, numpy.int16), RATE)
+    file = str(tmp_path / "a.flac")
+    assert asyncio.run(reading_size(Ask(lambda *_: iter(()), NoOptions, reads="sounds"), [file])) == 32_000
+
+    async def kept(count: int) -> int:
+        content = Path(file).read_bytes()
+        async with kept_files([FormFile(f"{i}.flac", content) for i in range(count)], "sounds") as names:
+            return len(names)
+
+    assert asyncio.run(kept(1)) == 1
+    with pytest.raises(Refused, match="2,000 seconds of sound, at most 1,800") as caught:
+        asyncio.run(kept(2))
+    assert caught.value.status == 413

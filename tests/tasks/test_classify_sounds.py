@@ -12,11 +12,12 @@ import soundfile
 import heedful
 from cases import CASES, SOUNDS, SPOKEN, labelled_sounds, recipe_of
 from commands import heed
-from heedful.data.sound.files import RATE
+from heedful.data.sound.files import RATE, read_sound
 from heedful.data.sound.utterances import read_labelled_sounds
-from heedful.errors import HeedError, InputError
+from heedful.errors import HeedError, InputError, TooMuchError
 from heedful.metrics.labels import by_luck
 from heedful.run.recipe import override
+from heedful.tasks.classify_sounds import use
 from heedful.tasks.classify_sounds.train import ClassifySoundsJob
 from heedful.tasks.recipes import build
 from heedful.verbs.check import check
@@ -73,6 +74,21 @@ def test_a_long_file_has_the_mean_of_its_windows(run_of, tmp_path):
         soundfile.write(tmp_path / f"{name}.wav", sound, RATE)
     one, two, both = (dict(model.classify(tmp_path / f"{name}.wav")) for name in ("one", "two", "both"))
     assert both == {label: pytest.approx((one[label] + two[label]) / 2, abs=1e-5) for label in both}
+
+
+def test_no_sound_is_read_after_the_budget_is_spent(run_of, monkeypatch):
+    class Spent:
+        at_once = None
+
+        def spend(self, tokens, at_once):
+            raise TooMuchError(f"{tokens} tokens")
+
+    heard = []
+    monkeypatch.setattr(use, "read_sound", lambda file: heard.append(file) or read_sound(file))
+    model = heedful.load(run_of("sounds")).changed(budget=Spent())
+    with pytest.raises(TooMuchError):
+        model.classify(SOUNDS[:2])
+    assert heard == SOUNDS[:1]
 
 
 @pytest.mark.parametrize("begun", ["sounds", "transcribe", "ctc"])

@@ -12,11 +12,12 @@ from commands import heed
 from heedful.data.proteins.chain import Chain, chain_of
 from heedful.data.proteins.made import made_chain
 from heedful.data.proteins.structures import read_structure
-from heedful.errors import InputError, TextError
+from heedful.errors import InputError, TextError, TooMuchError
 from heedful.models.fold import Fold, Folded, fold_config
 from heedful.models.fold import FoldSize as Size
 from heedful.models.frames import Frames, backbone_torsions
 from heedful.models.structure import Structure
+from heedful.serve.limits import Limits
 from heedful.tasks.fold.baselines import by_prior, contact_prior, covariance
 from heedful.tasks.fold.layout import PRIOR, batch_of, chain_losses
 from heedful.tasks.fold.recipe import FoldRecipe
@@ -146,6 +147,25 @@ def test_a_prediction(predictor: StructurePredictor) -> None:
     numpy.testing.assert_array_equal(predictor.fold(more).contacts, found.contacts)  # of two it is told
     with pytest.raises(TextError, match="stands for no residue"):
         predictor.fold("AC?")
+
+
+def test_a_chain_costs_its_length_three_times(predictor: StructurePredictor) -> None:
+    """As pairs are compared with pairs: what is kept at the same time is asked for before anything is computed."""
+    most = Limits().at_once
+
+    class Spent:
+        at_once = most
+
+        def spend(self, tokens: int, at_once: int) -> None:
+            if at_once > most:
+                raise TooMuchError(f"{at_once} at the same time")
+            raise KeyboardInterrupt
+
+    served = predictor.changed(budget=Spent())
+    with pytest.raises(KeyboardInterrupt):
+        served.fold("A" * 320)
+    with pytest.raises(TooMuchError, match="at the same time"):
+        served.fold("A" * 330)
 
 
 def test_scores(predictor: StructurePredictor) -> None:

@@ -9,7 +9,7 @@ import heedful
 from commands import heed
 from heedful.data.images.captions import Captioned, CaptionedImages
 from heedful.data.images.files import read_image, to_image
-from heedful.errors import InputError, MissingError
+from heedful.errors import InputError, MissingError, TooMuchError
 from heedful.models import make_model
 from heedful.run.recipe import override
 from heedful.tasks.match.look import draw_texts, look_at_texts
@@ -128,8 +128,26 @@ def test_templates_are_averaged(run):
     torch.testing.assert_close(made, torch.nn.functional.normalize(torch.stack(each), dim=1))
     with pytest.raises(InputError, match=r"no \{\} in the template"):
         matcher.embed_prompts(["a"], ["a picture"])
+    with pytest.raises(InputError, match=r"2 \{\} in the template .*, expected one"):
+        matcher.embed_prompts(["a"], ["{} and {}"])
     with pytest.raises(InputError, match="no template"):
         matcher.embed_prompts(["a"], [])
+
+
+def test_the_budget_is_asked_before_any_text_is_put_into_a_template(run, files, monkeypatch):
+    class Small:
+        at_once = None
+
+        def spend(self, tokens, at_once):
+            if tokens > 1000:
+                raise TooMuchError(f"{tokens} tokens")
+
+    matcher = heedful.load(run[0]).changed(budget=Small())
+    assert matcher.match(files[0], ["a", "b"], templates=["a {}", "b {}"])
+    monkeypatch.setattr(Matcher, "embed_images", None)
+    monkeypatch.setattr(Matcher, "text_vectors", None)
+    with pytest.raises(TooMuchError, match="1600 tokens"):  # of 20 x 20 prompts of 2 letters and the two of {}
+        matcher.match(files[0], ["a"] * 20, templates=["a{}"] * 20)
 
 
 def test_nothing_asked_is_nothing_answered(run, files):

@@ -19,6 +19,8 @@ MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")  # of a JPEG, except those i
 START_OF_SCAN, END = b"\xda", b"\xd9"
 OFFSETS = (273, 324)  # tags of a TIFF: of strips and of tiles
 
+EMPTY_PIXELS = struct.pack(">I4sI", 0, b"IDAT", 0x35AF061E)  # a chunk of a PNG, with its check sum
+
 
 class BoundedReader(io.BytesIO):
     """A file in memory. Raises InputError where it is read in far more pieces than its size explains, and at once for a
@@ -35,6 +37,21 @@ class BoundedReader(io.BytesIO):
         if self.reads_left < 0:
             raise _too_many()
         return super().read(size)
+
+
+def without_pixels(content: bytes) -> bytes:
+    """A PNG of the same chunks up to its next frame, but with no pixels. Raises InputError for more chunks than its
+    size explains."""
+    kept, place, seen = [content[:8]], 8, False
+    for _ in range(MOST_READS + len(content) // BYTES_A_READ):
+        length, kind = struct.unpack(">I4s", content[place : place + 8].ljust(8, b"\0"))
+        if place >= len(content) or kind == b"IEND" or (seen and kind == b"fcTL"):
+            return b"".join([*kept, EMPTY_PIXELS])
+        seen = seen or kind == b"IDAT"
+        if kind not in (b"IDAT", b"acTL", b"fcTL"):
+            kept.append(content[place : place + 12 + length])
+        place += 12 + length
+    raise _too_many()
 
 
 def _too_many() -> InputError:

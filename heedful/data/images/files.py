@@ -3,6 +3,7 @@
 N channels (1: grey, 3: red, green, blue), H x W pixels, B pictures.
 """
 
+import io
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from jaxtyping import Float, Integer, UInt8
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from heedful.data.images.bounded import BoundedReader
+from heedful.data.images.bounded import BoundedReader, without_pixels
 from heedful.data.lines import DAMAGED, NOT_READ, open_archive, open_file, unreadable
 from heedful.errors import HeedError, InputError
 
@@ -90,12 +91,21 @@ def read_image(file: ImageFile | Path | str, *, channels: int = 3) -> UInt8[Tens
 
 def image_header(file: ImageFile) -> tuple[int, int, int]:
     """Returns channels, rows and columns of a picture without reading its pixels; raises errors as `read_image`."""
-    with _opened(file) as image:
-        grey = image.mode in GREY
-        # Pillow applies the orientation of a TIFF itself.
-        turned = image.format != "TIFF" and image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
+    opened = _opened(file)
+    with opened as image:
+        turned = image.format != "TIFF" and _orientation(image, opened.content) in (5, 6, 7, 8)
         width, height = image.size
-        return (1 if grey else 3, *((width, height) if turned else (height, width)))
+        return (1 if image.mode in GREY else 3, *((width, height) if turned else (height, width)))
+
+
+def _orientation(image: Image.Image, content: bytes) -> object:
+    """As EXIF says it; Pillow itself applies that of a TIFF. What follows the pixels of a PNG it sees only after it has
+    decoded them, so that it is given none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if image.format == "PNG":
+            image = Image.open(io.BytesIO(without_pixels(content)), formats=("PNG",))
+        return Image.Image.getexif(image).get(0x0112)
 
 
 def common_shape(headers: Sequence[tuple[int, int, int]], channels: int | None) -> tuple[int, tuple[int, int]]:
@@ -126,7 +136,7 @@ class _opened:
         self.file = file if isinstance(file, ImageFile) else ImageFile(Path(file))
 
     def __enter__(self) -> Image.Image:
-        content = self.file.read()
+        self.content = content = self.file.read()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of sizes (checked here) and damaged metadata
             try:

@@ -5,6 +5,7 @@ N samples.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ from heedful.errors import InputError, MissingError, pip_install
 RATE = 16_000  # samples a second of what models hear
 RATES = (4_000, 400_000)  # samples a second that are read
 MOST_SECONDS = 2 * 3600
+COMMON = 2 * 96_000  # numbers a second: channels times samples
 BLOCK = 1 << 20  # numbers that are read at a time
 MOST_KEPT = 1 << 29  # samples of all files that are kept in memory
 
@@ -34,12 +36,32 @@ def sound_library(where: str) -> ModuleType:
     return soundfile
 
 
+def sound_seconds(file: Path | str) -> float:
+    """How long a file of sound is, as its header says: more than that is not read. One of more than COMMON numbers a
+    second counts as longer, as it takes longer to read. Raises errors as `read_sound`."""
+    with _opened(file) as sound:
+        return float(max(sound.frames / sound.samplerate, sound.frames * sound.channels / COMMON))
+
+
 def read_sound(file: Path | str) -> Float[Tensor, "N"]:
     """The mean of the channels, at RATE samples a second, from -1 to 1.
 
     Raises MissingError, or InputError for a file that is not sound, is damaged, has no samples or some that are not
     finite, is of an unusual rate, or is longer than MOST_SECONDS: whatever its header says, no more is read.
     """
+    where = str(file)
+    with _opened(file) as sound:
+        blocks = [*at_rate(_blocks(sound, where), sound.samplerate)]
+    samples = numpy.concatenate(blocks) if blocks else numpy.zeros(0, numpy.float32)
+    if not len(samples):
+        raise InputError("no samples", where=where, fix="record it again, or take it out")
+    if not numpy.isfinite(samples).all():
+        raise InputError("samples that are not finite", where=where, fix="save it again, or take it out")
+    return torch.from_numpy(samples).clamp_(-1, 1)
+
+
+@contextmanager
+def _opened(file: Path | str) -> Iterator[Any]:
     path, where = Path(file), str(file)
     library = sound_library(where)
     try:
@@ -48,18 +70,12 @@ def read_sound(file: Path | str) -> Float[Tensor, "N"]:
             if not RATES[0] <= rate <= RATES[1]:
                 what = f"{rate:,} samples a second, and {RATES[0]:,} to {RATES[1]:,} are read"
                 raise InputError(what, where=where, fix=f"save it with {RATE:,}")
-            blocks = [*at_rate(_blocks(sound, where), rate)]
+            yield sound
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
     except (library.LibsndfileError, RuntimeError, TypeError) as error:
         what = f"not a file of sound, or damaged ({' '.join(str(error).split())[:100]})"
         raise InputError(what, where=where, fix="give WAV, FLAC, MP3 or Ogg") from None
-    samples = numpy.concatenate(blocks) if blocks else numpy.zeros(0, numpy.float32)
-    if not len(samples):
-        raise InputError("no samples", where=where, fix="record it again, or take it out")
-    if not numpy.isfinite(samples).all():
-        raise InputError("samples that are not finite", where=where, fix="save it again, or take it out")
-    return torch.from_numpy(samples).clamp_(-1, 1)
 
 
 def _blocks(sound: Any, where: str) -> Iterator[numpy.ndarray]:

@@ -72,14 +72,19 @@ class SoundClassifier(TextlessModel[SpeechClassifier]):
         hearing, device = self.spec.hearing, self.model.head.weight.device
         rows, together = [torch.empty(0, len(self.spec.labels))], max(1, READ // hearing.positions)
         for first in range(0, len(files), FILES):
-            sounds = [read_sound(file).split(hearing.samples) for file in files[first : first + FILES]]
+            sounds = [*map(self._windows, files[first : first + FILES])]
             windows, counts = [window for sound in sounds for window in sound], [*map(len, sounds)]
-            self.spend(len(windows) * hearing.positions, 0)
             groups = [windows[i : i + together] for i in range(0, len(windows), together)]
             logits = torch.cat([self.model(*hearing.inputs(group, device)).float().cpu() for group in groups])
             refuse_nan_answers(logits)
             rows += [each.logsumexp(0)[None] - math.log(len(each)) for each in logits.log_softmax(1).split(counts)]
         return torch.cat(rows)
+
+    def _windows(self, file: str | Path) -> Sequence[Float[Tensor, "_"]]:
+        """The parts of a sound. Raises TooMuchError before the next is read."""
+        windows = read_sound(file).split(self.spec.hearing.samples)
+        self.spend(len(windows) * self.spec.hearing.positions, 0)
+        return windows
 
 
 ASK = Ask(classify_files, NoOptions, reads="sounds")

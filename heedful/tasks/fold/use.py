@@ -25,6 +25,7 @@ from heedful.tasks.shared.one_or_many import one_or_many
 from heedful.tasks.shared.options import DataOptions
 from heedful.tasks.shared.served import TextlessModel, refuse_nan_answers, spec_of
 
+TRIANGLES = 2000  # of three residues, which take as much memory as a token
 SCORES = ("precision", "lddt", "precision_covariance", "precision_prior")
 LEVELS = (numpy.arange(LDDT_LEVELS) + 0.5) * 100 / LDDT_LEVELS
 
@@ -77,9 +78,9 @@ class StructurePredictor(TextlessModel[Fold]):
 
     @torch.inference_mode()
     def predict(self, chain: Chain) -> Prediction:
-        """Reads the first of its sequences, as many as in training."""
-        read = with_sequences(chain, self.spec.sequences)._replace(backbone=None)
-        self.spend(read.sequences.size + len(chain.letters) ** 2, 0)
+        """Reads the first of its sequences, as many as in training. Raises TooMuchError."""
+        read, L = with_sequences(chain, self.spec.sequences)._replace(backbone=None), len(chain.letters)
+        self.spend(read.sequences.size + L**2, L**3 // TRIANGLES)
         batch = batch_of([read]).to(self.model.single.weight.device)
         folded = self.model(batch.sequences)
         refuse_nan_answers(folded.distances, "distances")

@@ -126,7 +126,8 @@ class Matcher(TextModel[CLIP]):
         ""."""
         if not texts:
             raise InputError("no text to match", fix="give two or more")
-        images, (own, warned) = self.embed_images(files), self.prompt_vectors(texts, templates)
+        own, warned = self.prompt_vectors(texts, templates)
+        images = self.embed_images(files)
         chances = (self.model.log_scale.detach().exp().cpu() * images @ own.mT).softmax(1).tolist()
         return Matched([sorted(zip(texts, each, strict=True), key=lambda item: -item[1]) for each in chances], warned)
 
@@ -174,8 +175,11 @@ class Matcher(TextModel[CLIP]):
         if not templates:
             raise InputError("no template", fix='write "a picture of {}", or leave templates out')
         for template in templates:
-            if TEMPLATE not in template:
-                raise InputError(f"no {{}} in the template {template!r}", fix='write "a picture of {}"')
+            if (count := template.count(TEMPLATE)) != 1:
+                what = f"{count or 'no'} {TEMPLATE} in the template {shorten(template)}, expected one"
+                raise InputError(what, fix='write "a picture of {}"')
+        letters = len(templates) * sum(map(len, texts)) + len(texts) * sum(map(len, templates))
+        self.spend(letters, 0)  # of all prompts: no fewer than their tokens
         prompts = [template.replace(TEMPLATE, text) for text in texts for template in templates]
         made, warned = self.text_vectors(prompts)
         each = range(0, len(prompts), len(templates))

@@ -8,6 +8,7 @@ import numpy
 import pytest
 import torch
 from PIL import Image
+from PIL.PngImagePlugin import PngImageFile
 
 from heedful.data.images.augment import Augment, seen
 from heedful.data.images.files import (
@@ -79,6 +80,24 @@ def test_turned_as_the_camera_was(tmp_path):
         assert seen.shape == (3, 3, 2)
         assert seen[:, 0, 1].tolist() == RED
         assert image_header(ImageFile(path)) == (3, 3, 2)
+
+
+def test_of_a_png_the_header_is_read_without_the_pixels(tmp_path, monkeypatch):
+    """With what follows them, as some programs write EXIF there, as the reader of pixels does."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    image, turned, plain = Image.new("RGB", (3, 2)), io.BytesIO(), io.BytesIO()
+    image.save(turned, "png", exif=exif)
+    image.save(plain, "png")
+    early, end = turned.getvalue(), plain.getvalue()[-12:]
+    begin = early.index(b"eXIf") - 4
+    chunk = early[begin : begin + 12 + int.from_bytes(early[begin : begin + 4], "big")]
+    (tmp_path / "late.png").write_bytes(plain.getvalue()[:-12] + chunk + end)
+    (tmp_path / "none.png").write_bytes(plain.getvalue())
+    assert read_image(tmp_path / "late.png").shape == (3, 3, 2)
+    monkeypatch.setattr(PngImageFile, "load", None)
+    assert image_header(ImageFile(tmp_path / "late.png")) == (3, 3, 2)
+    assert image_header(ImageFile(tmp_path / "none.png")) == (3, 2, 3)
 
 
 def test_of_several_frames_the_first(tmp_path):

@@ -9,7 +9,7 @@ import soundfile
 import torch
 
 from heedful.data.sound import files
-from heedful.data.sound.files import RATE, Sounds, read_sound
+from heedful.data.sound.files import RATE, Sounds, read_sound, sound_seconds
 from heedful.errors import InputError, MissingError
 from sounds import tones
 
@@ -93,6 +93,19 @@ def test_hours_in_a_small_file_are_read_up_to_a_limit(tmp_path: Path, monkeypatc
     assert (tmp_path / "a.flac").stat().st_size < 20_000
     with pytest.raises(InputError, match="more than 100 seconds"):
         read_sound(tmp_path / "a.flac")
+
+
+@pytest.mark.parametrize(("rate", "channels", "seconds"), [(RATE, 1, 100), (48_000, 2, 100), (96_000, 8, 400)])
+def test_how_long_a_file_is_stands_in_its_header(tmp_path: Path, rate: int, channels: int, seconds: float) -> None:
+    """Which is read to no more than that."""
+    soundfile.write(tmp_path / "a.flac", numpy.zeros((100 * rate, channels), numpy.int16), rate)
+    assert sound_seconds(tmp_path / "a.flac") == seconds
+    data = bytearray((tmp_path / "a.flac").read_bytes())
+    data[22:26] = rate.to_bytes(4, "big")  # one second, of a hundred
+    data[21] &= 0xF0
+    (tmp_path / "a.flac").write_bytes(data)
+    assert sound_seconds(tmp_path / "a.flac") == seconds / 100
+    assert len(read_sound(tmp_path / "a.flac")) == RATE
 
 
 @pytest.mark.parametrize("value", [numpy.nan, numpy.inf, -numpy.inf])
