@@ -350,7 +350,7 @@ def _read(given: str, wanted: WantedColumns, *, tests_alone: bool = False) -> Re
     if kind_of(path).removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
         others = [name for name in beside(path.with_suffix(""), files_in(path.parent)) if name != own]
         other = path.with_suffix(f".{others[0]}") if others else "FILE"
-        fix = f"give the other side too: --data {path} {other}"
+        fix = f"give the other side too: --data {path} --data {other}"
         raise InputError("one side of the pairs alone", where=str(path), fix=fix)
     train, taken = _read_table(path, wanted)
     line = _told((path,), train, taken, wanted.most)
