@@ -72,7 +72,7 @@ def read_all_parts(
     most: int | None = None,
 ) -> Read:
     """The same before anything is held out; `most` as of `read_whole`."""
-    read = read_whole(path, source=source, target=target, tag=tag, most=most)
+    read = read_whole(path, source=source, target=target, tag=tag, most=most, besides=[*valid, *test])
     apart = list[Path]()
     if read.directions and (valid or test):
         fix = "give a folder, in which files are called train, valid and test"
