@@ -88,9 +88,9 @@ def read_all_parts(
         if len(named) < len(tests):
             raise InputError("two tests of one name", where=", ".join(test), fix="rename one")
         told, notes = [*read.told], [*read.notes]
-        for own in tests:
-            told += own.told
-            notes += own.notes
+        for each_test in tests:
+            told += each_test.told
+            notes += each_test.notes
         read = replace(read, tests=named, told=told, notes=notes)
         apart += [file for own in tests for file in own.files]
     return replace(read, files=[*read.files, *apart], apart=[*read.apart, *apart])
@@ -104,10 +104,10 @@ def _read_apart(
     sides = source or said[0], target or said[1]
     try:
         read = read_whole(paths, source=sides[0], target=sides[1], tag=tag)
-        one, other = read.taken.source, read.taken.target
-        if sides == (None, None) and None not in _said(one, other) and _turned(like.train, one, other):
-            read = read_whole(paths, source=other, target=one, tag=tag)
-            note = f"{' + '.join(map(str, read.files))}: read from {other} to {one}, as the training texts are"
+        first, second = read.taken.source, read.taken.target
+        if sides == (None, None) and None not in _said(first, second) and _turned(like.train, first, second):
+            read = read_whole(paths, source=second, target=first, tag=tag)
+            note = f"{' + '.join(map(str, read.files))}: read from {second} to {first}, as the training texts are"
             read = replace(read, notes=[*read.notes, note])
     except HeedError as error:
         error.reword(lambda text: re.sub(r"(?<!\S)--data(?!\S)", option, text))
@@ -119,9 +119,9 @@ def _read_apart(
 
 def _turned(train: Pairs, source: str, target: str) -> bool:
     """Whether the training texts are surely from the second of two languages to the first."""
-    found = common_language(train.source), common_language(train.target)
-    return found != (None, None) and all(
-        code in (None, meaning(name)) for code, name in zip(found, (target, source), strict=True)
+    codes = common_language(train.source), common_language(train.target)
+    return codes != (None, None) and all(
+        code in (None, meaning(name)) for code, name in zip(codes, (target, source), strict=True)
     )
 
 

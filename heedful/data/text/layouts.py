@@ -98,7 +98,7 @@ def layout_of(
         notes += [f"{where / stem}.*: left out, validation data is {called}" for stem in unread]
     tests = {stem: own for stem, own in found.items() if parts[stem] == "test"}
     layout = Layout(train, [found[taken]] if exact and taken else valid, tests, names, tuple(notes))
-    used = [path for own in (*layout.train, *layout.valid, *tests.values()) for path in own]
+    used = [path for each in (*layout.train, *layout.valid, *tests.values()) for path in each]
     return replace(layout, notes=(*notes, *_left_out(where, files, used, {*known, *given})))
 
 
@@ -172,15 +172,15 @@ def _groups(files: Sequence[Path]) -> Groups:
 def _sides_in_txt(cut: Mapping[Path, tuple[str, str]]) -> dict[Path, tuple[str, str]]:
     """Returns the names and languages of files such as `corpus.en.txt` and `corpus.fr.txt`, or `en.txt` and `fr.txt`,
     which are no tables."""
-    found = dict[Path, tuple[str, str]]()
+    sides = dict[Path, tuple[str, str]]()
     languages = dict[str, set[str]]()
     for path, (stem, suffix) in cut.items():
         name, _, language = stem.rpartition(".") if suffix == "txt" else (stem, "", suffix)
         if language not in TABLES and is_language(language):
             languages.setdefault(name, set()).add(language)
             if suffix == "txt":
-                found[path] = name, language
-    several = {path: both for path, both in found.items() if len(languages[both[0]]) > 1}
+                sides[path] = name, language
+    several = {path: both for path, both in sides.items() if len(languages[both[0]]) > 1}
     tables = {name for path, (name, _) in several.items() if b"\t" in read_beginning(path, LOOKED_AT)}
     return {path: both for path, both in several.items() if both[0] not in tables}
 

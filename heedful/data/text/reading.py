@@ -113,7 +113,7 @@ def read_whole(
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     texts = [str(one) for one in ([path] if isinstance(path, str | Path) else path)]
     given = [one for text in texts for one in _given(text)]
-    paths = frozenset(Path(one) for one in (*besides, *(one.path for one in given)))
+    paths = frozenset(map(Path, (*besides, *(each.path for each in given))))
     wanted = WantedColumns(source or None, target or None, most, paths)
     if any(one.ways for one in given):
         _refuse_twice(given)
