@@ -43,6 +43,37 @@ def write(tmp_path: Path) -> Callable[..., list[str]]:
     return written
 
 
+FURTHER = "We walked {0} miles along the river to the old market, and then they told us where the {0} houses were."
+AUTRES = "Nous avons marché {0} lieues le long du fleuve, et puis ils nous ont dit où se trouvaient les {0} maisons."
+
+
+@pytest.mark.parametrize("header", [False, True])
+def test_sides_in_the_wrong_order_are_read_in_that_of_the_training_texts(tmp_path: Path, header: bool) -> None:
+    pairs = [(FURTHER.format(i), AUTRES.format(i)) for i in range(60)]
+    train, tests = tmp_path / "p.tsv", [tmp_path / "t.tsv"] if header else [tmp_path / "a.fr", tmp_path / "a.en"]
+    train.write_text("".join(f"{one}\t{other}\n" for one, other in pairs[:50]))
+    if header:
+        tests[0].write_text("fr\ten\n" + "".join(f"{other}\t{one}\n" for one, other in pairs[50:]))
+    else:
+        for file, side in zip(tests, (1, 0), strict=True):
+            file.write_text("".join(f"{pair[side]}\n" for pair in pairs[50:]))
+    corpus = read_parallel(str(train), test=[*map(str, tests)])
+    (test,) = corpus.tests.values()
+    assert [*zip(test.source, test.target, strict=True)] == pairs[50:]
+    note = f"{' + '.join(map(str, tests[::-1]))}: read from en to fr, as the training texts are"
+    assert note in corpus.notes
+    straight = read_parallel(str(train), test=[*map(str, tests[::-1])])
+    assert (note in straight.notes) == header
+
+
+@pytest.mark.parametrize("part", ["valid", "test"])
+def test_one_side_alone_is_refused_in_the_words_of_its_option(write: Callable[..., list[str]], part: str) -> None:
+    train, sides = write("train", range(40)), write("a", range(40, 50), ends=("en", "fr"))
+    with pytest.raises(InputError, match="one side of the pairs alone") as caught:
+        read_parallel(train, **{part: sides[:1]})
+    assert caught.value.fix == f"give the other side too: --{part} {sides[0]} --{part} {sides[1]}"
+
+
 def test_they_take_the_place_of_what_is_held_out(write: Callable[..., list[str]]) -> None:
     train, held = write("train", range(40)), write("held/news", range(40, 50))
     first, second = write("test_a", range(50, 53)), write("b", range(53, 60))

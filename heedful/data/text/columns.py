@@ -1,6 +1,7 @@
 """Which two columns, keys or languages of a file are read, and the type of its rows."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 SOURCE, TARGET = "source", "target"  # the default names
@@ -13,11 +14,12 @@ Rows = Iterator[tuple[int, tuple[str, ...]]]  # the number of the line or unit, 
 
 class WantedColumns(NamedTuple):
     """The two languages, columns or keys that are asked for; None: to be inferred. `most`: of each file of training
-    pairs only the first so many are read."""
+    pairs only the first so many are read. `given`: all paths that are given."""
 
     source: str | None = None
     target: str | None = None
     most: int | None = None
+    given: frozenset[Path] = frozenset()
 
     @property
     def names(self) -> tuple[str, str]:

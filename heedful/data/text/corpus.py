@@ -1,6 +1,7 @@
 """The parallel text that a translator is trained and measured on: the pairs that `heedful.data.text.reading` reads,
 split into training pairs and held-out pairs."""
 
+import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from heedful.data.text.headers import SIDES, meaning
 from heedful.data.text.pairs import Origin, Pairs, joined
 from heedful.data.text.quality.languages import another, common_language, expected
 from heedful.data.text.reading import Read, of_way, read_whole, two_sides
-from heedful.errors import InputError, counted
+from heedful.errors import HeedError, InputError, counted
 
 HELD_SHARE, HELD_MOST = 0.02, 2000  # share and most pairs, for validation, and again for a test
 MOST_TOLD = 8  # files for which the notes say how they were read
@@ -71,32 +72,57 @@ def read_all_parts(
     most: int | None = None,
 ) -> Read:
     """The same before anything is held out; `most` as of `read_whole`."""
-    read = read_whole(path, source=source, target=target, tag=tag, most=most)
+    read = read_whole(path, source=source, target=target, tag=tag, most=most, besides=[*valid, *test])
     apart = list[Path]()
     if read.directions and (valid or test):
         fix = "give a folder, in which files are called train, valid and test"
         raise InputError("pairs of several directions, and files to validate or test on", where=str(path), fix=fix)
     if valid:
-        held = _read_apart(valid, read, source, target, tag)
-        read, apart = replace(read, valid=held.train, told=[*read.told, *held.told]), [*held.files]
+        held = _read_apart("--valid", valid, read, source, target, tag)
+        told, notes = [*read.told, *held.told], [*read.notes, *held.notes]
+        read, apart = replace(read, valid=held.train, told=told, notes=notes), [*held.files]
     if test:
         each = [test] if two_sides([(one, 1.0) for one in test]) else [[one] for one in test]
-        tests = [_read_apart(one, read, source, target, tag) for one in each]
+        tests = [_read_apart("--test", one, read, source, target, tag) for one in each]
         named = stems({own.files[0].name: own.train for own in tests})
         if len(named) < len(tests):
             raise InputError("two tests of one name", where=", ".join(test), fix="rename one")
-        read = replace(read, tests=named, told=[*read.told, *(line for own in tests for line in own.told)])
+        told, notes = [*read.told], [*read.notes]
+        for each_test in tests:
+            told += each_test.told
+            notes += each_test.notes
+        read = replace(read, tests=named, told=told, notes=notes)
         apart += [file for own in tests for file in own.files]
     return replace(read, files=[*read.files, *apart], apart=[*read.apart, *apart])
 
 
-def _read_apart(paths: Sequence[str], like: Read, source: str | None, target: str | None, tag: str) -> Read:
+def _read_apart(
+    option: str, paths: Sequence[str], like: Read, source: str | None, target: str | None, tag: str
+) -> Read:
     """Reads validation or test data, in the languages of the training data. Raises InputError or MissingError."""
     said = _said(like.taken.source, like.taken.target)
-    read = read_whole(paths, source=source or said[0], target=target or said[1], tag=tag)
+    sides = source or said[0], target or said[1]
+    try:
+        read = read_whole(paths, source=sides[0], target=sides[1], tag=tag)
+        first, second = read.taken.source, read.taken.target
+        if sides == (None, None) and None not in _said(first, second) and _turned(like.train, first, second):
+            read = read_whole(paths, source=second, target=first, tag=tag)
+            note = f"{' + '.join(map(str, read.files))}: read from {second} to {first}, as the training texts are"
+            read = replace(read, notes=[*read.notes, note])
+    except HeedError as error:
+        error.reword(lambda text: re.sub(r"(?<!\S)--data(?!\S)", option, text))
+        raise
     if not len(read.train) or read.valid is not None or read.tests:
         raise InputError("parts of data, expected one part", where=", ".join(paths), fix="give a file, or two")
     return read
+
+
+def _turned(train: Pairs, source: str, target: str) -> bool:
+    """Whether the training texts are surely from the second of two languages to the first."""
+    codes = common_language(train.source), common_language(train.target)
+    return codes != (None, None) and all(
+        code in (None, meaning(name)) for code, name in zip(codes, (target, source), strict=True)
+    )
 
 
 def read_to_score(

@@ -83,6 +83,7 @@ def read_whole(
     tag: str = "",
     tests_alone: bool = False,
     most: int | None = None,
+    besides: Sequence[str] = (),
 ) -> Read:
     """Reads the pairs in `path`: a folder, a zip file of one, a file, two files or `hf:NAME[:CONFIG]`; any file may end
     in `.gz`. Several of these, or patterns of their names, are read together: an epoch has a fifth of PATH:0.2, and
@@ -93,8 +94,7 @@ def read_whole(
       exactly two languages their names may be omitted: the source is then the first in the alphabet. Without a file
       named train, the training text is all pairs of files such as `Europarl.de-en.de` and `Europarl.de-en.en`, or else
       all tables, whose names do not say valid, dev or test.
-    - Two files, the source first; or the common beginning of the names of two: `corpus` for `corpus.de` and
-      `corpus.en`.
+    - Two files, the source first; or the beginning of two names: `corpus` for `corpus.de` and `corpus.en`.
     - A `.tsv`, `.csv` or `.txt` file with two columns, source first, or with more under a header; its first lines
       determine whether TAB, comma, semicolon or `|` separates them. The first line is a header if it contains both
       names, `source` and `target` (in any case), or languages that they mean; or, if the names are omitted, two
@@ -106,15 +106,15 @@ def read_whole(
       languages or sides. A source may be a list of sentences, which are joined, and a target a list of references.
 
     PATH#formal sets a tag for its pairs, and `tag` names a column or key of tables that holds one.
-
     Nothing is held out. With `tests_alone`, a folder needs no training data. `most`: only the first so many pairs of
-    each file of training pairs are read. Raises InputError or MissingError.
+    each file of training pairs are read; `besides`: what else is read. Raises InputError or MissingError.
     """
-    wanted = WantedColumns(source or None, target or None, most)
     if source and source == target:
         raise InputError(f"source and target are both {source!r}", fix="name two different languages")
     texts = [str(one) for one in ([path] if isinstance(path, str | Path) else path)]
     given = [one for text in texts for one in _given(text)]
+    paths = frozenset(map(Path, (*besides, *(each.path for each in given))))
+    wanted = WantedColumns(source or None, target or None, most, paths)
     if any(one.ways for one in given):
         _refuse_twice(given)
         return _read_directions(given, wanted, tag, tests_alone)
@@ -129,7 +129,7 @@ def read_whole(
     first = read[0].taken
     alone = bool(source or target) or not (first.header or _languages(first))
     for one in given[1:]:
-        read.append(_read(one.path, wanted) if alone else _read_beside(one.path, given[0].path, first, most))
+        read.append(_read(one.path, wanted) if alone else _read_beside(one.path, given[0].path, first, wanted))
     _refuse_twice(given)
     both = zip(given, read, strict=True)
     return _united([tagged(own, one.tag, tag, {}).weighed(one.weight) for one, own in both])
@@ -193,7 +193,7 @@ def _refuse_twice(given: Sequence[GivenPath]) -> None:
 
 def _read_directions(given: Sequence[GivenPath], wanted: WantedColumns, tag: str, tests_alone: bool) -> Read:
     """Reads paths that say their directions. Raises InputError or MissingError."""
-    source, target, _ = wanted
+    source, target = wanted[:2]
     there = list(dict.fromkeys(way for one in given for way in one.ways))
     directions = [way for way in there if source in (None, way[0]) and target in (None, way[1])]
     asked = " ".join(f"{word} {side}" for word, side in (("from", source), ("to", target)) if side)
@@ -209,7 +209,8 @@ def _read_directions(given: Sequence[GivenPath], wanted: WantedColumns, tag: str
             fix = f"say it: --data '{one.path}:en>de'"
             raise InputError("from which language to which? other data say theirs", where=one.path, fix=fix)
         for way in (way for way in one.ways if way in directions):
-            named = _of_rows(one, way) if one.rows else _read(one.path, WantedColumns(*way), tests_alone=tests_alone)
+            asked_for = WantedColumns(*way, given=wanted.given)
+            named = _of_rows(one, way) if one.rows else _read(one.path, asked_for, tests_alone=tests_alone)
             own = tagged(named, one.tag, tag, known).weighed(one.weight, way if several else None)
             read.append(of_way(own, directions, way) if several else own)
     whole = _united(read)
@@ -234,11 +235,11 @@ def _of_rows(given: GivenPath, way: Direction) -> Read:
     return Read(pairs, None, {}, taken, [Path(given.path)], told=[_told((given.path,), pairs, taken)])
 
 
-def _read_beside(path: str, first: str, taken: Columns, most: int | None) -> Read:
+def _read_beside(path: str, first: str, taken: Columns, wanted: WantedColumns) -> Read:
     """Reads a data set in the languages of the first one. Raises InputError if it has others, with the directions to
     give."""
     try:
-        return _read(path, WantedColumns(taken.source, taken.target, most))
+        return _read(path, wanted._replace(source=taken.source, target=taken.target))
     except (InputError, MissingError):
         own, ours = _own_languages(path), _languages(taken)
         if own is None or ours is None or {*map(meaning, own)} == {*map(meaning, ours)}:
@@ -345,12 +346,12 @@ def _read(given: str, wanted: WantedColumns, *, tests_alone: bool = False) -> Re
         what = "made by fairseq-preprocess, and holds the numbers of words"
         raise InputError(what, where=str(path), fix="give the texts that it was made of: --data train.en train.de")
     if is_folder or kind_of(path) == ".zip":
-        layout = layout_of(path, files_in(path), source, target, tests_alone=tests_alone)
+        layout = layout_of(path, files_in(path), source, target, tests_alone=tests_alone, given=wanted.given)
         return _read_files(path, layout, wanted)
     if kind_of(path).removeprefix(".") not in TABLES and not holds_pairs(path) and (own := language_of(path)):
         others = [name for name in beside(path.with_suffix(""), files_in(path.parent)) if name != own]
         other = path.with_suffix(f".{others[0]}") if others else "FILE"
-        fix = f"give the other side too: --data {path} {other}"
+        fix = f"give the other side too: --data {path} --data {other}"
         raise InputError("one side of the pairs alone", where=str(path), fix=fix)
     train, taken = _read_table(path, wanted)
     line = _told((path,), train, taken, wanted.most)
@@ -403,7 +404,7 @@ def _read_files(where: Path, layout: Layout, wanted: WantedColumns) -> Read:
         learnt += [Learnt(files, taken)] if files in layout.train else []
         first = first or taken
         if first.header:  # the first table sets the column names of the others
-            wanted = WantedColumns(wanted.source or first.source, wanted.target or first.target, wanted.most)
+            wanted = wanted._replace(source=wanted.source or first.source, target=wanted.target or first.target)
     assert first is not None
     train = joined([read[files] for files in layout.train], where) if layout.train else Pairs([], [], str(where))
     valid = joined([read[files] for files in layout.valid], where) if layout.valid else None

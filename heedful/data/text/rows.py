@@ -17,7 +17,7 @@ from heedful.data.text.table_rows import table_rows
 from heedful.errors import InputError
 
 TEXT_TABLES = ("tsv", "csv", "jsonl", "json", "txt")
-TABLES = (*TEXT_TABLES, "tmx", "xlf", "xliff", "sdlxliff", "po", "pot", "xlsx", "parquet")
+TABLES = (*TEXT_TABLES, "tmx", "xlf", "xliff", "sdlxliff", "mqxliff", "mxliff", "po", "pot", "xlsx", "parquet")
 Row = tuple[int, tuple[str, ...]]  # the number of a row, and its texts
 MOST_DIRECTIONS = 1000
 LOOKED_AT = 1 << 16  # bytes; their first line shows whether the rows name their languages

@@ -191,6 +191,26 @@ def test_a_language_of_a_memory_is_that_of_all_its_regions(tmp_path: Path):
         read_parallel(tmp_path / "m.tmx", source="en-AU", target="de")
 
 
+@pytest.mark.parametrize(
+    ("header", "of_units", "names"),
+    [
+        ("en", "", ("en-US", "de-DE")),
+        ("EN-us", "", ("en_US", "de-DE")),
+        ("en-GB", "", ("en", "de")),
+        ("*all*", "en-US", ("en-US", "de-DE")),
+    ],
+)
+def test_the_source_language_of_a_memory_may_be_spelled_in_another_way(
+    tmp_path: Path, header: str, of_units: str, names: tuple[str, str]
+):
+    text = written.tmx([pair[::-1] for pair in MANY], *names[::-1]).decode()  # the target comes first
+    text = text.replace(f'srclang="{names[1]}"', f'srclang="{header}"')
+    (tmp_path / "m.tmx").write_text(text.replace("<tu ", f'<tu srclang="{of_units}" ') if of_units else text)
+    corpus = read_parallel(tmp_path / "m.tmx")
+    assert (corpus.source, corpus.target) == names
+    assert all_pairs(corpus) == dict(MANY)
+
+
 BOMB = (
     '<?xml version="1.0"?><!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
     '<tmx version="1.4"><header srclang="en"/><body><tu><tuv xml:lang="en"><seg>&b;</seg></tuv></tu></body></tmx>'

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import written
 from heedful.data.text.corpus import Corpus, read_parallel
 from heedful.errors import HeedError, InputError, MissingError
 
 ENGLISH = [f"number {n}, counted" for n in range(40)]
 GERMAN = [f"Zahl {n}, gezählt" for n in range(40)]
 EN, DE = ("".join(f"{text}\n" for text in side) for side in (ENGLISH, GERMAN))
+PAIRS = [*zip(ENGLISH, GERMAN, strict=True)]
 OBJECTS = [{"en": one, "de": other} for one, other in zip(ENGLISH, GERMAN, strict=True)]
 
 
@@ -78,6 +80,13 @@ READ: dict[str, tuple[Mapping[str, str | bytes], str, str]] = {
     "a prefix": ({"corpus.de": DE, "corpus.en": EN, "other.de": EN}, "corpus", "corpus.en + corpus.de"),
     "a prefix of OPUS": (OPUS, "Europarl.de-en", "Europarl.de-en.en + Europarl.de-en.de"),
     "one table": ({"mine.csv": table(";"), "README.txt": "words\n"}, ".", "mine.csv: separated by semicolon"),
+    "sides in .txt": ({"corpus.en.txt": EN, "corpus.de.txt": DE}, ".", "corpus.en.txt + corpus.de.txt: line by line"),
+    "languages in .txt": ({"en.txt": EN, "de.txt": DE}, ".", "en.txt + de.txt: line by line, en and de"),
+    "sides in capitals": ({"c.EN.GZ": gzip.compress(EN.encode()), "c.de": DE}, ".", "c.EN.GZ + c.de: line by line"),
+    "a table in capitals": ({"P.TSV.GZ": gzip.compress(table("\t").encode())}, ".", "P.TSV.GZ: separated by TAB"),
+    "a memory in capitals": ({"M.TMX": written.tmx(PAIRS)}, ".", "M.TMX: TMX, en and de, 40 pairs"),
+    "memoQ": ({"m.mqxliff": written.xliff(PAIRS)}, ".", "m.mqxliff: XLIFF"),
+    "Phrase": ({"m.mxliff": written.xliff(PAIRS)}, ".", "m.mxliff: XLIFF"),
     "a zip of OPUS": ({"de-en.zip": packed(OPUS)}, "de-en.zip", "de-en.zip/Europarl.de-en.en + "),
     "a zip of a folder": (
         {"z.zip": packed({"a/train.csv": table(";"), "__MACOSX/a/train.csv": "?", "a/.x": "?"})},
@@ -138,6 +147,70 @@ def test_several_pairs_of_files_are_read_and_their_names_say_the_part(tmp_path: 
     assert (corpus.train.source, corpus.train.target) == (["one", "two"], ["eins", "zwei"])
     assert (corpus.valid.source, corpus.tests["newstest2013"].source) == (["four"], ["three"])
     assert corpus.notes == (f"{tmp_path / 'c.en'}: left out, it is there in one of the two languages only",)
+
+
+@pytest.mark.parametrize("names", [("a.tsv", "a.tmx"), ("a.tsv", "B.TMX"), ("a.txt", "a.tmx"), ("de.txt", "en.txt")])
+def test_all_tables_are_read_however_they_are_called(tmp_path: Path, names: tuple[str, str]) -> None:
+    kinds = {"tsv": table("\t"), "txt": table("\t"), "tmx": written.tmx(PAIRS)}
+    corpus = read_parallel(put(tmp_path, {name: kinds[name.lower()[-3:]] for name in names}))
+    assert sorted(path.name for path in corpus.files) == sorted(names)
+
+
+SIDES_OF = {"a.en": EN, "a.de": DE}
+ONLY = {"a.tsv": table("\t")}
+MEMORY = written.tmx(PAIRS)
+LEFT_OUT: dict[str, tuple[Mapping[str, str | bytes], str]] = {
+    "a table": ({**SIDES_OF, "big.tmx": MEMORY, "README.md": "x", ".x": "x", "a.png": b"x"}, "{0}/big.tmx"),
+    "a folder": ({**ONLY, "in/b.tsv": table("\t")}, "{0}/in"),
+    "a zip file": ({**ONLY, "b.zip": packed(ONLY)}, "{0}/b.zip"),
+    "one side": ({**ONLY, "mono.en": EN}, "{0}/mono.en"),
+    "a packed copy": ({**ONLY, "a.tsv.gz": gzip.compress(table("\t").encode())}, "{0}/a.tsv.gz"),
+    "beside train": (
+        {"train.tsv": table("\t"), "more.tsv": table("\t"), "train.jsonl": ""},
+        "{0}/more.tsv, {0}/train.jsonl",
+    ),
+    "many": (
+        {**SIDES_OF, **{f"{n}.tsv": table("\t") for n in range(6)}},
+        "{0}/0.tsv, {0}/1.tsv, {0}/2.tsv and 3 more",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "told"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
+def test_what_else_may_be_data_is_told_once(tmp_path: Path, files: Mapping[str, str | bytes], told: str) -> None:
+    corpus = read_parallel(put(tmp_path, files), source="en", target="de")
+    (note,) = (note for note in corpus.notes if "left out" in note)
+    assert note.startswith(f"{told.format(tmp_path)}: left out, as the data are {tmp_path}/")
+    first = told.format(tmp_path).split(",")[0]
+    asked = f"; --data {tmp_path} --data {first} reads that too"
+    assert note.endswith(asked) == (not first.endswith(".en"))
+
+
+def test_so_is_a_table_beside_two_sides_in_a_zip_file(tmp_path: Path) -> None:
+    put(tmp_path, {"z.zip": packed({**SIDES_OF, "other.tsv": table("\t")})})
+    (note,) = (note for note in read_parallel(tmp_path / "z.zip").notes if "left out" in note)
+    assert note.startswith(f"{tmp_path}/z.zip/other.tsv: left out, as the data are {tmp_path}/z.zip/a.de and ")
+    assert note.endswith("; unpack the zip file, and name its files, to read others")
+
+
+def test_what_is_given_too_is_not_told(tmp_path: Path) -> None:
+    files = {**SIDES_OF, "b.tmx": MEMORY, "in/c.tsv": "six\tsechs\n", "t.csv": "en,de\nseven,sieben\n"}
+    put(tmp_path, files)
+    corpus = read_parallel(
+        [str(tmp_path), str(tmp_path / "b.tmx"), str(tmp_path / "in")],
+        source="en",
+        target="de",
+        test=[str(tmp_path / "t.csv")],
+    )
+    assert len(corpus.files) == 5
+    assert not [note for note in corpus.notes if "left out" in note]
+
+
+@pytest.mark.parametrize("name", ["in/b.tsv", "b.zip"])
+def test_without_training_files_it_says_what_holds_some(tmp_path: Path, name: str) -> None:
+    with pytest.raises(MissingError, match="no training file; it holds") as caught:
+        read_parallel(put(tmp_path, {name: packed(ONLY)}))
+    assert caught.value.fix == f"name what is in it: --data {tmp_path / name.partition('/')[0]}"
 
 
 def test_of_many_files_a_few_are_told(tmp_path: Path) -> None:

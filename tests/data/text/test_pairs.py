@@ -46,7 +46,10 @@ def test_every_layout_of_a_folder_gives_the_same_corpus(tmp_path: Path, files: M
         assert parts[stem].source == ENGLISH[start:stop]
         assert parts[stem].target == GERMAN[start:stop]
         assert len(parts[stem]) == stop - start
-    assert (corpus.source, corpus.target, corpus.notes) == ("en", "de", ())
+    table = tmp_path / "train.tsv"
+    told = "train.en" in files and table.name in files
+    assert (corpus.source, corpus.target, len(corpus.notes)) == ("en", "de", told)
+    assert all(note.startswith(f"{table}: left out, ") for note in corpus.notes)
     assert all(path.exists() for path in corpus.files)
     assert len(corpus.files) == (8 if "test.en" in files or "test.en.gz" in files else 4)
 

@@ -21,6 +21,7 @@ class Memory:
     """The units of a memory, each with the first text in each language, by the language's name in lower case."""
 
     source: str = ""  # the source language of the header
+    sources: Counter[str] = field(default_factory=Counter)  # those of the units, which say their own
     units: list[dict[str, str]] = field(default_factory=list)
     spelled: dict[str, str] = field(default_factory=dict)  # the names of the languages, as they are first written
     further: Counter[str] = field(default_factory=Counter)  # texts of units that have one in this language already
@@ -35,7 +36,7 @@ def read_tmx(path: Path, source: str, target: str) -> tuple[Rows, Columns]:
     found = Counter(language for unit in memory.units for language in unit)
     if not found:
         raise InputError("no unit with a segment of text", where=str(path), fix="export the memory again")
-    first = memory.source.lower()
+    first = _first(memory, [*found])
     there = sorted(found, key=lambda name: (name != first, -found[name], memory.spelled[name]))
     regions = {name: own for name in (source, target) if len(own := _regions(name, there)) > 1}
     called = {one: name for name, own in regions.items() for one in own}
@@ -69,6 +70,16 @@ def _regions(name: str, there: Sequence[str]) -> list[str]:
     return sorted(same, key=lambda one: one.lower() != name.lower())
 
 
+def _first(memory: Memory, there: Sequence[str]) -> str:
+    """Returns which of the languages is the source language: that of the header, or else that of most units; also where
+    only one of the languages is a variant of it. "" if there is none."""
+    stated, times = next(iter(memory.sources.most_common(1)), ("", 0))
+    wanted = (memory.source or (stated if 2 * times > len(memory.units) else "")).lower().replace("_", "-")
+    exact = [name for name in there if name.replace("_", "-") == wanted]
+    near = exact or [name for name in there if re.split("[-_]", name)[0] == wanted.partition("-")[0]]
+    return near[0] if len(near) == 1 else ""
+
+
 def _memory(path: Path) -> Memory:
     memory, unit = Memory(), dict[str, str]()
     for event, element in elements(path):
@@ -92,6 +103,7 @@ def _memory(path: Path) -> Memory:
                 memory.broken += unit[language] != text
         elif event == "end" and name == "tu":
             memory.units.append(unit)
+            memory.sources[element.get("srclang", "")] += element.get("srclang", "").lower() not in ANY
             unit = {}
             element.clear()
     return memory
