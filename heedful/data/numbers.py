@@ -66,7 +66,7 @@ def numbers_in(text: str, language: str = "", *, translated: bool = False) -> li
     found = list[Number]()
     if DIGIT.search(text) is None:
         return found
-    text = PLACEHOLDER.sub(lambda found: " " if OPENS.match(found[0]) else " )", text)
+    text = PLACEHOLDER.sub(lambda match: " " if OPENS.match(match[0]) else " )", text)
     for match in NUMBER.finditer(_in_ascii_digits(text)):
         written = text[match.start() : match.end()]
         if time := TIME.fullmatch(match[0]):
