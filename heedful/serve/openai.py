@@ -19,6 +19,7 @@ from torch.nn.functional import normalize
 from heedful.core.seeds import counter_seed
 from heedful.errors import InputError, TextError, TooLongError
 from heedful.run.task import Embedder
+from heedful.serve.budget import refuse_tokens, whole_in_time
 from heedful.serve.chats import read
 from heedful.serve.continued import Continued, ContinuesTexts, together, within
 from heedful.serve.gate import Rules
@@ -138,6 +139,8 @@ async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
         raise Refused(400, f"best_of: only {count}, as many as are handed over", param="best_of")
     served = cast(ContinuesTexts, hosted.served)
     prompts = asked.prompts
+    most = 16 if asked.max_tokens is None else asked.max_tokens
+    refuse_tokens(len(prompts) * count * most, hosted.limits)
     read = await asyncio.to_thread(_tokens, served, prompts)
     room = served.context + 1 - len(served.before)
     if asked.echo and asked.logprobs is not None and (longest := max(map(len, read))) > room:
@@ -146,7 +149,6 @@ async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
     answer = CompletionResponse("cmpl", "text_completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = sum(map(len, read))
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
-    most = 16 if asked.max_tokens is None else asked.max_tokens
 
     def begun(number: int) -> AsyncIterator[StreamedPiece]:
         prompt, copy = divmod(number, count)
@@ -166,7 +168,7 @@ async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
     choices = [CompletionChoice(served, *own) for own in zip(heads, scores, strict=True) for _ in range(count)]
     if asked.stream:
         return await streamed(answer, _completion_events(answer, pieces, choices, asked))
-    async with aclosing(pieces):
+    async with aclosing(pieces), whole_in_time(hosted.name, hosted.limits):
         async for number, piece in pieces:
             choices[number].made.add(piece)
     answer.made = sum(len(choice.made.tokens) for choice in choices)
@@ -228,6 +230,7 @@ async def _converse(hosted: Hosted, asked: ChatRequest) -> Response:
         raise Refused(400, f"messages: {error.what}", param="messages", code=code) from None
     except InputError as error:
         raise Refused(400, f"messages: {error}", param="messages") from None
+    refuse_tokens(count * found.tokens, hosted.limits)
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
     answer = _chat_response(hosted, asked)
     answer.read = len(found.ids)
@@ -243,7 +246,7 @@ async def _converse(hosted: Hosted, asked: ChatRequest) -> Response:
     if asked.stream:
         return await streamed(answer, _turn_events(answer, pieces, served, asked))
     made = [Continued() for _ in range(count)]
-    async with aclosing(pieces):
+    async with aclosing(pieces), whole_in_time(hosted.name, hosted.limits):
         async for number, piece in pieces:
             made[number].add(piece)
     answer.made = sum(len(each.tokens) for each in made)

@@ -1,0 +1,63 @@
+"""What one request of OpenAI's protocol may cost."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from heedful.serve import budget
+from heedful.serve.app import make_app
+from heedful.serve.engine import Engine
+from heedful.serve.limits import Limits
+from heedful.serve.opening import open_engine
+from serving import chat_model, language_model
+
+TALK = [{"role": "user", "content": "ba de"}]
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Engine]]:
+    folder: Path = tmp_path_factory.mktemp("runs")
+    limits = Limits(tokens=60)
+    made = {
+        run.name: open_engine(run, limits=limits)
+        for run in (language_model(folder / "lm"), chat_model(folder / "talker"))
+    }
+    yield made
+    for engine in made.values():
+        engine.close()
+
+
+@pytest.fixture(scope="module")
+def server(engines: dict[str, Engine]) -> TestClient:
+    return TestClient(make_app(engines), base_url="http://localhost", raise_server_exceptions=False)
+
+
+def ask(server: TestClient, name: str, **body: Any) -> httpx.Response:
+    if name == "lm":
+        return server.post("/v1/completions", json={"model": "lm", "prompt": "ba"} | body)
+    return server.post("/v1/chat/completions", json={"model": "talker", "messages": TALK} | body)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", ["lm", "talker"])
+def test_all_texts_of_a_request_have_a_budget(
+    server: TestClient, engines: dict[str, Engine], monkeypatch: pytest.MonkeyPatch, name: str, stream: bool
+) -> None:
+    assert ask(server, name, n=6, max_tokens=10, stream=stream).status_code == 200
+    monkeypatch.setattr(Engine, "write", lambda *_: pytest.fail("it is written"))
+    answer = ask(server, name, n=7, max_tokens=10, stream=stream)
+    assert answer.status_code == 413
+    assert answer.json()["error"]["message"].startswith("up to 70 new tokens, at most 60 in one request")
+
+
+@pytest.mark.parametrize("name", ["lm", "talker"])
+def test_a_whole_answer_has_an_end(server: TestClient, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(budget, "WHOLE", 0.0)
+    answer = ask(server, name, n=6, max_tokens=10)
+    assert answer.status_code == 504
+    assert "had not ended its answer within 0 s" in answer.json()["error"]["message"]
+    assert ask(server, name, n=1, max_tokens=2, stream=True).status_code == 200
