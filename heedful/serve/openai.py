@@ -172,7 +172,7 @@ async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
         async for number, piece in pieces:
             choices[number].made.add(piece)
     answer.made = sum(len(choice.made.tokens) for choice in choices)
-    return answer.whole([choice.told(number, asked) for number, choice in enumerate(choices)])
+    return await answer.whole(lambda: [choice.told(number, asked) for number, choice in enumerate(choices)])
 
 
 def _paced(asked: CompletionRequest | ChatRequest, top: int | None) -> dict[str, Any]:
@@ -250,8 +250,11 @@ async def _converse(hosted: Hosted, asked: ChatRequest) -> Response:
         async for number, piece in pieces:
             made[number].add(piece)
     answer.made = sum(len(each.tokens) for each in made)
-    scores = [_turn_scores(served, each, asked)[0] for each in made]
-    return answer.whole([_turn(i, each.text, each.finish, scores[i]) for i, each in enumerate(made)])
+
+    def turns() -> list[dict[str, Any]]:
+        return [_turn(i, each.text, each.finish, _turn_scores(served, each, asked)[0]) for i, each in enumerate(made)]
+
+    return await answer.whole(turns)
 
 
 def _chat_response(hosted: Hosted, asked: ChatRequest) -> CompletionResponse:
@@ -347,7 +350,7 @@ async def _translate(hosted: Hosted, asked: ChatRequest) -> Response:
     made = [(text, finish) for text, finish, _ in cut]
     if asked.stream:
         return await streamed(answer, _chat_events(answer, made))
-    return answer.whole([_turn(number, *one) for number, one in enumerate(made)])
+    return await answer.whole(lambda: [_turn(number, *one) for number, one in enumerate(made)])
 
 
 def _cut(served: TranslatorTokenizers, text: str, most: int, stops: Sequence[str]) -> tuple[str, str, int]:

@@ -1,5 +1,6 @@
 """What one request of OpenAI's protocol may cost."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from heedful.serve import budget
+from heedful.serve import budget, continued
 from heedful.serve.app import make_app
 from heedful.serve.engine import Engine
 from heedful.serve.limits import Limits
@@ -61,3 +62,24 @@ def test_a_whole_answer_has_an_end(server: TestClient, monkeypatch: pytest.Monke
     assert answer.status_code == 504
     assert "had not ended its answer within 0 s" in answer.json()["error"]["message"]
     assert ask(server, name, n=1, max_tokens=2, stream=True).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"), [("lm", {"logprobs": 5}), ("talker", {"logprobs": True, "top_logprobs": 5})]
+)
+def test_log_probabilities_are_named_in_another_thread(
+    server: TestClient, monkeypatch: pytest.MonkeyPatch, name: str, asked: dict[str, Any]
+) -> None:
+    """So that others are answered meanwhile; and each of the likeliest tokens once."""
+    texts_of, alone = continued._texts, list[int]()
+
+    def noted(served: Any, ids: list[int], first: int = 0) -> list[str]:
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        alone.extend(ids if len(ids) == 1 else [])
+        return texts_of(served, ids, first)
+
+    monkeypatch.setattr(continued, "_texts", noted)
+    answer = ask(server, name, max_tokens=20, temperature=0, **asked)
+    assert answer.status_code == 200
+    assert len(alone) == len({*alone}) > 5
