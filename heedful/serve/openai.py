@@ -4,7 +4,6 @@ Chats are answered by chat models, and by translators, which translate the last 
 route. Seeds are our own: the same request has the same answer.
 """
 
-import asyncio
 import base64
 import secrets
 import struct
@@ -141,7 +140,8 @@ async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
     prompts = asked.prompts
     most = 16 if asked.max_tokens is None else asked.max_tokens
     refuse_tokens(len(prompts) * count * most, hosted.limits)
-    read = await asyncio.to_thread(_tokens, served, prompts)
+    letters = sum(len(each) for each in prompts if isinstance(each, str))
+    read = await hosted.alone(lambda: _tokens(served, prompts), size=letters)
     room = served.context + 1 - len(served.before)
     if asked.echo and asked.logprobs is not None and (longest := max(map(len, read))) > room:
         what = f"prompt: {longest:,} tokens, but with echo and logprobs the model reads at most {room:,}"

@@ -83,3 +83,34 @@ def test_log_probabilities_are_named_in_another_thread(
     answer = ask(server, name, max_tokens=20, temperature=0, **asked)
     assert answer.status_code == 200
     assert len(alone) == len({*alone}) > 5
+
+
+@pytest.mark.parametrize("name", ["lm", "talker"])
+def test_long_texts_are_read_with_what_is_dear(
+    server: TestClient, engines: dict[str, Engine], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    sizes, alone = list[int](), Engine.alone
+
+    async def noted(self: Engine, work: Any, *, size: int = 0) -> Any:
+        sizes.append(size)
+        return await alone(self, work, size=size)
+
+    monkeypatch.setattr(Engine, "alone", noted)
+    text = "ba de " * 50
+    ask(
+        server,
+        name,
+        max_tokens=2,
+        **({"prompt": text} if name == "lm" else {"messages": [TALK[0] | {"content": text}]}),
+    )
+    assert sizes == [len(text)]
+
+
+@pytest.mark.parametrize("stop", [["a"] * 17, ["a" * 201]])
+@pytest.mark.parametrize(("route", "name"), [("generate", "lm"), ("chat", "talker")])
+def test_stops_of_our_own_routes_have_the_same_bounds(
+    server: TestClient, route: str, name: str, stop: list[str]
+) -> None:
+    for given, status in ((stop, 422), ([stop[0][:200]] * min(16, len(stop)), 200)):
+        body = {"model": name, "text": "ba", "options": {"tokens": 2, "stop": given}}
+        assert server.post(f"/api/{route}", json=body).status_code == status
