@@ -59,7 +59,10 @@ class Decoding(Sampling):
 
     beam: int = setting(5, "Width of the beam; 1 is greedy search.", 1, 64)
     length_penalty: float = setting(
-        1.0, "Scores are divided by length to this power: 1 is the mean of the tokens' log-probabilities, 0 their sum."
+        1.0,
+        "Scores are divided by length to this power: 1 is the mean of the tokens' log-probabilities, 0 their sum.",
+        -10.0,
+        10.0,
     )
     early_stopping: bool = setting(
         True,

@@ -263,9 +263,9 @@ class Job(ABC, Generic[R, C, M]):
 
     def card_text(self, folder: Path, scores: Scores, best: Mapping[str, Any]) -> CardText:
         """What the job tells, with the folder's name in its commands as a shell needs it."""
-        told, name = self.tells(folder, scores, best), str(folder)
+        text, name = self.tells(folder, scores, best), str(folder)
         quoted = shlex.quote(name)
-        return told if quoted == name else replace(told, use=[line.replace(name, quoted) for line in told.use])
+        return text if quoted == name else replace(text, use=[line.replace(name, quoted) for line in text.use])
 
     def notes_on_data(self) -> Sequence[str]:
         """The notes that the model card repeats."""

@@ -122,7 +122,7 @@ def read_form(headers: Mapping[str, str], body: bytes) -> Form:
         if media_type(headers) == FORM:
             _refuse_many(body.count(b"&") + 1)
             return [*parse_qsl(body.decode("utf-8"), keep_blank_values=True, errors="strict")]
-    except UnicodeDecodeError:
+    except UnicodeError:
         raise Refused(400, "the form is not in UTF-8", "send it in UTF-8") from None
     return []
 
@@ -134,7 +134,9 @@ def _refuse_many(fields: int) -> None:
 
 def _multipart(content_type: str, body: bytes) -> Form:
     """Reads multipart/form-data (RFC 7578)."""
-    boundary = _parsed(f"content-type: {content_type}").get_boundary("")
+    boundary = _parameter(_parsed(f"content-type: {content_type}"), "content-type", "boundary") or ""
+    if not isinstance(boundary, str):
+        raise Refused(400, "the boundary of the form names an encoding", "send boundary=, not boundary*=")
     if not 0 < len(boundary) <= 70:  # RFC 2046, section 5.1.1
         raise Refused(400, "the form has no boundary of 1 to 70 characters")
     _, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary.encode("latin-1"), MOST_FIELDS + 2)
@@ -152,14 +154,33 @@ def _field(part: bytes) -> tuple[str, str | FormFile]:
     headers = _parsed(head.decode("utf-8").lstrip())
     if headers.get("content-transfer-encoding", "binary").lower() not in ("7bit", "8bit", "binary"):
         raise Refused(400, "the form has a field that is encoded", "send its bytes as they are")
-    name = headers.get_param("name", header="content-disposition")
+    name = _parameter(headers, "content-disposition", "name")
     if not isinstance(name, str):
         raise Refused(400, "the form has a field without a name")
-    if (file := headers.get_filename()) is not None:
+    if (file := _file_name(headers)) is not None:
         return name, FormFile(file, content)
     if len(content) > MOST_FIELD_BYTES:
         raise Refused(413, f"{name[:100]}: more than {MOST_FIELD_BYTES:,} bytes", "send less at once")
     return name, content.decode("utf-8")
+
+
+def _file_name(headers: "Message") -> str | None:
+    given = _parameter(headers, "content-disposition", "filename")
+    given = _parameter(headers, "content-type", "name") if given is None else given
+    if isinstance(given, tuple):  # RFC 5987: bytes in a charset, escaped
+        charset, _, escaped = given
+        if (charset or "").lower() != "utf-8":
+            raise Refused(400, f"a file's name in {str(charset or 'no charset')[:100]!r}", "send filename*=UTF-8''NAME")
+        given = escaped.encode("latin-1").decode("utf-8")
+    return given if given is None else given.strip()
+
+
+def _parameter(headers: "Message", header: str, name: str) -> "str | tuple[str | None, str | None, str] | None":
+    """A parameter of a header: a tuple with its charset where it has one. No codec is looked up. Raises Refused."""
+    try:
+        return headers.get_param(name, header=header)
+    except (TypeError, ValueError):  # parts of it are numbered, and others are not
+        raise Refused(400, f"{header}: a parameter comes twice", "send it once") from None
 
 
 def _parsed(head: str) -> "Message":

@@ -1,6 +1,5 @@
 """Chat models: the answer to a conversation, generated in the running batch; and our own route for it."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -79,7 +78,7 @@ async def read(hosted: Hosted, messages: Sequence[Spoken], tokens: int) -> Readi
     def work() -> Reading:
         return Reading(hosted, served.asked(messages, tokens), served.written.lead)
 
-    return await asyncio.to_thread(work)
+    return await hosted.alone(work, size=sum(len(one.get("content") or "") for one in messages))
 
 
 class Turn(BaseModel):

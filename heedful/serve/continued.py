@@ -51,6 +51,7 @@ class Continued:
     weighed: "list[Weighed]" = field(default_factory=list)
     finish: str | None = None
     blanks: int = 0  # characters before the text
+    texts: dict[int, str] = field(default_factory=dict)  # of tokens that were among the likeliest
 
     def add(self, piece: StreamedPiece) -> None:
         self.text += piece.text
@@ -117,7 +118,7 @@ def within(
     may become one, do not belong to the text."""
     rows, offsets = list[TokenScore](), list[int]()
     held = made.finish is None or (stops and made.finish == "stop")
-    scores = named(served, made.tokens, made.weighed, first)
+    scores = named(served, made.tokens, made.weighed, first, made.texts)
     for score, width in zip(scores, widths(served, made.tokens, first), strict=True):
         if held and place >= made.blanks + len(made.text):
             break
@@ -155,10 +156,16 @@ def _scored(served: ContinuesTexts, begun: Ids, following: Ids, top: int) -> Ite
         done += count
 
 
-def named(served: ContinuesTexts, ids: Ids, weighed: Sequence[Weighed | None], first: int = 0) -> list[TokenScore]:
+def named(
+    served: ContinuesTexts,
+    ids: Ids,
+    weighed: Sequence[Weighed | None],
+    first: int = 0,
+    texts: dict[int, str] | None = None,
+) -> list[TokenScore]:
     """The scores of tokens, from `first` on, by their texts; a token without a text of its own is called "<token
-    123>"."""
-    found = []
+    123>". `texts` are those of single tokens that are known, to which others are added."""
+    found, texts = [], {} if texts is None else texts
     for token, text, each in zip(ids[first:], _texts(served, ids, first), weighed[first:], strict=True):
         if each is None:
             found.append(TokenScore(text, None, None))
@@ -167,7 +174,9 @@ def named(served: ContinuesTexts, ids: Ids, weighed: Sequence[Weighed | None], f
         top = {text: value}
         for other, chance in likeliest:
             if other != token:
-                (name,) = _texts(served, [other])
+                if other not in texts:
+                    (texts[other],) = _texts(served, [other])
+                name = texts[other]
                 top[f"<token {other}>" if name in top or "\ufffd" in name else name] = chance
         found.append(TokenScore(text, value, top if likeliest else None))
     return found

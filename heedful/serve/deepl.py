@@ -207,7 +207,7 @@ def _glossary_routes(models: Models, kept: Glossaries) -> APIRouter:
     async def create(request: Request) -> Response:
         sent = await read_body(request, NewGlossary)
         pair = pair_for(pairs(models), sent.source_lang, sent.target_lang, keys=("source_lang", "target_lang"))
-        return JSONResponse(kept.keep(sent, pair).record, 201)
+        return JSONResponse((await kept.keep(sent, pair)).record, 201)
 
     @router.get("")
     async def listing() -> dict[str, Any]:

@@ -35,6 +35,7 @@ from heedful.core.seeds import counter_seed
 from heedful.decode.settings import Sampling
 from heedful.errors import BusyError, HeedError, InputError, LateError, TextError, TooMuchError
 from heedful.run.task import Served, Task
+from heedful.serve.budget import refuse_tokens, whole_in_time
 from heedful.serve.hosted import TOGETHER, Record, StreamedPiece, Writing, record_of, vectors_of_texts
 from heedful.serve.jobs import (
     DearError,
@@ -254,9 +255,7 @@ class Engine:
         writing = Writing(tokens=options.tokens, stop=options.stop, sampling=options.sampling, at_once=TOGETHER)
         if writing.tokens < 1 or options.samples < 1:
             raise InputError(f"{options.samples} texts of {writing.tokens} tokens", fix="ask for 1 or more")
-        if (count := len(prompts) * options.samples * writing.tokens) > self.limits.tokens:
-            what = f"up to {count:,} new tokens, at most {self.limits.tokens:,} in one request"
-            raise TooMuchError(what, fix="ask for fewer texts or tokens at once")
+        refuse_tokens(len(prompts) * options.samples * writing.tokens, self.limits)
 
         async def whole(prompt: str, number: int, sample: int) -> Record:
             own, made = replace(how, seed=counter_seed(how.seed, number, sample)), []
@@ -268,7 +267,8 @@ class Engine:
         count = options.samples
         tasks = [asyncio.ensure_future(whole(prompt, i, j)) for i, prompt in enumerate(prompts) for j in range(count)]
         try:
-            made = await asyncio.gather(*tasks)
+            async with whole_in_time(self.name, self.limits):
+                made = await asyncio.gather(*tasks)
         finally:
             await given_up(tasks)
         return [made[i : i + count] for i in range(0, len(made), count)]

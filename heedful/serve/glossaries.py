@@ -1,6 +1,7 @@
 """Glossaries that programs send to a server, and name when they translate, as in DeepL's protocol. They are kept in
 memory, limited in number and size, until the server ends."""
 
+import asyncio
 import csv
 import io
 from dataclasses import dataclass, field
@@ -63,28 +64,38 @@ class StoredGlossary:
 class Glossaries(dict[str, StoredGlossary]):
     """The glossaries by their ids."""
 
-    def keep(self, sent: NewGlossary, pair: ServedPair) -> StoredGlossary:
+    async def keep(self, sent: NewGlossary, pair: ServedPair) -> StoredGlossary:
         """Stores a glossary. Raises Refused where there is no room, and InputError for invalid entries."""
-        if len(self) >= MOST:
-            raise Refused(400, f"{MOST} glossaries are kept here, and no more: delete one first")
+        self._refuse_more()
         source, target = code(pair.source), code(pair.target)
-        found = _entries_of_csv(sent.entries, source, target) if sent.entries_format == "csv" else None
-        entries = entries_in(sent.entries, where="entries") if found is None else found
-        seen = set[str]()
-        for term, _ in entries:
-            if term in seen:
-                raise InputError(f"{term!r} comes twice", where="entries", fix="several forms of one: Hund|Hunde")
-            seen.add(term)
-        glossary_of(entries, where="entries")
-        kept = StoredGlossary(sent.name, source, target, "\n".join(map("\t".join, entries)))
+        entries = await asyncio.to_thread(_entries, sent, source, target)
+        self._refuse_more()
+        kept = StoredGlossary(sent.name, source, target, entries)
         self[kept.id] = kept
         return kept
+
+    def _refuse_more(self) -> None:
+        if len(self) >= MOST:
+            raise Refused(400, f"{MOST} glossaries are kept here, and no more: delete one first")
 
     def named(self, name: str) -> StoredGlossary:
         """Raises Refused."""
         if name not in self:
             raise Refused(404, "glossary_id: there is no such glossary, or none any more", param="glossary_id")
         return self[name]
+
+
+def _entries(sent: NewGlossary, source: str, target: str) -> str:
+    """The entries of a glossary, a line for each. Raises InputError."""
+    found = _entries_of_csv(sent.entries, source, target) if sent.entries_format == "csv" else None
+    entries = entries_in(sent.entries, where="entries") if found is None else found
+    seen = set[str]()
+    for term, _ in entries:
+        if term in seen:
+            raise InputError(f"{term!r} comes twice", where="entries", fix="several forms of one: Hund|Hunde")
+        seen.add(term)
+    glossary_of(entries, where="entries")
+    return "\n".join(map("\t".join, entries))
 
 
 def _entries_of_csv(text: str, source: str, target: str) -> Entries:

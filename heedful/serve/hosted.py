@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from heedful.run.task import Served, Task
+from heedful.serve.limits import Limits
 from heedful.verbs.use import embedder_in
 
 Made = TypeVar("Made")
@@ -61,6 +62,7 @@ class Hosted(Protocol):
     served: Served
     engine: str
     scores: Mapping[str, float]
+    limits: Limits
 
     @property
     def outdated(self) -> bool: ...

@@ -4,7 +4,6 @@ Chats are answered by chat models, and by translators, which translate the last 
 route. Seeds are our own: the same request has the same answer.
 """
 
-import asyncio
 import base64
 import secrets
 import struct
@@ -19,6 +18,7 @@ from torch.nn.functional import normalize
 from heedful.core.seeds import counter_seed
 from heedful.errors import InputError, TextError, TooLongError
 from heedful.run.task import Embedder
+from heedful.serve.budget import refuse_tokens, whole_in_time
 from heedful.serve.chats import read
 from heedful.serve.continued import Continued, ContinuesTexts, together, within
 from heedful.serve.gate import Rules
@@ -138,7 +138,10 @@ async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
         raise Refused(400, f"best_of: only {count}, as many as are handed over", param="best_of")
     served = cast(ContinuesTexts, hosted.served)
     prompts = asked.prompts
-    read = await asyncio.to_thread(_tokens, served, prompts)
+    most = 16 if asked.max_tokens is None else asked.max_tokens
+    refuse_tokens(len(prompts) * count * most, hosted.limits)
+    letters = sum(len(each) for each in prompts if isinstance(each, str))
+    read = await hosted.alone(lambda: _tokens(served, prompts), size=letters)
     room = served.context + 1 - len(served.before)
     if asked.echo and asked.logprobs is not None and (longest := max(map(len, read))) > room:
         what = f"prompt: {longest:,} tokens, but with echo and logprobs the model reads at most {room:,}"
@@ -146,7 +149,6 @@ async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
     answer = CompletionResponse("cmpl", "text_completion", hosted.name, tells_usage=asked.tells_usage)
     answer.read = sum(map(len, read))
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
-    most = 16 if asked.max_tokens is None else asked.max_tokens
 
     def begun(number: int) -> AsyncIterator[StreamedPiece]:
         prompt, copy = divmod(number, count)
@@ -166,11 +168,11 @@ async def _complete(hosted: Hosted, asked: CompletionRequest) -> Response:
     choices = [CompletionChoice(served, *own) for own in zip(heads, scores, strict=True) for _ in range(count)]
     if asked.stream:
         return await streamed(answer, _completion_events(answer, pieces, choices, asked))
-    async with aclosing(pieces):
+    async with aclosing(pieces), whole_in_time(hosted.name, hosted.limits):
         async for number, piece in pieces:
             choices[number].made.add(piece)
     answer.made = sum(len(choice.made.tokens) for choice in choices)
-    return answer.whole([choice.told(number, asked) for number, choice in enumerate(choices)])
+    return await answer.whole(lambda: [choice.told(number, asked) for number, choice in enumerate(choices)])
 
 
 def _paced(asked: CompletionRequest | ChatRequest, top: int | None) -> dict[str, Any]:
@@ -228,6 +230,7 @@ async def _converse(hosted: Hosted, asked: ChatRequest) -> Response:
         raise Refused(400, f"messages: {error.what}", param="messages", code=code) from None
     except InputError as error:
         raise Refused(400, f"messages: {error}", param="messages") from None
+    refuse_tokens(count * found.tokens, hosted.limits)
     seed = secrets.randbits(31) if asked.seed is None else asked.seed
     answer = _chat_response(hosted, asked)
     answer.read = len(found.ids)
@@ -243,12 +246,15 @@ async def _converse(hosted: Hosted, asked: ChatRequest) -> Response:
     if asked.stream:
         return await streamed(answer, _turn_events(answer, pieces, served, asked))
     made = [Continued() for _ in range(count)]
-    async with aclosing(pieces):
+    async with aclosing(pieces), whole_in_time(hosted.name, hosted.limits):
         async for number, piece in pieces:
             made[number].add(piece)
     answer.made = sum(len(each.tokens) for each in made)
-    scores = [_turn_scores(served, each, asked)[0] for each in made]
-    return answer.whole([_turn(i, each.text, each.finish, scores[i]) for i, each in enumerate(made)])
+
+    def turns() -> list[dict[str, Any]]:
+        return [_turn(i, each.text, each.finish, _turn_scores(served, each, asked)[0]) for i, each in enumerate(made)]
+
+    return await answer.whole(turns)
 
 
 def _chat_response(hosted: Hosted, asked: ChatRequest) -> CompletionResponse:
@@ -344,7 +350,7 @@ async def _translate(hosted: Hosted, asked: ChatRequest) -> Response:
     made = [(text, finish) for text, finish, _ in cut]
     if asked.stream:
         return await streamed(answer, _chat_events(answer, made))
-    return answer.whole([_turn(number, *one) for number, one in enumerate(made)])
+    return await answer.whole(lambda: [_turn(number, *one) for number, one in enumerate(made)])
 
 
 def _cut(served: TranslatorTokenizers, text: str, most: int, stops: Sequence[str]) -> tuple[str, str, int]:

@@ -1,16 +1,17 @@
 """The answers of OpenAI's protocol, whole or as events, and their log-probabilities."""
 
+import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from itertools import accumulate
 from typing import Any
 
 from fastapi import Response
-from fastapi.responses import JSONResponse
 
 from heedful.serve.continued import Continued, ContinuesTexts, TokenScore, echoed, widths, within
+from heedful.serve.encoded import in_json
 from heedful.serve.openai_requests import CompletionRequest
 from heedful.serve.public import EventStream, in_one_line
 from heedful.serve.refusals import OPENAI, shaped
@@ -24,8 +25,11 @@ class CompletionResponse:
         self.head = {"id": f"{prefix}-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
         self.kind, self.read, self.made, self.tells_usage = kind, 0, 0, tells_usage
 
-    def whole(self, choices: list[dict[str, Any]]) -> Response:
-        return JSONResponse(self.head | {"object": self.kind, "choices": choices, "usage": self.usage()})
+    async def whole(self, choices: Callable[[], list[dict[str, Any]]]) -> Response:
+        """The answer with the choices, which are made and encoded in another thread: with log-probabilities they may
+        be millions of values."""
+        each = await asyncio.to_thread(choices)
+        return await in_json(self.head | {"object": self.kind, "choices": each, "usage": self.usage()})
 
     def usage(self) -> dict[str, int]:
         return {

@@ -18,8 +18,9 @@ Text = Annotated[str, Field(max_length=MOST_CHARACTERS)]
 Tokens = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=200_000, fail_fast=True)]
 Texts = Annotated[list[Text], Field(min_length=1, max_length=MOST_TEXTS, fail_fast=True)]
 Rows = Annotated[list[Tokens], Field(min_length=1, max_length=MOST_TEXTS, fail_fast=True)]
-StopText = Annotated[str, Field(min_length=1, max_length=200)]
-Stop = StopText | Annotated[list[StopText], Field(max_length=16, fail_fast=True)]
+StopText = Annotated[str, Field(min_length=1, max_length=200)]  # each step looks for all of them
+StopTexts = Annotated[list[StopText], Field(max_length=16, fail_fast=True)]
+Stop = StopText | StopTexts
 Count = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 
 DRAWING = ("temperature", "top_p", "presence_penalty", "frequency_penalty")

@@ -28,6 +28,7 @@ from heedful.serve.bodies import MULTIPART, FormFile, form_of, json_of, media_ty
 from heedful.serve.encoded import in_json, plain
 from heedful.serve.hosted import Hosted, Models, StreamedPiece, Writing
 from heedful.serve.meters import Meters
+from heedful.serve.openai_requests import StopTexts
 from heedful.serve.public import Direct, EventStream, inlined
 from heedful.serve.refusals import STATUSES, Refused, fault_by_its_type, first_fault, refused
 from heedful.store import files
@@ -170,6 +171,8 @@ def _bounded(key: str, hint: Any, about: Mapping[str, Any]) -> Any:
     if origin in (typing.Union, types.UnionType):
         kinds = [_bounded(key, each, about) for each in arguments if each is not type(None)]
         return kinds[0] | None
+    if key == "stop":
+        return StopTexts
     if origin in (tuple, list):
         listed: Any = list.__class_getitem__(_bounded(key, arguments[0], about))
         return Annotated[listed, Field(max_length=MOST_TOKENS if arguments[0] is int else MOST_ANSWERS)]

@@ -132,6 +132,18 @@ def test_forms_are_read_as_they_were_sent() -> None:
         ({"content-type": "multipart/form-data"}, part("q", b"a") + b"--B--", "the form has no boundary"),
         ({"content-type": "multipart/form-data; boundary="}, b"--\r\n", "the form has no boundary"),
         ({"content-type": "multipart/form-data; boundary=" + "a" * 71}, b"", "the form has no boundary"),
+        ({"content-type": "multipart/form-data; boundary=\u20ac"}, b"", "the form is not in UTF-8"),
+        *(({"content-type": f"multipart/form-data; boundary*={value}"}, part("q", b"a") + b"--B--",
+           "the boundary of the form names an encoding")
+          for value in ("utf-8''%E2%82%AC", "utf-8''B", "idna''B", "a%00''B", "undefined''B", "unicode_escape''%5cN")),
+        *((MULTIPART, part("file", b"1", more=f"; filename*={charset}''abc") + b"--B--", "a file's name in")
+          for charset in ("idna", "latin-1", "a%00", "")),
+        (MULTIPART, part("file", b"1", more="; filename*=raw_unicode_escape''a\\ud800.png") + b"--B--",
+         "a file's name in 'raw_unicode_escape'"),
+        (MULTIPART, part("file", b"1", more="; filename*=UTF-8''a%ED%A0%80") + b"--B--", "the form is not in UTF-8"),
+        (MULTIPART, part("file", b"1", more="; filename*=UTF-8''\u20ac") + b"--B--", "the form is not in UTF-8"),
+        (MULTIPART, part("file", b"1", more="; filename*=a; filename*0=b") + b"--B--",
+         "content-disposition: a parameter comes twice"),
     ],
 )  # fmt: skip
 def test_a_form_that_could_be_read_in_two_ways_is_refused(headers: dict[str, str], body: bytes, message: str) -> None:

@@ -103,6 +103,13 @@ def test_the_memory_of_large_bodies_is_given_back(monkeypatch: pytest.MonkeyPatc
     asyncio.run(all_of_them())
 
 
+def test_a_credential_that_is_no_base64_is_none() -> None:
+    for key, status in ((None, 200), ("right", 401)):
+        for value in (b"Basic \xe9", b"Basic !", b"Basic /w=="):
+            answer = behind(Rules(key=key)).get("/picture", headers={b"Authorization": value})
+            assert answer.status_code == status
+
+
 def test_all_bodies_together_have_a_limit() -> None:
     """Those that are received, and those whose answer is not complete."""
     app, asked, over = FastAPI(), list[int](), asyncio.Event()

@@ -327,6 +327,9 @@ def test_a_form_that_cannot_be_read_is_no_fault_of_ours(engines: dict[str, Engin
         ("translate", {"decoding": {"groups": 0}}, 422, "options.decoding.groups: Input should be greater"),
         ("translate", {"decoding": {"groups": 2, "samples": 2}}, 400, "neither held to words nor drawn"),
         ("generate", {"length_penalty": 2.0}, 400, "a length penalty compares texts"),
+        ("generate", {"length_penalty": 1000, "best_of": 2}, 422, "options.length_penalty: Input should be less"),
+        ("translate", {"decoding": {"length_penalty": -1000}}, 422, "length_penalty: Input should be greater"),
+        ("translate", {"decoding": {"length_penalty": 1000}}, 422, "length_penalty: Input should be less"),
     ],
 )
 def test_what_would_change_no_answer_is_refused(

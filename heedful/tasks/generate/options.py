@@ -19,7 +19,9 @@ class GenerateOptions:
     stop: tuple[str, ...] = setting((), "Texts that end what is written, before them.")
     beam: int | None = setting(None, "The width of a beam search, in place of drawing tokens.", 1)
     best_of: int = setting(1, "Draw so many for each text, and keep the most likely.", 1, 1024)
-    length_penalty: float = setting(1.0, "Scores of texts that are compared are divided by length to this power.")
+    length_penalty: float = setting(
+        1.0, "Scores of texts that are compared are divided by length to this power.", -10.0, 10.0
+    )
     sampling: SamplingOptions = setting(SamplingOptions, "How tokens are drawn.")
 
     def __post_init__(self) -> None:

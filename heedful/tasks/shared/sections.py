@@ -52,7 +52,7 @@ class BeamSection(Section):
     """How the finished model searches, unless its caller says otherwise."""
 
     beam: int = Field(5, ge=1, le=64, description="hypotheses kept in beam search; 1 is greedy")
-    length_penalty: float = Field(1.0, ge=0, description="exponent of the length that scores are divided by")
+    length_penalty: float = Field(1.0, ge=0, le=10, description="exponent of the length that scores are divided by")
 
 
 class DecodeSection(BeamSection):
