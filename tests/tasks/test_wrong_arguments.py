@@ -81,7 +81,7 @@ def test_what_was_taken_before_is_taken_still(run_of: Runs, tmp_path: Path) -> N
     plain = model.translate("ba de", longest=6)
     assert model.translate("ba de", longest=6, to=None, from_language=None, tag=None, temperature=1.0, seed=3) == plain
     terms = (pair for pair in [("gi", "GI")])
-    assert isinstance(model.translate("ba", longest=6, require={"BA", "DE"}, avoid={"KO"}, glossary=terms), str)
+    assert isinstance(model.translate("ba de", longest=6, require={"BA", "DE"}, avoid={"KO"}, glossary=terms), str)
     to_image(PIXELS[0]).save(tmp_path / "0.png")
     assert len(heedful.load(run_of("detect"), heedful.Detector).detect([tmp_path / "0.png"], threshold=0.0)) == 1
 
