@@ -22,6 +22,7 @@ MEMORY = 1 << 30  # bytes
 PATIENCE = 60  # seconds
 TOGETHER = (16, 2000)  # passages of an answer, and characters from which there are no more of them
 LONGEST = 20_000  # characters of a passage, as of other texts that a server translates
+MOST_TAGS = 5000  # of a passage
 
 
 class OpenDocument:
@@ -37,6 +38,9 @@ class OpenDocument:
             if len(passage.text) > LONGEST:
                 what = f"a paragraph of {len(passage.text):,} characters, at most {LONGEST:,} are translated here"
                 raise InputError(what, where=passage.where(name), fix="break its lines")
+            if len(passage.marks) > MOST_TAGS:
+                what = f"a paragraph with {len(passage.marks):,} tags, at most {MOST_TAGS:,} are moved here"
+                raise InputError(what, where=passage.where(name), fix="take out those that are empty")
 
     def facts(self) -> dict[str, Any]:
         """The numbers of passages and of characters to translate, and what is to be told of the whole document."""

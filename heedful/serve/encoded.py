@@ -13,9 +13,10 @@ from fastapi.responses import JSONResponse, Response
 PART = 2000  # values that are encoded together, about: meanwhile all threads wait
 
 
-async def in_json(value: Any, *, large: bool = True) -> Response:
-    """A response with the value. What is large is encoded in another thread, so that others are answered meanwhile."""
-    if not large:
+async def in_json(value: Any) -> Response:
+    """A response with the value. One of many values is encoded in another thread, so that others are answered
+    meanwhile."""
+    if _count(value) < PART:
         return JSONResponse(plain(value))
     return Response(await asyncio.to_thread(encoded, value), media_type="application/json")
 

@@ -42,8 +42,6 @@ MOST_CHOSEN = 4096  # choices times texts: each is read together with its text
 MOST_TOKENS = 2048  # in a list of them
 MOST_LOOKED = 2000  # characters of a text whose attention is computed: weights and pictures grow with its square
 LOOKED_AT_ONCE = 16 * MOST_LOOKED  # of all texts of a request
-LARGE = 2000  # letters of texts, and
-FEW = 16  # vectors, from which on an answer takes a while to be encoded
 LOOKING = ("align", "steps")  # verbs that compute it, or the chances of all words at each step
 MOST_PIXELS = 1 << 24  # of all pictures of a request
 MOST_SECONDS = 1800  # of all sounds of a request
@@ -218,8 +216,7 @@ def _add(router: APIRouter, verb: str, asks: Mapping[str, Ask], models: Models) 
         if given["stream"]:
             return await _stream(model, verb, inputs, settings, question)
         found = await model.ask(verb, inputs, settings)
-        large = sum(map(len, inputs)) > LARGE
-        return await _answers(model, found, several=question.each is not None, large=large)
+        return await _answers(model, found, several=question.each is not None)
 
     router.add_api_route(
         f"/api/{verb}",
@@ -307,10 +304,10 @@ def _refuse_too_much(verb: str, inputs: Sequence[str], settings: Mapping[str, An
         raise Refused(400, f"{each * len(inputs)} answers at once, at most {MOST_ANSWERS}", "ask for fewer")
 
 
-async def _answers(model: Hosted, found: Sequence[Sequence[Any]], *, several: bool, large: bool = True) -> Response:
+async def _answers(model: Hosted, found: Sequence[Sequence[Any]], *, several: bool) -> Response:
     """A record for each input, or a list of them where there may be `several`."""
     answers = found if several else [record for own in found for record in own]
-    return await in_json({"model": model.name, "answers": answers}, large=large)
+    return await in_json({"model": model.name, "answers": answers})
 
 
 async def _stream(
@@ -450,7 +447,7 @@ def _embedding(models: Models) -> Any:
         model, inputs = model_for(models, EMBED, able, given["model"]), _inputs(given)
         vectors, warned = await model.embedded(inputs)
         told = {"warnings": warned} if any(warned) else {}
-        return await in_json({"model": model.name, "vectors": vectors, **told}, large=len(inputs) > FEW)
+        return await in_json({"model": model.name, "vectors": vectors, **told})
 
     return embed
 

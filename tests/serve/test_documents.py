@@ -383,6 +383,12 @@ def test_a_long_paragraph_is_refused(address: str) -> None:
     assert found["error"]["message"].startswith("a.txt:1: a paragraph of 20,999 characters, at most 20,000")
 
 
+def test_a_paragraph_of_very_many_tags_is_refused(address: str) -> None:
+    data = f"<p>ba de{'<i></i>' * 3000} gi</p>".encode()
+    found = ended(address, send(address, "a.html", data).json()["id"])
+    assert "a paragraph with 6,000 tags, at most 5,000" in found["error"]["message"]
+
+
 def test_marks_at_the_same_place_stay_apart() -> None:
     marks = (Mark(2, "<a/>"), Mark(2, "<b/>"), Mark(3, "<i>", "opens", 2), Mark(5, "</i>", "closes", 2))
     found = passage_of(passage_json(Passage("ba de", marks)))
