@@ -1,5 +1,6 @@
 """DeepL's protocol, with its official client and without."""
 
+import asyncio
 import html
 import re
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import httpx
 import pytest
 
 from heedful.errors import BusyError, LateError
+from heedful.serve import glossaries
 from heedful.serve.app import make_app
 from heedful.serve.gate import Rules
 from heedful.serve.glossaries import MOST
@@ -360,3 +362,16 @@ def test_a_server_that_cannot_says_so(
         assert answer.status_code == status
         assert list(answer.json()) == ["message"]
         assert answer.headers.get("retry-after") == ("1" if status == 429 else None)
+
+
+def test_a_glossary_is_read_in_another_thread(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that others are answered meanwhile."""
+    entries_in = glossaries.entries_in
+
+    def noted(text: str, *, where: str) -> Any:
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        return entries_in(text, where=where)
+
+    monkeypatch.setattr(glossaries, "entries_in", noted)
+    assert send_glossary(address).status_code == 201
