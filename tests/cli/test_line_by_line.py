@@ -204,6 +204,15 @@ def test_a_source_shorter_than_all_that_were_learnt_is_told(run_of, tmp_path, ca
     assert f"none of fewer than {known}" in json.loads(capsys.readouterr().out)["trained on"]
 
 
+def test_a_text_that_is_the_name_of_a_file_is_told(run_of, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("in.txt", "plain"):
+        (tmp_path / name).write_text("ba de\n")
+    assert heed("translate", run_of("transformer"), "ba de", "in.txt", "plain", "no.txt", "--longest", 3) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "such a file" in line]
+    assert told == ["warning: in.txt is a text here, though there is such a file: < in.txt gives its lines"]
+
+
 def test_the_longest_and_the_shortest_of_those_that_were_learnt_from_are_known(run_of):
     model, pairs = heedful.load(run_of("transformer")), CASES["transformer"].corpus.train
     lengths = sorted(map(len, model.source.encode(pairs.source)))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from heedful.errors import InputError, MissingError, TextError
-from heedful.tasks.shared.terminal import LineCount, say, tell
+from heedful.tasks.shared.terminal import LineCount, printable, say, tell
 
 Record = Mapping[str, Any]
 Answers = Callable[[list[str], int], Iterable[Sequence[Record]]]  # gets texts, and the number of the first, from 0
@@ -42,6 +42,10 @@ def answer_lines(
     UTF-8.
     """
     if inputs:
+        for text in inputs:
+            if os.path.splitext(text)[1] and os.path.isfile(text):
+                name = printable(text)
+                say(f"warning: {name} is a text here, though there is such a file: < {name} gives its lines")
         for number, records in enumerate(answers(_arguments(inputs), 0), 1):
             _tell(records, show, f"text {number}" if len(inputs) > 1 else "", as_json=as_json)
         return
