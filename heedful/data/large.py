@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
+from operator import eq
 from pathlib import Path
 from typing import overload
 
@@ -99,6 +100,14 @@ class FileTexts(Sequence[str]):
     def __getitem__(self, at: int | slice) -> str | list[str]:
         numbers = range(len(self))[at]
         return self._text(numbers) if isinstance(numbers, int) else [*map(self._text, numbers)]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether these are the texts of a list, or of another file."""
+        if not isinstance(other, list | FileTexts) or len(self) != len(other):
+            return False
+        return all(map(eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
 
     def _text(self, number: int) -> str:
         block, place = divmod(number, BLOCK)

@@ -97,6 +97,9 @@ def test_texts_in_a_file_are_those_in_memory(texts: list[str], more: list[str], 
         patched.setattr(large, "BLOCK", 3)
         kept = large.FileTexts(texts)
         assert [*kept] == texts
+        assert kept == texts
+        assert texts == kept == large.FileTexts(texts)
+        assert kept != [*texts, "a"]
         kept.extend(more)
         known = texts + more
         assert (len(kept), [*kept], kept[asked]) == (len(known), known, known[asked])
