@@ -20,7 +20,7 @@ from heedful.store.model import read_model
 from heedful.tasks.translate import TRANSLATE
 from made import made_corpus, made_recipe
 
-TEXTS = ["ba de", "gi", "su ko"]
+TEXTS = ["ba de", "gi ba", "su ko"]
 
 
 @pytest.fixture(scope="module")

@@ -57,8 +57,9 @@ def test_what_is_written_is_what_the_model_says(translators: tuple[Path, Path], 
         for side in ("target", "source")
     )
     translator = load_translator(translators[0])
-    empty = sum(not made.text for made in translator.search(TEXTS))
-    assert [*one.write(translator)] == [(6, empty, 0)], "it warns of empty translations"
+    warned = sum(bool(made.warnings) for made in translator.search(TEXTS))
+    assert 0 < warned < 6
+    assert [*one.write(translator)] == [(6, warned, 0)]
     said = [made.text for made in translator.search(TEXTS)]
     assert rows(one.out) == [("source", "target"), *zip(TEXTS, said, strict=True)]
     assert [*other.write(translator)]
