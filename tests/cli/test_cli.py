@@ -122,9 +122,9 @@ def test_an_option_of_another_task_is_refused_before_anything_is_read(tmp_path, 
 
 
 def test_translate_prints_an_object_a_line(run, capsys):
-    assert heed("translate", run, "ba de", "ko", "--beam", 3, "--n-best", 2, "--json") == 0
+    assert heed("translate", run, "ba de", "ko lu", "--beam", 3, "--n-best", 2, "--json") == 0
     records = [json.loads(line) for line in lines(capsys)]
-    assert [record["source"] for record in records] == ["ba de", "ko"]
+    assert [record["source"] for record in records] == ["ba de", "ko lu"]
     for record in records:
         assert set(record) == {"source", "text", "score", "hypotheses", "confidence", "words", "calibrated"}
         assert len(record["hypotheses"]) == 2

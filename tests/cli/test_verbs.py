@@ -85,7 +85,7 @@ def inputs_of(verb: str, run: Path, pictures: list[str]) -> list[str]:
         return ["GIVEQCCTSICSLYQLENYCN"] if verb == "look" else PROTEINS
     if verb == "align" or (verb == "score" and CASES[run.name].task in ("translate", "denoise")):
         return ["ba de gi\tGI DE BA", "ko\tKO"]
-    return ["ba <mask> gi", "<mask> ko"] if verb == "fill" else ["ba de gi", "ko"]
+    return ["ba <mask> gi", "<mask> ko"] if verb == "fill" else ["ba de gi", "ko lu"]
 
 
 def words_of(verb: str, run: Path) -> list[str]:

@@ -114,6 +114,8 @@ class TranslatorSpec:
         own = {name: to_json(value) for name, value in given.items()}
         if self.languages is not None:
             own["languages"] = as_told(self.languages)
+        if self.source_tokens is not None and not self.source_tokens.shortest:
+            del own["source_tokens"]["shortest"]
         if self.confidence is not None:
             own["confidence"] = self.confidence.written
         return {**self.more, **own}
