@@ -121,10 +121,11 @@ def test_an_option_of_another_task_is_refused_before_anything_is_read(tmp_path, 
     assert not (tmp_path / "run").exists()
 
 
-def test_translate_prints_an_object_a_line(run, capsys):
-    assert heed("translate", run, "ba de", "ko lu", "--beam", 3, "--n-best", 2, "--json") == 0
+def test_translate_prints_an_object_a_line(run, data, capsys):
+    texts = [line.split("\t")[0] for line in (data / "pairs.tsv").read_text().splitlines()[:2]]
+    assert heed("translate", run, *texts, "--beam", 3, "--n-best", 2, "--json") == 0
     records = [json.loads(line) for line in lines(capsys)]
-    assert [record["source"] for record in records] == ["ba de", "ko lu"]
+    assert [record["source"] for record in records] == texts
     for record in records:
         assert set(record) == {"source", "text", "score", "hypotheses", "confidence", "words", "calibrated"}
         assert len(record["hypotheses"]) == 2

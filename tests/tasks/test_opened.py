@@ -72,7 +72,7 @@ def test_a_device_that_is_not_here_is_told_in_one_line(run: Path) -> None:
         with pytest.raises(InputError, match=r"(?m)^device: no device 'gpu' is here$") as found:
             opened(run, device="gpu")
         assert found.value.fix.startswith("choose auto, cpu")
-    assert heedful.load(run, heedful.Translator, device="auto").translate("ba")
+    assert heedful.load(run, heedful.Translator, device="auto").translate("ba de")
 
 
 def test_a_word_in_place_of_a_class_is_told(run: Path) -> None:
@@ -118,13 +118,13 @@ def test_what_was_looked_at_is_what_the_verb_draws(run: Path, model: heedful.Tra
 
 
 def test_it_is_asked_as_a_server_is(run: Path, model: heedful.Translator) -> None:
-    many = model.ask("translate", ["ba de", "gi"], {"decoding": {"beam": 2, "n_best": 2}})
+    many = model.ask("translate", ["ba de", "gi ba"], {"decoding": {"beam": 2, "n_best": 2}})
     served = load_model(run)
-    assert many == ask_each(served, "translate", ["ba de", "gi"], {"decoding": {"beam": 2, "n_best": 2}})
-    (alone,) = model.ask("translate", "gi", {"decoding": {"beam": 2, "n_best": 2}})
-    assert alone["source"] == "gi"
+    assert many == ask_each(served, "translate", ["ba de", "gi ba"], {"decoding": {"beam": 2, "n_best": 2}})
+    (alone,) = model.ask("translate", "gi ba", {"decoding": {"beam": 2, "n_best": 2}})
+    assert alone["source"] == "gi ba"
     assert alone.keys() == many[1][0].keys()
-    assert [one["text"] for (one,) in many] == model.translate(["ba de", "gi"], beam=2, n_best=2)
+    assert [one["text"] for (one,) in many] == model.translate(["ba de", "gi ba"], beam=2, n_best=2)
     ((scored,),) = model.ask("score", ["ba de\tDE BA"])
     assert [scored] == list(weigh(model, [("ba de", "DE BA")]))
     with pytest.raises(InputError, match="unknown key 'classify'") as caught:
