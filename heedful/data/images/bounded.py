@@ -40,14 +40,16 @@ class BoundedReader(io.BytesIO):
 
 
 def without_pixels(content: bytes) -> bytes:
-    """A PNG of the same chunks up to its next frame, but with no pixels. Raises InputError for more chunks than its
-    size explains."""
+    """A PNG of the same chunks up to its next frame, but with no pixels. Raises OSError where the file ends within
+    them, and InputError for more chunks than its size explains."""
     kept, place, seen = [content[:8]], 8, False
     for _ in range(MOST_READS + len(content) // BYTES_A_READ):
         length, kind = struct.unpack(">I4s", content[place : place + 8].ljust(8, b"\0"))
         if place >= len(content) or kind == b"IEND" or (seen and kind == b"fcTL"):
             return b"".join([*kept, EMPTY_PIXELS])
         seen = seen or kind == b"IDAT"
+        if kind == b"IDAT" and place + 12 + length > len(content):
+            raise OSError("the file is cut short")
         if kind not in (b"IDAT", b"acTL", b"fcTL"):
             kept.append(content[place : place + 12 + length])
         place += 12 + length
