@@ -7,7 +7,10 @@ from math import sqrt
 from pathlib import Path
 from typing import Any, ClassVar
 
+from torch import nn
+
 from heedful.core.config import to_json
+from heedful.core.dropout import Dropout
 from heedful.core.seeds import shuffled
 from heedful.data.images.augment import AUGMENTS, seen
 from heedful.data.images.captions import Captioned, CaptionedImages, read_captioned
@@ -32,7 +35,7 @@ ROOM = 2  # times the tokens of the longest training text, at which a search end
 
 class DescribeTask:
     """Batches of texts, each with its picture, which is augmented anew in every epoch. The texts of a picture follow
-    each other, so that it is encoded once for all that are in a batch."""
+    each other, so that without dropout it is encoded once for all that are in a batch."""
 
     def __init__(self, job: "DescribeJob") -> None:
         self.job, self.plan = job, job.recipe
@@ -51,10 +54,17 @@ class DescribeTask:
     def loss(self, model: ImageToText, batch: PictureBatch) -> Loss:
         job, spec = self.job, self.job.answers
         pictures, begins, texts = zip(*(job.texts[i] for i in batch.pictures), strict=True)
-        images, seed, different = job.corpus.train.images, self.plan.train.seed, [*dict.fromkeys(pictures)]
-        pixels = spec.shown(seen(images, different, spec.preparation, self.augment, seed, batch.epoch))
-        shown = [different.index(picture) for picture in pictures]
+        images, seed, shown = job.corpus.train.images, self.plan.train.seed, None
+        if not _drops(model.encoder):
+            different = [*dict.fromkeys(pictures)]
+            pictures, shown = different, [different.index(picture) for picture in pictures]
+        pixels = spec.shown(seen(images, pictures, spec.preparation, self.augment, seed, batch.epoch))
         return text_loss(model, pixels, begins, texts, job.tokenizer, pictures=shown, longest=batch.longest)
+
+
+def _drops(encoder: nn.Module) -> bool:
+    """Whether it has dropout, of which each row of a batch draws its own."""
+    return any(isinstance(part, Dropout) and part.p > 0 for part in encoder.modules())
 
 
 class DescribeJob(PictureJob[DescribeRecipe, CaptionedImages, ImageToText]):
