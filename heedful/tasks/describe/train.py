@@ -54,11 +54,10 @@ class DescribeTask:
     def loss(self, model: ImageToText, batch: PictureBatch) -> Loss:
         job, spec = self.job, self.job.answers
         pictures, begins, texts = zip(*(job.texts[i] for i in batch.pictures), strict=True)
-        images, seed, shown = job.corpus.train.images, self.plan.train.seed, None
-        if not _drops(model.encoder):
-            different = [*dict.fromkeys(pictures)]
-            pictures, shown = different, [different.index(picture) for picture in pictures]
-        pixels = spec.shown(seen(images, pictures, spec.preparation, self.augment, seed, batch.epoch))
+        images, seed = job.corpus.train.images, self.plan.train.seed
+        different = pictures if _drops(model.encoder) else [*dict.fromkeys(pictures)]
+        shown = None if different is pictures else [different.index(picture) for picture in pictures]
+        pixels = spec.shown(seen(images, different, spec.preparation, self.augment, seed, batch.epoch))
         return text_loss(model, pixels, begins, texts, job.tokenizer, pictures=shown, longest=batch.longest)
 
 
