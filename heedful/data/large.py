@@ -7,13 +7,14 @@ import os
 import re
 import tempfile
 import weakref
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from operator import eq
 from pathlib import Path
-from typing import overload
+from typing import TypeVar, overload
 
 from heedful.data.lines import LONGEST_LINE, OTHERS, READ_AT_ONCE, opened, packed_size
 from heedful.errors import StorageError
@@ -21,6 +22,8 @@ from heedful.errors import StorageError
 LARGE = 1 << 25  # bytes of a large file
 PACKS = 4  # a packed file unpacks to about so many times its size
 BLOCK = 256  # texts that are read together
+
+Row = TypeVar("Row")
 
 
 class FileLines(Sequence[str]):
@@ -51,9 +54,24 @@ class FileLines(Sequence[str]):
         return next(islice(self, at, None))
 
 
-class FileTexts(Sequence[str]):
-    """Texts in a file without a name, in the folder for temporary files. Those that are asked for are read, with some
-    that follow them. Raises StorageError where they cannot be written."""
+class Rows(Sequence[Row], ABC):
+    """Rows that are made when they are asked for."""
+
+    @abstractmethod
+    def row(self, number: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, at: int) -> Row: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Row]: ...
+    def __getitem__(self, at: int | slice) -> Row | list[Row]:
+        rows = range(len(self))[at]
+        return self.row(rows) if isinstance(rows, int) else [*map(self.row, rows)]
+
+
+class FileTexts(Rows[str]):
+    """Texts in a file without a name, in the folder for temporary files. Those that are asked for are read; of many
+    in a row, some together. Raises StorageError where they cannot be written."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it is closed with the texts
@@ -93,34 +111,27 @@ class FileTexts(Sequence[str]):
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[str]: ...
-    def __getitem__(self, at: int | slice) -> str | list[str]:
-        numbers = range(len(self))[at]
-        return self._text(numbers) if isinstance(numbers, int) else [*map(self._text, numbers)]
-
     def __eq__(self, other: object) -> bool:
         """Whether these are the texts of a list, or of another file."""
         if not isinstance(other, list | FileTexts) or len(self) != len(other):
             return False
         return all(map(eq, self, other))
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def _text(self, number: int) -> str:
+    def row(self, number: int) -> str:
         block, place = divmod(number, BLOCK)
         if (block + 1) * BLOCK > len(self):
             return self._new[place].decode("utf-8", "surrogatepass")
         known, texts = self._read
-        if known != block:
-            first, *ends = self._ends[block * BLOCK : (block + 1) * BLOCK + 1]
-            data = os.pread(self._file.fileno(), ends[-1] - first, first)
-            spans = zip([first, *ends], ends, strict=False)
-            texts = [data[begin - first : end - first].decode("utf-8", "surrogatepass") for begin, end in spans]
+        if known == block:
+            return texts[place]
+        last = number + 1 if place else number + BLOCK  # all of a block where its first is asked for
+        first, ends = self._ends[number], self._ends[number : last + 1]
+        data = os.pread(self._file.fileno(), ends[-1] - first, first)
+        spans = pairwise(end - first for end in ends)
+        texts = [data[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans]
+        if not place:
             self._read = block, texts
-        return texts[place]
+        return texts[0]
 
 
 def large_lines(path: Path) -> FileLines | None:

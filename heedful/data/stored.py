@@ -1,18 +1,18 @@
 """Token ids as plain numbers, of texts, pairs and conversations: in memory, or on disk, where they are mapped and read
 as they are asked for."""
 
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from heedful.core.seeds import counter_seed, shuffled
+from heedful.data.large import Rows
 from heedful.data.lines import PART
 from heedful.data.tokenizer import Ids, Tokenizer
 
@@ -23,7 +23,6 @@ MOST_TOKENS = 0xFFFF  # of a stored side
 LENGTHS = np.dtype("<u2")
 
 Pair = tuple[list[int], list[int]]
-Row = TypeVar("Row")
 Stored = TypeVar("Stored", bound=Sequence[Any])
 
 
@@ -33,21 +32,6 @@ class Text(NamedTuple):
 
     ids: list[int]
     learnt: list[bool]
-
-
-class Rows(Sequence[Row], ABC):
-    """Rows that are made when they are asked for."""
-
-    @abstractmethod
-    def row(self, number: int) -> Row: ...
-
-    @overload
-    def __getitem__(self, at: int) -> Row: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Row]: ...
-    def __getitem__(self, at: int | slice) -> Row | list[Row]:
-        rows = range(len(self))[at]
-        return self.row(rows) if isinstance(rows, int) else [*map(self.row, rows)]
 
 
 class Shard(NamedTuple):

@@ -32,5 +32,5 @@ def refused(where: Path, what: str, *, fix: str) -> InputError:
 def refuse_read(out: Path, read: Iterable[str | Path]) -> None:
     """Raises InputError where what is written to `out` would replace one of the files that are read; names of none are
     passed over."""
-    if any(os.path.isfile(file) and os.path.samefile(file, out) for file in read if os.path.exists(out)):
+    if os.path.exists(out) and any(os.path.isfile(file) and os.path.samefile(file, out) for file in read):
         raise InputError("is read, and would be written over", where=str(out), fix="name another --out")

@@ -137,7 +137,9 @@ def write_cleaned(checked: Checked, out: Path) -> Path:
     told = [*([own[0] for own in SIDES] if pairs.directions else []), *([TAG] if pairs.tags else [])]
     lines = FileTexts([f"{tsv_row(*names, *told)}\n"])
     for i, (source, target) in enumerate(zip(pairs.source, pairs.target, strict=True)):
-        for reference in (target, *(pairs.others[i] if pairs.others else ())) if i not in checked.left_out else ():
+        if i in checked.left_out:
+            continue
+        for reference in (target, *(pairs.others[i] if pairs.others else ())):
             lines.append(f"{tsv_row(source, reference, *_kind(pairs, i))}\n")
     files.write_output(out, *lines.joined())
     gone = [(place, one, other, "empty") for place, one, other in pairs.empty]

@@ -6,6 +6,7 @@ Pillow reads the parts of a file in Python, and a JPEG decoder goes over all pix
 import io
 import re
 import struct
+import zlib
 
 from heedful.errors import InputError
 
@@ -19,7 +20,7 @@ MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")  # of a JPEG, except those i
 START_OF_SCAN, END = b"\xda", b"\xd9"
 OFFSETS = (273, 324)  # tags of a TIFF: of strips and of tiles
 
-EMPTY_PIXELS = struct.pack(">I4sI", 0, b"IDAT", 0x35AF061E)  # a chunk of a PNG, with its check sum
+EMPTY_PIXELS = struct.pack(">I4sI", 0, b"IDAT", zlib.crc32(b"IDAT"))  # a chunk of a PNG
 
 
 class BoundedReader(io.BytesIO):

@@ -1,5 +1,5 @@
 """Questions about generated scenes, with their answers: how many, which colour, which shape, whether there is one; and
-what there is, which is for training alone."""
+what there is, in all and at one place, which is for training alone."""
 
 import random
 from collections import Counter

@@ -24,10 +24,14 @@ def cut_at(sentences: Sequence[Ids], most: int | None) -> tuple[list[Ids], list[
 def length_warning(tokens: int, shortest: int, longest: int | None) -> str:
     """The warning about a source that is longer or shorter than all training sources; "" where it is neither. `longest`
     is None, and `shortest` 0, where it is not known."""
-    told = f"{counted(tokens, 'token')}, and the {{}} source that it was trained on has {{:,}}: its answer may {{}}"
     if longest is not None and tokens > longest:
-        return told.format("longest", longest, "be wrong")
-    return told.format("shortest", shortest, "say more than the text") if 0 < tokens < shortest else ""
+        which, length, harm = "longest", longest, "be wrong"
+    elif 0 < tokens < shortest:
+        which, length, harm = "shortest", shortest, "say more than the text"
+    else:
+        return ""
+    learnt = f"the {which} source that it was trained on has {length:,}"
+    return f"{counted(tokens, 'token')}, and {learnt}: its answer may {harm}"
 
 
 def cut_warning(read: int, tokens: int) -> str:

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import mul
 from typing import NamedTuple, Unpack
 
 from heedful.data.documents.sentences import sentences_in
@@ -107,9 +106,9 @@ def translate_segments(
             numbers=[one.number for one in group],
             choose=choose,
         )
-        lengths = [sum(map(len, translation.tokens)) for translation in made]
-        copies = (times[question] - 1 for question in group)
-        translator.spend(sum(map(mul, copies, lengths)), 0)
+        both = zip(group, made, strict=True)
+        copied = sum((times[question] - 1) * sum(map(len, translation.tokens)) for question, translation in both)
+        translator.spend(copied, 0)
         found |= zip(group, map(_on_one_line, made), strict=True)
     return [found[question] for question in questions]
 
